@@ -1,0 +1,49 @@
+# Everything a developer does. Needs python3 (3.11 or newer) and a package index, nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+LOCOMO ?= ../shared/data/locomo10.json
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo test check fmt bench lock migration
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(STAMP) ## API, worker, PostgreSQL and Valkey, from nothing
+	$(BIN)/memobook up
+
+demo: $(STAMP) ## a companion conversation, its memo book and its context (ARGS=--once ends instead of serving)
+	$(BIN)/memobook demo $(ARGS)
+
+test: $(STAMP) ## the tests, against real PostgreSQL and Valkey
+	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+check: $(STAMP) ## what has to pass: ruff, mypy, import contracts, tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+fmt: $(STAMP) ## put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## measure: the table of bench/RESULTS.md
+	LOCOMO="$(LOCOMO)" $(BIN)/python -m bench $(ARGS)
+
+lock: $(STAMP) ## renew both lock files from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --extra embedded --universal --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements-dev.lock --constraint requirements.lock
+
+migration: $(STAMP) ## a new migration from the models (NAME=slug)
+	$(BIN)/memobook migrate --new "$(NAME)"

@@ -1,0 +1,1 @@
+"""Memobook: the memory service behind companion and roleplay chat."""
