@@ -1,0 +1,1 @@
+"""What every room uses and what knows none of them: settings, database, errors, due work, the model client."""

@@ -1,0 +1,197 @@
+"""The client of a language model: any server with OpenAI's `POST /chat/completions`.
+
+A call ends within its time limit, whatever the server does: the limit spans the connection, every byte
+of the answer, and the waits between attempts.
+"""
+
+import asyncio
+import random
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, NamedTuple, TypedDict
+
+import httpx
+
+from app.kit.clock import Clock, system_clock
+from app.kit.llm_answer import Completion, ModelError, read_completion, refusal, refused_parameter
+from app.kit.llm_retry import read_retry_after, wait_before_retry_s
+
+__all__ = ["MAX_ANSWER_BYTES", "ChatMessage", "Completion", "ModelClient", "ModelError"]
+
+MAX_ANSWER_BYTES = 1_048_576
+_CONNECT_TIMEOUT_S = 10.0
+
+# A proxy from the environment cannot reach the servers of this machine.
+_DIRECT: dict[str, httpx.AsyncBaseTransport | None] = dict.fromkeys(
+    ("all://localhost", "all://127.0.0.1", "all://[::1]")
+)
+
+_SOMETIMES_REFUSED = ("max_tokens", "temperature")
+"""By newer models: the first has another name there, the second cannot be chosen."""
+
+
+class ChatMessage(TypedDict):
+    """One message as a model takes it."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class ModelClient:
+    """One model of one server. Make one per process: the bounds hold for the calls of one client.
+
+    Args:
+        base_url: As the server documents it, e.g. `http://localhost:11434/v1`; `/chat/completions` is added
+            to its path. A user and password in it are sent as Basic authentication.
+        model: The model's name on that server.
+        api_key: Sent as a bearer token; None where the server wants none.
+        timeout_s: The longest a call may last once it has a slot. Waiting for the slot doesn't count:
+            a call must not fail because those before it were slow.
+        concurrency: How many calls run at once; further ones wait for a slot.
+        max_attempts: How often a call is tried, the first time included.
+        context_tokens: What the model takes, prompt and answer together. Who writes a prompt fits it to
+            this; nothing is counted here.
+        clock: Says how far away a Retry-After date is.
+        sleep: Waits between two attempts.
+
+    Raises ValueError, without the value, on a `base_url` or an `api_key` that HTTP cannot carry.
+
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        timeout_s: float = 60.0,
+        concurrency: int = 4,
+        max_attempts: int = 3,
+        context_tokens: int = 16_384,
+        clock: Clock = system_clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.model = model
+        self.timeout_s = timeout_s
+        self.concurrency = concurrency
+        self.max_attempts = max_attempts
+        self.context_tokens = context_tokens
+        self._clock = clock
+        self._sleep = sleep
+        self._slots = asyncio.Semaphore(concurrency)
+        self._refused: set[str] = set()
+        url = _parse_url(base_url)
+        # Without its user info: httpx logs the URL of every request.
+        self._url = url.copy_with(path=url.path.rstrip("/") + "/chat/completions", userinfo=b"")
+        self._http = httpx.AsyncClient(
+            auth=(url.username, url.password) if url.userinfo else None,
+            headers=_headers(api_key),
+            timeout=httpx.Timeout(None, connect=_CONNECT_TIMEOUT_S),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=concurrency),
+            follow_redirects=False,  # the key is for this server only
+            mounts=_DIRECT,
+        )
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float | None = None
+    ) -> Completion:
+        """Let the model answer `messages` with at most `max_tokens` tokens. Raises ModelError."""
+        request = _Request(messages, max_tokens, temperature)
+        async with self._slots:
+            deadline_s = asyncio.get_running_loop().time() + self.timeout_s
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    return await self._try_until(deadline_s, request)
+            except TimeoutError:
+                reason = f"the model did not answer within {self.timeout_s:g} s"
+                raise ModelError(reason, transient=True) from None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _try_until(self, deadline_s: float, request: "_Request") -> Completion:
+        """Ask, and ask again while the error is transient and the wait for it ends before the deadline.
+
+        `deadline_s` is in the event loop's time.
+        """
+        failures = 0
+        while True:
+            try:
+                return await self._ask(request)
+            except ModelError as error:
+                failures += 1
+                wait_s = wait_before_retry_s(failures, asked_s=error.retry_after_s, jitter=random.random())
+                too_late = asyncio.get_running_loop().time() + wait_s >= deadline_s
+                if not error.transient or too_late or failures >= self.max_attempts:
+                    raise
+            await self._sleep(wait_s)
+
+    async def _ask(self, request: "_Request") -> Completion:
+        """One attempt. A parameter that the model turns out to refuse costs one request, once."""
+        while True:
+            body = request.body(self.model, self._refused)
+            response, answer = await self._post(body)
+            if response.is_success:
+                return read_completion(answer, asked_model=self.model)
+            parameter = refused_parameter(answer)
+            if parameter not in _SOMETIMES_REFUSED or parameter not in body:
+                retry_after_s = read_retry_after(response.headers.get("Retry-After"), now=self._clock())
+                raise refusal(response.status_code, retry_after_s=retry_after_s)
+            self._refused.add(parameter)
+
+    async def _post(self, body: dict[str, object]) -> tuple[httpx.Response, bytes]:
+        """The response and its body; of refusals only a 400 has one, as it says more than its status."""
+        try:
+            async with self._http.stream("POST", self._url, json=body) as response:
+                wanted = response.is_success or response.status_code == 400
+                return response, await _read_body(response) if wanted else b""
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            raise ModelError("the model server cannot be reached", transient=True) from None
+        except httpx.TransportError:  # whose text may quote what was sent
+            raise ModelError("the connection to the model server broke", transient=True) from None
+
+
+class _Request(NamedTuple):
+    messages: Sequence[ChatMessage]
+    max_tokens: int
+    temperature: float | None
+
+    def body(self, model: str, refused: set[str]) -> dict[str, object]:
+        """The request's JSON without what the model has `refused`."""
+        limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
+        body: dict[str, object] = {"model": model, "messages": list(self.messages), limit: self.max_tokens}
+        if self.temperature is not None and "temperature" not in refused:
+            body["temperature"] = self.temperature
+        return body
+
+
+async def _read_body(response: httpx.Response) -> bytes:
+    """All of the body, as it was sent. Raises ModelError when it exceeds MAX_ANSWER_BYTES."""
+    body = bytearray()
+    async for part in response.aiter_raw():
+        body += part
+        if len(body) > MAX_ANSWER_BYTES:
+            raise ModelError("the model's answer is longer than 1 MiB", transient=False)
+    return bytes(body)
+
+
+def _parse_url(base_url: str) -> httpx.URL:
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL:
+        url = httpx.URL("")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError("the model's base URL is no http(s) address")
+    return url
+
+
+def _headers(api_key: str | None) -> dict[str, str]:
+    # Unpacked answers only: a few kilobytes sent must not become more than the limit in memory.
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    key = (api_key or "").strip()  # a key read from a file ends with a newline
+    if not re.fullmatch(r"[\x21-\x7e]*", key):
+        raise ValueError("the model's API key has characters that a header cannot carry")
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    return headers

@@ -1,0 +1,134 @@
+"""Settings: environment variables with the prefix MEMOBOOK_, read once at the start.
+
+A wrong one stops the start with one line that names it, and so does one that does not exist:
+a misspelt setting that is silently ignored costs an evening.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+PREFIX = "MEMOBOOK_"
+
+_MAX_PORT = 65_535
+_DATABASE_URL = re.compile(
+    r"\w+(\+\w+)?://([^:/@]*(:[^@]*)?@)?(\[[^/?\]]+\]|[^/:?\[]*)(:(?P<port>\d+))?([/?].*)?", re.DOTALL
+)
+
+Seconds = Annotated[float, Field(ge=0, le=86_400)]
+
+
+def _split(value: object) -> object:
+    """A comma-separated list, as an environment variable holds it."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _database_url(url: str) -> str:
+    """As SQLAlchemy reads it, which is not loaded for it: a password may have any character but `@`."""
+    parts = _DATABASE_URL.fullmatch(url)
+    if parts is None or not 0 < int(parts["port"] or 1) <= _MAX_PORT:
+        raise ValueError("is no address of a database")
+    return url
+
+
+def _redis_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises where it cannot be
+        path = parts.path.strip("/")
+        database = parse_qs(parts.query).get("db", ["0"])[0] if parts.scheme == "unix" else path
+        int(database or 0)
+    except ValueError:
+        raise ValueError("is no address of a Redis") from None
+    return url
+
+
+def _http_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises where it cannot be
+    except ValueError:
+        raise ValueError("is no http(s) address") from None
+    if not parts.hostname:
+        raise ValueError("names no host")
+    return url
+
+
+def _header_value(key: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[!-~]*", key.get_secret_value().strip()):
+        raise ValueError("has characters that a header cannot carry")
+    return key
+
+
+class SettingsError(Exception):
+    """A setting is wrong; the text is one line that names it."""
+
+
+class Settings(BaseSettings):
+    """How this process runs. Every field is the variable MEMOBOOK_<NAME>."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", env_ignore_empty=True, extra="ignore")
+
+    database_url: (
+        Annotated[str, Field(pattern=r"^postgres(ql)?(\+asyncpg)?://"), AfterValidator(_database_url)] | None
+    ) = None
+    redis_url: Annotated[str, Field(pattern=r"^(redis|rediss|unix)://"), AfterValidator(_redis_url)] | None = None
+    database_pool: Annotated[int, Field(ge=2, le=500)] = 20
+    admin_key: SecretStr | None = None
+    jwt_secret: Annotated[SecretStr, Field(min_length=32)] | None = None
+
+    llm_base_url: Annotated[str, Field(pattern=r"^https?://"), AfterValidator(_http_url)] | None = None
+    llm_model: str | None = None
+    llm_api_key: Annotated[SecretStr, AfterValidator(_header_value)] | None = None
+    llm_timeout_s: Annotated[float, Field(gt=0, le=600)] = 60.0
+    llm_concurrency: Annotated[int, Field(ge=1, le=256)] = 4
+    llm_context_tokens: Annotated[int, Field(ge=2_048, le=2_000_000)] = 16_384
+
+    memo_settle_s: Seconds = 2.0
+    sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def sqlalchemy_url(self) -> str:
+        """The database's URL with the driver named, however it was written."""
+        if self.database_url is None:
+            raise SettingsError(f"{PREFIX}DATABASE_URL is not set (memobook up brings a database of its own)")
+        _, rest = self.database_url.split("://", 1)
+        return f"postgresql+asyncpg://{rest}"
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read the settings from the environment and `.env`.
+
+    Raises SettingsError with one line that names what is wrong.
+    """
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    for name in (*os.environ, *_names_in_env_file(Path(".env"))):
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            raise SettingsError(f"{name}: there is no such setting")
+    try:
+        settings = Settings(**overrides)  # type: ignore[arg-type]  # checked by the model
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = PREFIX + str(first["loc"][0]).upper()
+        raise SettingsError(f"{name}: {first['msg']}") from None
+    if settings.llm_base_url and not settings.llm_model:
+        raise SettingsError(f"{PREFIX}LLM_MODEL: needed with {PREFIX}LLM_BASE_URL")
+    return settings
+
+
+def _names_in_env_file(path: Path) -> list[str]:
+    if not path.is_file():
+        return []
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read ({error})") from None
+    lines = (line.strip().removeprefix("export ") for line in text.splitlines())
+    return [line.split("=", 1)[0].strip() for line in lines if "=" in line and not line.startswith("#")]

@@ -1,0 +1,80 @@
+"""Types of what goes over the wire: ids of chats, sound text, bounded JSON objects, time zones, fast answers."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import UUID
+from zoneinfo import available_timezones
+
+import orjson
+from fastapi import Response
+from pydantic import AfterValidator, AwareDatetime
+
+CHAT_ID_PATTERN = r"^[A-Za-z0-9._:@-]{1,200}$"
+MAX_METADATA_BYTES = 16 * 1024
+MAX_CONTENT_CHARS = 100_000
+MAX_SEQ = 2_147_483_647
+
+_EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+_LATEST = datetime(9999, 12, 31, tzinfo=UTC)
+
+_ZONES = frozenset(available_timezones()) - {"localtime"}  # what that means is told by the machine
+
+
+def _sound(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("may not contain the NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("may not contain lone surrogates") from error
+    return text
+
+
+def _json_object(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        encoded = orjson.dumps(value)
+    except (orjson.JSONEncodeError, RecursionError) as error:
+        raise ValueError("must be plain JSON, with finite numbers and sound text") from error
+    if len(encoded) > MAX_METADATA_BYTES:
+        raise ValueError(f"may take at most {MAX_METADATA_BYTES} bytes of JSON, takes {len(encoded)}")
+    if orjson.loads(encoded) != value:  # orjson writes NaN as null, a tuple as a list
+        raise ValueError("must be plain JSON, with finite numbers and sound text")
+    if b"\\u0000" in encoded.replace(b"\\\\", b""):  # after an escaped backslash it is only text
+        raise ValueError("may not contain the NUL character")
+    return value
+
+
+def _known_zone(name: str) -> str:
+    if name not in _ZONES:
+        raise ValueError("is not a time zone of the IANA database, such as Europe/Berlin")
+    return name
+
+
+def _in_utc(at: datetime) -> datetime:
+    """The same moment in UTC, a day away from where datetime ends, so that every time zone can tell it."""
+    if not _EARLIEST <= at < _LATEST:
+        raise ValueError("must lie between 0001-01-02 and 9999-12-30, in UTC")
+    return at.astimezone(UTC)
+
+
+Text = Annotated[str, AfterValidator(_sound)]
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(_json_object)]
+TimeZone = Annotated[str, AfterValidator(_known_zone)]
+
+
+class JsonAnswer(Response):
+    """A JSON answer encoded by orjson; what a route returns as such is not validated again."""
+
+    media_type = "application/json"
+
+    def render(self, content: Mapping[str, Any]) -> bytes:
+        """Encode times as RFC 3339 with `Z`, UUIDs as text, asyncpg's own kind too."""
+        return orjson.dumps(content, default=_plain, option=orjson.OPT_UTC_Z)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, UUID):
+        return str(value)
+    raise TypeError(type(value).__name__)

@@ -1,0 +1,247 @@
+"""One committer: what a unit of work leaves behind when it fails, is cancelled, or loses its connection."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import asyncpg
+import pytest
+
+from app.kit.db import Database, DbSession, after_commit, defer
+from app.kit.errors import NotFound, Unavailable
+from tests.conftest import sqlalchemy_url
+
+PATIENCE_S = 10
+NOWHERE = "postgresql+asyncpg://nobody@127.0.0.1:1/nothing"
+
+
+@pytest.fixture
+async def own_url(fresh_database_url: str) -> str:
+    """A database with one empty table of numbers."""
+    admin = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
+    await admin.execute("CREATE TABLE numbers (n int PRIMARY KEY)")
+    await admin.close()
+    return sqlalchemy_url(fresh_database_url)
+
+
+@pytest.fixture
+async def single(own_url: str) -> AsyncIterator[Database]:
+    """A database with one connection: whatever was done to it, the next one gets it."""
+    database = Database(own_url, pool_size=1)
+    yield database
+    await database.close()
+
+
+async def insert(database: Database, n: int) -> None:
+    async with database.unit_of_work() as db_session:
+        await db_session.raw.execute("INSERT INTO numbers VALUES ($1)", n)
+
+
+async def numbers(own_url: str) -> list[int]:
+    """What everybody else sees."""
+    other = await asyncpg.connect(own_url.replace("+asyncpg", ""))
+    try:
+        return [row["n"] for row in await other.fetch("SELECT n FROM numbers ORDER BY n")]
+    finally:
+        await other.close()
+
+
+async def test_what_a_unit_of_work_did_stands_when_it_ends(single: Database, own_url: str) -> None:
+    await insert(single, 1)
+    assert await numbers(own_url) == [1]
+
+
+async def test_what_a_unit_of_work_did_is_undone_when_it_raises(single: Database, own_url: str) -> None:
+    async def refuse() -> None:
+        async with single.unit_of_work() as db_session:
+            await db_session.raw.execute("INSERT INTO numbers VALUES (1)")
+            raise NotFound("There is no such thing.")
+
+    with pytest.raises(NotFound):
+        await refuse()
+    assert await numbers(own_url) == []
+    await insert(single, 2)
+    assert await numbers(own_url) == [2]
+
+
+async def test_a_failed_statement_that_somebody_swallowed_is_not_taken_for_a_commit(
+    single: Database, own_url: str
+) -> None:
+    async def swallow() -> None:
+        async with single.unit_of_work() as db_session:
+            await db_session.raw.execute("INSERT INTO numbers VALUES (1)")
+            with pytest.raises(asyncpg.UniqueViolationError):
+                await db_session.raw.execute("INSERT INTO numbers VALUES (1)")
+
+    with pytest.raises(RuntimeError, match="had failed"):
+        await swallow()
+    assert await numbers(own_url) == []
+
+
+@pytest.mark.parametrize("cancels", [1, 2, 3])
+async def test_a_unit_of_work_cancelled_at_any_step_leaves_its_connection_clean(
+    single: Database, own_url: str, cancels: int
+) -> None:
+    await insert(single, 0)
+    for step in range(1, 60):
+        work = asyncio.create_task(insert(single, step))
+        for _ in range(step % 30):
+            await asyncio.sleep(0)
+        for _ in range(cancels):
+            work.cancel()
+            await asyncio.sleep(0)
+        await asyncio.gather(work, return_exceptions=True)
+        await insert(single, 1_000 + step)  # were a transaction left open, this would be a part of it
+    assert [n for n in await numbers(own_url) if n >= 1_000] == list(range(1_001, 1_060))
+
+
+async def test_a_unit_of_work_cancelled_twice_while_its_statement_runs_gives_its_locks_back(
+    single: Database, own_url: str
+) -> None:
+    await insert(single, 1)
+    locked = asyncio.Event()
+
+    async def hang() -> None:
+        async with single.unit_of_work() as db_session:
+            await db_session.raw.execute("SELECT n FROM numbers FOR UPDATE")
+            locked.set()
+            await db_session.raw.execute("SELECT pg_sleep(60)")
+
+    work = asyncio.create_task(hang())
+    await locked.wait()
+    for _ in range(2):
+        work.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    async with asyncio.timeout(PATIENCE_S):
+        async with single.unit_of_work() as db_session:
+            await db_session.raw.execute("DELETE FROM numbers")
+    assert await numbers(own_url) == []
+
+
+async def test_a_cancelled_read_leaves_its_connection_to_the_next(single: Database) -> None:
+    for _ in range(3):
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.02), single.raw() as connection:
+                    await connection.execute("SELECT pg_sleep(60)")
+            async with single.raw() as connection:
+                assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_connections_that_the_server_closed_are_replaced(own_url: str) -> None:
+    database = Database(own_url, pool_size=3)
+    async with AsyncExitStack() as open_all:
+        pids = [
+            await (await open_all.enter_async_context(database.raw())).fetchval("SELECT pg_backend_pid()")
+            for _ in range(3)
+        ]
+    admin = await asyncpg.connect(own_url.replace("+asyncpg", ""))
+    await admin.fetch("SELECT pg_terminate_backend(pid, 5000) FROM unnest($1::int[]) AS pid", pids)
+    await admin.close()
+    for _ in range(3):
+        async with database.raw() as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+    async with AsyncExitStack() as open_all:
+        for n in range(3):
+            db_session = await open_all.enter_async_context(database.unit_of_work())
+            await db_session.raw.execute("INSERT INTO numbers VALUES ($1)", n)
+    assert await numbers(own_url) == [0, 1, 2]
+    await database.close()
+
+
+async def test_a_connection_lost_in_the_middle_is_unavailable_and_changes_nothing(
+    single: Database, own_url: str
+) -> None:
+    async def lose() -> None:
+        async with single.unit_of_work() as db_session:
+            await db_session.raw.execute("INSERT INTO numbers VALUES (1)")
+            await db_session.raw.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+            await db_session.raw.execute("INSERT INTO numbers VALUES (2)")
+
+    with pytest.raises(Unavailable):
+        await lose()
+    await insert(single, 3)
+    assert await numbers(own_url) == [3]
+
+
+async def test_a_server_that_is_away_is_unavailable() -> None:
+    database = Database(NOWHERE, pool_size=1)
+    with pytest.raises(Unavailable):
+        await insert(database, 1)
+    with pytest.raises(Unavailable):
+        async with database.raw():
+            pass
+    await database.close()
+
+
+async def test_more_work_than_connections_waits_its_turn(own_url: str) -> None:
+    database = Database(own_url, pool_size=2)
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(*(insert(database, n) for n in range(40)))
+    assert await numbers(own_url) == list(range(40))
+    await database.close()
+
+
+def recording(seen: list[str], **steps: Callable[[DbSession], None]) -> dict[str, Any]:
+    """Followers that write down their name, then take a step."""
+
+    def follower(name: str) -> Any:
+        async def follow(db_session: DbSession, payload: object) -> None:
+            seen.append(f"{name}:{payload}")
+            if name in steps:
+                steps[name](db_session)
+
+        return follow
+
+    return {name: follower(name) for name in ("first", "second")}
+
+
+async def test_what_is_deferred_runs_in_order_before_the_commit_and_may_defer_more(own_url: str) -> None:
+    seen: list[str] = []
+    database = Database(
+        own_url,
+        pool_size=1,
+        followers=recording(seen, first=lambda db_session: defer(db_session, "second", "from first")),
+    )
+    async with database.unit_of_work() as db_session:
+        after_commit(db_session, lambda: seen.append("committed"))
+        defer(db_session, "first", 1)
+        defer(db_session, "second", 2)
+        assert seen == []
+        await db_session.run_deferred()
+        assert seen == ["first:1", "second:2", "second:from first"]
+        defer(db_session, "second", 3)
+    assert seen[3:] == ["second:3", "committed"]
+    await database.close()
+
+
+async def test_followers_that_trigger_each_other_without_end_undo_the_change(own_url: str) -> None:
+    database = Database(
+        own_url, pool_size=1, followers=recording([], first=lambda db_session: defer(db_session, "first", None))
+    )
+
+    async def circle() -> None:
+        async with database.unit_of_work() as db_session:
+            await db_session.raw.execute("INSERT INTO numbers VALUES (1)")
+            defer(db_session, "first", None)
+
+    with pytest.raises(RuntimeError, match="without end"):
+        await circle()
+    assert await numbers(own_url) == []
+    await database.close()
+
+
+async def test_nothing_is_called_after_a_commit_that_did_not_come(single: Database) -> None:
+    called: list[str] = []
+
+    async def refuse() -> None:
+        async with single.unit_of_work() as db_session:
+            after_commit(db_session, lambda: called.append("committed"))
+            raise NotFound("There is no such thing.")
+
+    with pytest.raises(NotFound):
+        await refuse()
+    assert called == []

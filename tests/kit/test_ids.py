@@ -1,0 +1,42 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from uuid import RFC_4122, UUID
+
+from app.kit.ids import chat_key, user_key, uuid7
+
+
+def _ms(made: UUID) -> int:
+    return made.int >> 80
+
+
+def test_an_id_says_its_version_its_variant_and_when_it_was_made() -> None:
+    before_ms = time.time_ns() // 1_000_000
+    made = uuid7()
+    after_ms = time.time_ns() // 1_000_000
+    assert (made.version, made.variant) == (7, RFC_4122)
+    assert before_ms <= _ms(made) <= after_ms
+
+
+def test_ids_made_in_a_rush_sort_in_the_order_they_were_made() -> None:
+    made = [uuid7() for _ in range(20_000)]
+    assert made == sorted(set(made))
+    assert [str(one) for one in made] == sorted(str(one) for one in made)
+    assert len({_ms(one) for one in made}) < len(made)  # many share a millisecond
+    assert {one.version for one in made} == {7}
+
+
+def test_threads_never_make_the_same_id_and_each_sees_its_own_grow() -> None:
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: [uuid7() for _ in range(2_000)], range(4)))
+    assert all(one == sorted(one) for one in made)
+    assert len({one for each in made for one in each}) == 8_000
+
+
+def test_the_key_of_a_chat_is_computed_from_tenant_and_id() -> None:
+    assert chat_key("acme", "story-1").bytes == sha256(b"acme\0story-1").digest()[:16]
+    assert user_key("acme", "日本") == UUID(bytes=sha256("acme\0日本".encode()).digest()[:16])
+
+
+def test_a_letter_that_moves_from_tenant_to_chat_makes_another_key() -> None:
+    assert len({chat_key("ab", "c"), chat_key("a", "bc"), chat_key("", "abc"), chat_key("abc", "")}) == 4

@@ -1,0 +1,173 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from app.kit.settings import PREFIX, Settings, SettingsError, load_settings
+
+DEFAULTS = Settings.model_construct()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, and an environment without settings."""
+    for name in list(os.environ):
+        if name.upper().startswith(PREFIX):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _refusal() -> str:
+    with pytest.raises(SettingsError) as refused:
+        load_settings()
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_nothing_has_to_be_set() -> None:
+    assert load_settings() == DEFAULTS
+
+
+def test_a_setting_is_a_variable_with_the_prefix_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMOBOOK_SWEEP_S", "7.5")
+    monkeypatch.setenv("memobook_log_level", "debug")
+    settings = load_settings()
+    assert (settings.sweep_s, settings.log_level) == (7.5, "debug")
+
+
+def test_env_is_read_from_the_working_directory_and_the_environment_wins(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / ".env").write_text("MEMOBOOK_SWEEP_S=5\nexport MEMOBOOK_LLM_CONCURRENCY='2'\n")
+    monkeypatch.setenv("MEMOBOOK_SWEEP_S", "6")
+    settings = load_settings()
+    assert (settings.sweep_s, settings.llm_concurrency) == (6, 2)
+
+
+def test_what_is_in_env_for_others_and_comments_are_left_alone(folder: Path) -> None:
+    (folder / ".env").write_text("POSTGRES_PASSWORD=x\n\n# MEMOBOOK_NO_SUCH=1\n#MEMOBOOK_SWEEP_S=0\n")
+    assert load_settings() == DEFAULTS
+
+
+@pytest.mark.parametrize("name", sorted(Settings.model_fields))
+def test_an_empty_setting_is_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PREFIX + name.upper(), "")
+    assert load_settings() == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "mysql://localhost/memobook"),
+        ("DATABASE_URL", "localhost:5432"),
+        ("DATABASE_URL", "postgresql://me:secret@db:many/memobook"),
+        ("DATABASE_URL", "postgresql://me:secret@db:99999/memobook"),
+        ("DATABASE_URL", "postgresql://me:secret@[::1/memobook"),
+        ("REDIS_URL", "http://localhost"),
+        ("REDIS_URL", "redis://:secret@cache:many"),
+        ("REDIS_URL", "redis://:secret@cache:99999/0"),
+        ("REDIS_URL", "redis://:secret@cache/first"),
+        ("REDIS_URL", "unix:///run/cache.sock?db=first"),
+        ("LLM_BASE_URL", "http://"),
+        ("LLM_BASE_URL", "http:///v1"),
+        ("LLM_BASE_URL", "http://:secret@model:many/v1"),
+        ("LLM_API_KEY", "sécret"),
+        ("DATABASE_POOL", "0"),
+        ("DATABASE_POOL", "many"),
+        ("JWT_SECRET", "too short"),
+        ("LLM_BASE_URL", "localhost:11434/v1"),
+        ("LLM_TIMEOUT_S", "0"),
+        ("LLM_TIMEOUT_S", "inf"),
+        ("LLM_CONCURRENCY", "1.5"),
+        ("LLM_CONTEXT_TOKENS", "-1"),
+        ("MEMO_SETTLE_S", "-1"),
+        ("MEMO_SETTLE_S", "nan"),
+        ("SWEEP_S", "soon\nor later"),
+        ("SWEEP_S", "nan"),
+        ("LOG_LEVEL", "loud"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_that_names_it(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PREFIX + name, value)
+    refusal = _refusal()
+    assert refusal.startswith(f"{PREFIX}{name}: ")
+    assert "secret" not in refusal
+
+
+def test_a_wrong_setting_in_env_is_one_line_that_names_it(folder: Path) -> None:
+    (folder / ".env").write_text("MEMOBOOK_SWEEP_S=soon\n")
+    assert _refusal().startswith("MEMOBOOK_SWEEP_S: ")
+
+
+@pytest.mark.parametrize("name", ["MEMOBOOK_DATABSE_URL", "memobook_sweep", "MEMOBOOK_"])
+def test_a_misspelt_setting_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    assert _refusal() == f"{name}: there is no such setting"
+
+
+@pytest.mark.parametrize("line", ["MEMOBOOK_SWEP_S=5", "  export MEMOBOOK_SWEP_S = 5", "MEMOBOOK_SWEP_S="])
+def test_a_misspelt_setting_in_env_is_refused(folder: Path, line: str) -> None:
+    (folder / ".env").write_text(f"MEMOBOOK_SWEEP_S=5\n{line}\n")
+    assert _refusal() == "MEMOBOOK_SWEP_S: there is no such setting"
+
+
+def test_an_env_that_is_not_text_is_one_line(folder: Path) -> None:
+    (folder / ".env").write_bytes(b"MEMOBOOK_SWEEP_S=5 # caf\xe9\n")
+    assert _refusal().startswith(".env: cannot be read (")
+
+
+def test_a_model_needs_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMOBOOK_LLM_BASE_URL", "http://127.0.0.1:11434/v1")
+    assert _refusal() == "MEMOBOOK_LLM_MODEL: needed with MEMOBOOK_LLM_BASE_URL"
+    monkeypatch.setenv("MEMOBOOK_LLM_MODEL", "small")
+    assert load_settings().llm_model == "small"
+
+
+def test_what_a_command_line_says_wins_and_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMOBOOK_SWEEP_S", "7")
+    assert load_settings(sweep_s=3).sweep_s == 3
+    with pytest.raises(SettingsError, match=r"^MEMOBOOK_SWEEP_S: "):
+        load_settings(sweep_s=0)
+
+
+def test_origins_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMOBOOK_CORS_ORIGINS", "https://a.example, http://b.example:3000,,")
+    assert load_settings().cors_origins == ("https://a.example", "http://b.example:3000")
+
+
+def test_a_secret_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMOBOOK_ADMIN_KEY", "hush-hush")
+    monkeypatch.setenv("MEMOBOOK_LLM_API_KEY", "hush-hush")
+    assert "hush" not in repr(load_settings())
+    monkeypatch.setenv("MEMOBOOK_JWT_SECRET", "hush-hush")
+    assert "hush" not in _refusal()
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+asyncpg", "postgres+asyncpg"])
+def test_the_driver_is_named_however_the_database_was_written(scheme: str) -> None:
+    settings = load_settings(database_url=f"{scheme}://me:p%40ss@db:5432/memobook?host=/run")
+    assert settings.sqlalchemy_url == "postgresql+asyncpg://me:p%40ss@db:5432/memobook?host=/run"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "postgresql://me:p#ss/w?rd@db/memobook"),
+        ("DATABASE_URL", "postgresql://memobook@/memobook?host=/run/postgresql&port=5433"),
+        ("REDIS_URL", "rediss://:p%23ss@cache:6380/1"),
+        ("REDIS_URL", "unix:///run/cache.sock?db=1"),
+        ("LLM_BASE_URL", "http://[::1]:11434/v1"),
+        ("LLM_API_KEY", "hush-hush\n"),
+    ],
+)
+def test_an_address_may_be_any_that_can_be_reached(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PREFIX + name, value)
+    monkeypatch.setenv("MEMOBOOK_LLM_MODEL", "small")
+    found = getattr(load_settings(), name.lower())
+    assert (found.get_secret_value() if name == "LLM_API_KEY" else found) == value
+
+
+def test_without_a_database_its_url_names_what_is_missing() -> None:
+    with pytest.raises(SettingsError, match="MEMOBOOK_DATABASE_URL"):
+        load_settings().sqlalchemy_url  # noqa: B018 - a property that raises
