@@ -1,0 +1,1 @@
+"""Keys, tokens and tenants: who may call, and whose data they reach."""

@@ -1,0 +1,82 @@
+"""HTTP of keys and tokens."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+
+from app.keys import service
+from app.keys.credentials import KEY_ID_PATTERN
+from app.keys.schemas import KeyIn, KeyOut, NewKeyOut, TokenIn, TokenOut
+from app.keys.service import DatabaseKeyring
+from app.kit.auth import Admin, Caller
+from app.kit.db import after_commit
+from app.kit.deps import Db, Now
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+
+router = APIRouter(prefix="/v1", tags=["keys"])
+
+
+async def keyring(request: Request) -> DatabaseKeyring:
+    """The application's keyring."""
+    found: DatabaseKeyring = request.app.state.keyring
+    return found
+
+
+async def anyone(request: Request) -> Caller:
+    """The caller, whatever it may do."""
+    return await (await keyring(request)).identify(request)
+
+
+Ring = Annotated[DatabaseKeyring, Depends(keyring)]
+Anyone = Annotated[Caller, Depends(anyone)]
+KeyId = Annotated[str, Path(pattern=KEY_ID_PATTERN, description="The key's id.", examples=["3f9c2a7be014"])]
+
+
+@router.post("/keys", status_code=201)
+async def create_key(
+    wanted: KeyIn, caller: Admin, db_session: Db, clock: Now, ring: Ring, response: Response
+) -> NewKeyOut:
+    """Make a key; it is shown this once. From the first key on every request needs one."""
+    service.require_admin_first(caller, wanted.scopes)
+    created = await service.create_key(db_session, wanted.tenant, wanted.scopes, clock())
+    after_commit(db_session, ring.forget)
+    response.headers["Cache-Control"] = "no-store"
+    return NewKeyOut(id=created.key_id, tenant=created.tenant, scopes=created.scopes, key=created.text)
+
+
+@router.get("/keys")
+async def list_keys(
+    _caller: Admin, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Page[KeyOut]:
+    """The keys of all tenants, newest first, without their secrets."""
+    before = decode_cursor(cursor, datetime, str) if cursor else None
+    found = await service.list_keys(db_session, before=(before[0], before[1]) if before else None, limit=limit + 1)
+    page = found[:limit]
+    items = [
+        KeyOut(
+            id=key.key_id,
+            tenant=key.tenant,
+            scopes=key.scopes,
+            from_environment=key.from_environment,
+            created_at=key.created_at,
+        )
+        for key in page
+    ]
+    last = encode_cursor(page[-1].created_at, page[-1].key_id) if len(found) > limit else None
+    return Page(items=items, next_cursor=last)
+
+
+@router.delete("/keys/{key_id}", status_code=204)
+async def revoke_key(key_id: KeyId, _caller: Admin, db_session: Db, clock: Now, ring: Ring) -> None:
+    """End a key at once, with the tokens that were made with it."""
+    await service.revoke_key(db_session, key_id, clock())
+    after_commit(db_session, ring.forget)
+
+
+@router.post("/tokens", status_code=201)
+async def create_token(wanted: TokenIn, caller: Anyone, clock: Now, ring: Ring, response: Response) -> TokenOut:
+    """Make a short-lived token for a browser, limited to a user or a chat and never wider than the key."""
+    token, expires_at = await service.issue_token(ring, caller, wanted, clock())
+    response.headers["Cache-Control"] = "no-store"
+    return TokenOut(token=token, expires_at=expires_at)

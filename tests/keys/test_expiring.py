@@ -1,0 +1,37 @@
+from datetime import UTC, datetime, timedelta
+
+from app.keys.expiring import ExpiringCache
+
+NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
+
+
+def seconds(count: float) -> datetime:
+    return NOON + timedelta(seconds=count)
+
+
+def test_a_value_lasts_its_time_and_no_longer() -> None:
+    cache = ExpiringCache[str](ttl_s=5, max_entries=2)
+    cache.put("a", "one", NOON)
+    assert cache.get("a", seconds(4.9)) == "one"
+    assert cache.get("a", seconds(5)) is None
+    assert cache.get("b", NOON) is None
+
+
+def test_a_clock_that_is_set_back_makes_nothing_last_longer() -> None:
+    cache = ExpiringCache[str](ttl_s=5, max_entries=2)
+    cache.put("a", "one", NOON)
+    assert cache.get("a", seconds(-1)) is None
+
+
+def test_the_oldest_makes_room() -> None:
+    cache = ExpiringCache[str](ttl_s=5, max_entries=2)
+    for name in ("a", "b", "a", "c"):
+        cache.put(name, name, NOON)
+    assert [cache.get(name, NOON) for name in ("a", "b", "c")] == ["a", None, "c"]
+
+
+def test_it_can_forget() -> None:
+    cache = ExpiringCache[str](ttl_s=5, max_entries=2)
+    cache.put("a", "one", NOON)
+    cache.clear()
+    assert cache.get("a", NOON) is None

@@ -1,0 +1,85 @@
+import pytest
+
+from app.keys.loopback import sign_of_a_stranger
+
+HERE = (b"host", b"localhost:8000")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:8000", "[::1]", "[::1]:8000"],
+)
+def test_a_loopback_host_is_from_here(host: str) -> None:
+    assert sign_of_a_stranger([(b"host", host.encode())], "127.0.0.1") is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "memobook.example",
+        "testserver",
+        "localhost.example",
+        "localhost:8000.example",
+        "127.0.0.1.example",
+        "0.0.0.0",
+        "localhost:",
+        "localhost@example",
+        "192.168.1.4:8000",
+        "",
+    ],
+)
+def test_another_host_is_a_name_that_was_rebound(host: str) -> None:
+    assert "Host" in str(sign_of_a_stranger([(b"host", host.encode())], "127.0.0.1"))
+
+
+def test_a_second_host_must_be_from_here_too() -> None:
+    assert sign_of_a_stranger([HERE, (b"host", b"evil.example")], "127.0.0.1")
+
+
+def test_without_a_host_nobody_knows() -> None:
+    assert sign_of_a_stranger([], "127.0.0.1")
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.0.0.53", "::1", "::ffff:127.0.0.1"])
+def test_a_loopback_peer_is_from_here(peer: str) -> None:
+    assert sign_of_a_stranger([HERE], peer) is None
+
+
+@pytest.mark.parametrize("peer", [None, "", "testclient", "192.168.1.4", "172.17.0.1", "::ffff:10.0.0.1"])
+def test_whoever_comes_over_the_network_is_not_even_with_a_forged_host(peer: str | None) -> None:
+    assert sign_of_a_stranger([HERE], peer) == "came over the network"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-real-ip",
+        "x-original-host",
+        "true-client-ip",
+        "cf-connecting-ip",
+    ],
+)
+def test_a_proxy_betrays_itself(header: str) -> None:
+    sign = sign_of_a_stranger([HERE, (header.encode(), b"127.0.0.1")], "127.0.0.1")
+    assert sign == f"was forwarded (its header {header})"
+
+
+@pytest.mark.parametrize("origin", ["http://localhost:3000", "http://127.0.0.1:8000", "https://[::1]"])
+def test_a_page_from_here_may_call(origin: str) -> None:
+    assert sign_of_a_stranger([HERE, (b"origin", origin.encode())], "127.0.0.1") is None
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://localhost.evil.example", "null", "", "file://"])
+def test_a_page_from_elsewhere_may_not(origin: str) -> None:
+    assert "Origin" in str(sign_of_a_stranger([HERE, (b"origin", origin.encode())], "127.0.0.1"))
+
+
+def test_a_page_that_the_operator_trusts_may() -> None:
+    headers = [HERE, (b"origin", b"https://chat.example")]
+    assert sign_of_a_stranger(headers, "127.0.0.1", {"https://chat.example"}) is None
+    assert sign_of_a_stranger(headers, "127.0.0.1", {"https://chat.example.com"})
