@@ -1,0 +1,101 @@
+"""Which chat is meant, and its row, locked: what every verb of the log begins with."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from app.chats import queries
+from app.chats.errors import ChatBusy, ChatNotFound
+from app.chats.head import Head
+from app.chats.models import Chat
+from app.kit.auth import Caller
+from app.kit.db import DbSession
+from app.kit.ids import chat_key, user_key, uuid7
+
+_LOCK_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRef:
+    """A chat as a caller may see it.
+
+    Attributes:
+        key: Computed from tenant and chat_id.
+        only_user: A token's limit to one user: another's chat does not exist for it.
+        keeps_user: Whether the caller may not say whose chat it is: a token that is limited to one chat could
+            hand it to another user.
+
+    """
+
+    tenant: str
+    chat_id: str
+    key: UUID
+    only_user: str | None = None
+    keeps_user: bool = False
+
+    @classmethod
+    def of(cls, caller: Caller, chat_id: str) -> "ChatRef":
+        """The chat `chat_id` of the caller's tenant. Raises ChatNotFound outside a token's limit."""
+        if caller.chat_id is not None and caller.chat_id != chat_id:
+            raise ChatNotFound(f"There is no chat {chat_id!r}.")
+        return cls(
+            caller.tenant,
+            chat_id,
+            chat_key(caller.tenant, chat_id),
+            only_user=caller.user_id,
+            keeps_user=caller.chat_id is not None,
+        )
+
+    def unknown(self) -> ChatNotFound:
+        """The error for a chat that does not exist for this caller."""
+        return ChatNotFound(f"There is no chat {self.chat_id!r}.")
+
+    def busy(self) -> ChatBusy:
+        """The error for a chat that is switched again and again."""
+        return ChatBusy(f"The chat {self.chat_id!r} is being replaced; try again.")
+
+    def check(self, user_id: str | None) -> None:
+        """Raises ChatNotFound if the chat's user is not the one the caller is limited to."""
+        if self.only_user is not None and user_id != self.only_user:
+            raise self.unknown()
+
+
+async def lock_head(db_session: DbSession, ref: ChatRef) -> Head:
+    """Lock the chat's current line and read its head. Raises ChatNotFound, ChatBusy."""
+    for _ in range(_LOCK_TRIES):
+        locked = await queries.lock_current(db_session, ref.key)
+        if locked is not None:
+            head, user_id = locked
+            ref.check(user_id)
+            return head
+        # Missing, or switched to another line while this statement waited: that one it did not see.
+        if not await queries.has_current(db_session, ref.key):
+            raise ref.unknown()
+    raise ref.busy()
+
+
+async def lock_or_create(db_session: DbSession, ref: ChatRef, now: datetime) -> tuple[Head, bool]:
+    """Lock the current line, creating the chat if it is missing; says whether it was created."""
+    created = False
+    for _ in range(_LOCK_TRIES):
+        locked = await queries.lock_current(db_session, ref.key)
+        if locked is not None:
+            head, user_id = locked
+            ref.check(user_id)
+            return head, created
+        # Missing, or switched to another line while this statement waited: the next one sees which.
+        created = await queries.insert_chat(db_session, _new_chat(ref, now))
+    raise ref.busy()
+
+
+def _new_chat(ref: ChatRef, now: datetime) -> Chat:
+    return Chat(
+        chat_key=ref.key,
+        line_id=uuid7(),
+        tenant=ref.tenant,
+        chat_id=ref.chat_id,
+        user_id=ref.only_user,
+        user_key=user_key(ref.tenant, ref.only_user) if ref.only_user else None,
+        created_at=now,
+        last_active_at=now,
+    )

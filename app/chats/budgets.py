@@ -1,0 +1,22 @@
+"""What fits into a layer's own budget. Pure."""
+
+from collections.abc import Sequence
+
+
+def choose_newest_first(costs: Sequence[int | None], limit: int | None) -> set[int]:
+    """The indexes of `costs` (tokens, oldest first) that a budget of `limit` tokens takes; None is no limit.
+
+    It fills from the newest on. A cost of None is skipped and uses nothing; the first that would exceed the
+    limit is the end, even if an older one would still fit.
+    """
+    chosen = set()
+    spent = 0
+    for index in reversed(range(len(costs))):
+        cost = costs[index]
+        if cost is None:
+            continue
+        spent += cost
+        if limit is not None and spent > limit:
+            break
+        chosen.add(index)
+    return chosen

@@ -1,0 +1,25 @@
+"""What stands for messages that are not sent. Pure."""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """Something of a layer that stands, or is to stand, for a range of messages.
+
+    Attributes:
+        first_seq: The first message of the range.
+        last_seq: The last one, inclusive.
+        kind: What it is: `memo`.
+        id: Its id.
+        state: `made` also of what has gone stale but is shown; `empty` says nothing.
+
+    """
+
+    first_seq: int
+    last_seq: int
+    kind: Literal["memo", "summary", "recap"]
+    id: UUID
+    state: Literal["pending", "failed", "empty", "made"]

@@ -1,0 +1,110 @@
+"""Moves the anchor: reads what the cut is judged by, asks the layers whether they are settled, changes the head."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from app.chats.cut import (
+    Cut,
+    Reason,
+    Sent,
+    count_from,
+    every_nth_edge,
+    find_forced_target,
+    find_target,
+    judge_whole,
+)
+from app.chats.head import Advance, Head
+from app.chats.layers import Layer
+from app.chats.message_queries import list_history_shape
+from app.kit.db import DbSession
+
+LINE_FIRST_SEQ = 1
+
+
+async def cut_after_append(db_session: DbSession, advance: Advance, layers: Sequence[Layer]) -> bool:
+    """Judge a cold cut as before the new messages, then a full or forced one as after them; says if it cut."""
+    head = advance.head
+    cut = False
+    if advance.cold and advance.former_history_messages > head.settings.history.keep_messages:
+        cut = await _cut_cold(db_session, advance, layers)
+    if _is_full(head) and (not head.cut_waits or _is_overdue(head)):
+        cut |= await _cut_full(db_session, head, layers, advance.now)
+    return cut
+
+
+async def cut_if_settled(db_session: DbSession, head: Head, layers: Sequence[Layer], *, now: datetime) -> bool:
+    """Judge a full cut anew that waited for something which has settled now; says if it cut."""
+    if not head.cut_waits:
+        return False
+    head.cut_waits = False
+    return _is_full(head) and await _cut_full(db_session, head, layers, now)
+
+
+def _is_full(head: Head) -> bool:
+    history = head.settings.history
+    return head.history_messages > history.keep_messages + history.grow_messages
+
+
+def _is_overdue(head: Head) -> bool:
+    return head.history_messages >= head.settings.max_messages
+
+
+async def _cut_cold(db_session: DbSession, advance: Advance, layers: Sequence[Layer]) -> bool:
+    head = advance.head
+    history = await list_history_shape(db_session, head.chat_key, head.line_id, head.anchor_seq)
+    edges = await _list_edges(db_session, head, history, layers)
+    # What has just come counts for nothing here, but for this: a result keeps its call.
+    fresh = count_from(history, advance.former_head_seq + 1)
+    target = find_target(edges, history, head.settings.history.keep_messages + fresh)
+    if target is None or not await _is_whole(db_session, head, target, layers):
+        return False
+    _move(head, Cut(target, "cold", count_from(history, target)), advance.now)
+    return True
+
+
+async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Layer], now: datetime) -> bool:
+    keep = head.settings.history.keep_messages
+    history = await list_history_shape(db_session, head.chat_key, head.line_id, head.anchor_seq)
+    edges = await _list_edges(db_session, head, history, layers)
+    target = find_target(edges, history, keep)
+    reason: Reason = "full"
+    if target is None or not await _is_whole(db_session, head, target, layers):
+        if not _is_overdue(head):
+            # Nothing settles where no edge lies ahead: then the next append judges anew.
+            head.cut_waits = target is not None and target > head.anchor_seq
+            return False
+        target, reason = find_forced_target(edges, history, keep, head.anchor_seq), "forced"
+        if target is None or target <= head.anchor_seq:
+            head.cut_waits = True
+            return False
+    _move(head, Cut(target, reason, count_from(history, target)), now)
+    return True
+
+
+async def _is_whole(db_session: DbSession, head: Head, target: int, layers: Sequence[Layer]) -> bool:
+    """Whether every layer that stands for old text is settled up to the target."""
+    if target <= head.anchor_seq:
+        return False
+    settled = [await layer.settled_seq(db_session, head, head.anchor_seq) for layer in layers]
+    return judge_whole(target, min((seq for seq in settled if seq is not None), default=None), head.anchor_seq)
+
+
+async def _list_edges(db_session: DbSession, head: Head, history: Sequence[Sent], layers: Sequence[Layer]) -> list[int]:
+    """Where a cut may fall, by the chat's setting; the line's first seq always is one."""
+    edges: Iterable[int] = (LINE_FIRST_SEQ,)
+    if head.settings.history.edges == "every_message":
+        edges = (LINE_FIRST_SEQ, *(sent.seq for sent in history))
+    elif head.settings.history.edges == "every_8":
+        edges = (LINE_FIRST_SEQ, *every_nth_edge(head.anchor_seq, head.head_seq, 8))
+    else:
+        edges = [LINE_FIRST_SEQ]
+        for layer in layers:
+            edges += await layer.list_edges(db_session, head, head.anchor_seq)
+    return list(edges)
+
+
+def _move(head: Head, cut: Cut, now: datetime) -> None:
+    head.anchor_seq = cut.at_seq
+    head.history_messages = cut.left
+    head.last_cut = {"at_seq": cut.at_seq, "reason": cut.reason, "at": now.isoformat()}
+    head.cut_waits = False

@@ -1,0 +1,29 @@
+"""Hashes that tell whether a text is still the one that something was made from. Pure."""
+
+import hashlib
+from collections.abc import Iterable
+
+DIGEST_BYTES = 16
+
+
+def identity(role: str, content: str) -> bytes:
+    """What makes an appended message the same message again: role and content as first appended."""
+    return _digest(role, content)
+
+
+def content_digest(role: str, name: str | None, content: str) -> bytes:
+    """What of a message a summary is made from; changes when the text or its speaker does."""
+    return _digest(role, name or "", content)
+
+
+def range_hash(members: Iterable[tuple[int, bytes]]) -> bytes:
+    """The hash of a range: `members` are (seq, content digest) of its eligible messages, in order."""
+    whole = hashlib.sha256()
+    for seq, digest in members:
+        whole.update(seq.to_bytes(8))
+        whole.update(digest)
+    return whole.digest()[:DIGEST_BYTES]
+
+
+def _digest(*parts: str) -> bytes:
+    return hashlib.sha256("\0".join(parts).encode()).digest()[:DIGEST_BYTES]

@@ -1,0 +1,40 @@
+"""What the log asks of a memory layer. `app/pipeline.py` lists the layers there are."""
+
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from app.chats.cover import Cover
+from app.chats.head import Advance, Head
+from app.kit.db import DbSession
+
+
+class Layer(Protocol):
+    """A kind of memory, by the functions that its `service` module offers under these names."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a module's constant
+        """Its name, in due work and in the context."""
+        ...
+
+    async def plan(self, db_session: DbSession, advance: Advance, *, settle_s: float) -> None:
+        """Say what work the new messages make due; may change `advance.head`."""
+        ...
+
+    async def settled_seq(self, db_session: DbSession, head: Head, from_seq: int) -> int | None:
+        """Up to which seq (inclusive) the layer stands for old text from `from_seq` on; None if it need not."""
+        ...
+
+    async def list_edges(self, db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
+        """Where a cut may fall from `from_seq` on, if this chat's edges are this layer's."""
+        ...
+
+    async def refresh(self, db_session: DbSession, head: Head) -> None:
+        """Bring what the chat's row holds of this layer in line with its tables and the anchor."""
+        ...
+
+    async def list_covers(
+        self, db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+    ) -> Sequence[Cover]:
+        """What covers messages of the range, in its order."""
+        ...

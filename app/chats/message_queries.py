@@ -1,0 +1,133 @@
+"""SQL of messages. Written out for asyncpg where an append or a cut runs it."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+import orjson
+from sqlalchemy import select
+
+from app.chats.cut import Sent
+from app.chats.head import Head, NewMessage, RangeMessage
+from app.chats.models import Message
+from app.kit.db import DbSession
+
+APPEND = """
+    WITH given AS (
+        SELECT * FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::bool[],
+            $11::float8[], $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::bytea[], $17::bytea[])
+            WITH ORDINALITY AS g (message_id, role, name, kind, content, tokens, blank, importance, tool_calls,
+                tool_call_id, metadata, sent_at, identity, digest, place)
+    ), known AS (
+        SELECT m.*, m.identity = given.identity AS same
+        FROM given JOIN messages m ON m.chat_key = $1 AND m.line_id = $2 AND m.message_id = given.message_id
+    ), added AS (
+        INSERT INTO messages (chat_key, line_id, seq, message_id, role, name, kind, content, tokens, blank, importance,
+            tool_calls, tool_call_id, metadata, sent_at, identity, digest)
+        SELECT $1, $2, $3 + row_number() OVER (ORDER BY place), message_id, role, name, kind, content, tokens, blank,
+            importance, tool_calls::jsonb, tool_call_id, metadata::jsonb, sent_at, identity, digest
+        FROM given WHERE NOT EXISTS (SELECT FROM known WHERE known.message_id = given.message_id)
+            AND NOT EXISTS (SELECT FROM known WHERE NOT same)
+        RETURNING seq, message_id
+    )
+    SELECT message_id, seq, NULL::bool AS same, NULL AS role, NULL AS name, NULL AS content,
+        NULL::timestamptz AS sent_at, NULL::int AS tokens FROM added
+    UNION ALL SELECT message_id, seq, same, role, name, content, sent_at, tokens FROM known"""
+
+_HISTORY_SHAPE = """
+    SELECT seq, role, tool_calls::text AS tool_calls, tool_call_id FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND seq >= $3 AND deleted_at IS NULL AND hidden_by IS NULL AND NOT blank
+        AND kind IS NULL
+    ORDER BY seq"""
+
+_RANGE = """
+    SELECT seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest
+    FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq"""
+
+
+async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[asyncpg.Record]:
+    """Insert those of `messages` whose ids are new, in order, from the head on.
+
+    Returns a row for each message: `same` is null for a new one; for a known one it says whether it has the
+    identity given now, beside what it says today. If any has not, nothing is inserted.
+    """
+    return await db_session.raw.fetch(
+        APPEND,
+        head.chat_key,
+        head.line_id,
+        head.head_seq,
+        [m.message_id for m in messages],
+        [m.role for m in messages],
+        [m.name for m in messages],
+        [m.kind for m in messages],
+        [m.content for m in messages],
+        [m.tokens for m in messages],
+        [m.blank for m in messages],
+        [m.importance for m in messages],
+        [m.tool_calls for m in messages],
+        [m.tool_call_id for m in messages],
+        [m.metadata for m in messages],
+        [m.sent_at for m in messages],
+        [m.identity for m in messages],
+        [m.digest for m in messages],
+    )
+
+
+async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
+    """The messages that are sent from `from_seq` on, without their texts, in seq order."""
+    rows = await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)
+    return [
+        Sent(
+            seq=row["seq"],
+            is_user=row["role"] == "user",
+            calls=tuple(call.get("id", "") for call in orjson.loads(row["tool_calls"])) if row["tool_calls"] else (),
+            answers=row["tool_call_id"] if row["role"] == "tool" else None,
+        )
+        for row in rows
+    ]
+
+
+async def list_messages(
+    db_session: DbSession,
+    chat_key: UUID,
+    line_id: UUID,
+    *,
+    after_seq: int,
+    before_seq: int | None,
+    limit: int,
+    newest: bool,
+) -> Sequence[Message]:
+    """Messages between two seqs (both exclusive) in seq order; the last `limit` of them if `newest`."""
+    query = select(Message).where(
+        Message.chat_key == chat_key,
+        Message.line_id == line_id,
+        Message.deleted_at.is_(None),
+        Message.seq > after_seq,
+    )
+    if before_seq is not None:
+        query = query.where(Message.seq < before_seq)
+    ordered = query.order_by(Message.seq.desc() if newest else Message.seq).limit(limit)
+    rows = (await db_session.execute(ordered)).scalars().all()
+    return rows[::-1] if newest else rows
+
+
+async def find_message(db_session: DbSession, chat_key: UUID, line_id: UUID, message_id: str) -> Message | None:
+    """One message by the caller's id, unless it was deleted."""
+    return (
+        await db_session.execute(
+            select(Message).where(
+                Message.chat_key == chat_key,
+                Message.line_id == line_id,
+                Message.message_id == message_id,
+                Message.deleted_at.is_(None),
+            )
+        )
+    ).scalar_one_or_none()
+
+
+async def list_range(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> list[RangeMessage]:
+    """What eligibility and hashes are judged by, for the seqs of a range (inclusive), tombstones too."""
+    rows = await db_session.raw.fetch(_RANGE, chat_key, line_id, first_seq, last_seq)
+    return [RangeMessage(*row) for row in rows]

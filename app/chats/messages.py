@@ -1,0 +1,187 @@
+"""The verbs of messages: append, page, get.
+
+An append is one transaction of three statements: lock the chat (creating it if it is missing), insert what
+is new, write the head. What follows from it is deferred as `line_advanced` and runs before the commit.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from app.chats import message_queries
+from app.chats.access import ChatRef, lock_or_create
+from app.chats.errors import MessageIdTaken, MessageNotFound
+from app.chats.hashes import content_digest, identity
+from app.chats.head import NewMessage, advance
+from app.chats.message_queries import list_messages
+from app.chats.models import Message
+from app.chats.schemas import MessageIn
+from app.kit.db import DbSession, defer
+from app.kit.ids import uuid7
+from app.kit.tokens import count_tokens
+
+_MANY_CHARS = 200_000
+"""Counting the tokens of so much text takes some 10 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Which messages a page is of; seqs are exclusive, but for `around_seq`, which is in the middle."""
+
+    after_seq: int | None = None
+    before_seq: int | None = None
+    around_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What an append did: all messages in the request's order, and how many of them are new."""
+
+    messages: list[dict[str, Any]]
+    created: int
+
+
+async def append_messages(
+    db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime
+) -> Appended:
+    """Append messages; those that are there already stay where they are.
+
+    Raises MessageIdTaken, naming the ids, if one was appended before with another role or text;
+    nothing is appended then. Creates the chat if it is missing.
+    """
+    messages = await _new_messages(given, now)
+    head, created = await lock_or_create(db_session, ref, now)
+    rows = {row["message_id"]: row for row in await message_queries.insert_messages(db_session, head, messages)}
+    taken = [message.message_id for message in messages if _is_taken(rows.get(message.message_id))]
+    if taken:
+        raise MessageIdTaken(
+            "An id was appended before with another role or text; nothing was appended.",
+            errors=[
+                {"loc": ["body", "messages", _index(given, taken_id), "id"], "msg": taken_id} for taken_id in taken
+            ],
+        )
+    fresh = [
+        replace(message, seq=rows[message.message_id]["seq"])
+        for message in messages
+        if rows[message.message_id]["same"] is None
+    ]
+    if fresh:
+        defer(db_session, "line_advanced", advance(head, fresh, now=now, created=created))
+    return Appended([_appended(message, rows[message.message_id]) for message in messages], len(fresh))
+
+
+async def list_page(
+    db_session: DbSession, ref: ChatRef, line_id: UUID, bounds: Bounds, limit: int
+) -> tuple[Sequence[Message], bool]:
+    """A page of messages in seq order, and whether later ones within the bounds follow it."""
+
+    async def read(after_seq: int, before_seq: int | None, count: int, *, newest: bool = False) -> Sequence[Message]:
+        return await list_messages(
+            db_session,
+            ref.key,
+            line_id,
+            after_seq=after_seq,
+            before_seq=before_seq,
+            limit=count,
+            newest=newest,
+        )
+
+    if bounds.around_seq is not None:
+        before = await read(0, bounds.around_seq, limit // 2, newest=True)
+        after = await read(bounds.around_seq - 1, None, limit - len(before) + 1)
+        page = [*before, *after]
+    elif bounds.before_seq is not None and bounds.after_seq is None:
+        return await read(0, bounds.before_seq, limit, newest=True), False
+    else:
+        page = [*await read(bounds.after_seq or 0, bounds.before_seq, limit + 1)]
+    return page[:limit], len(page) > limit
+
+
+async def get_message(db_session: DbSession, ref: ChatRef, line_id: UUID, message_id: str) -> Message:
+    """One message by the caller's id. Raises MessageNotFound."""
+    message = await message_queries.find_message(db_session, ref.key, line_id, message_id)
+    if message is None:
+        raise MessageNotFound(f"There is no message {message_id!r} in this chat.")
+    return message
+
+
+async def _new_messages(given: Sequence[MessageIn], now: datetime) -> list[NewMessage]:
+    """Count and hash; aside where that takes long, so that nobody else's request waits for it."""
+
+    def make() -> list[NewMessage]:
+        return [_new_message(message, now) for message in given]
+
+    long = sum(len(message.content) for message in given) > _MANY_CHARS
+    return await asyncio.to_thread(make) if long else make()
+
+
+def _new_message(given: MessageIn, now: datetime) -> NewMessage:
+    return NewMessage(
+        message_id=given.id or str(uuid7()),
+        role=given.role,
+        name=given.name,
+        kind=given.kind,
+        content=given.content,
+        tokens=count_tokens(given.content),
+        blank=not given.content.strip() and not given.tool_calls,
+        importance=given.importance,
+        tool_calls=orjson.dumps([call.model_dump() for call in given.tool_calls]).decode()
+        if given.tool_calls
+        else None,
+        tool_call_id=given.tool_call_id,
+        metadata=orjson.dumps(given.metadata).decode() if given.metadata is not None else None,
+        sent_at=given.sent_at or now,
+        identity=identity(given.role, given.content),
+        digest=content_digest(given.role, given.name, given.content),
+    )
+
+
+def _is_taken(row: Any) -> bool:
+    return row is not None and row["same"] is False
+
+
+def _index(given: Sequence[MessageIn], message_id: str) -> int:
+    return next(index for index, message in enumerate(given) if message.id == message_id)
+
+
+def _appended(message: NewMessage, row: Any) -> dict[str, Any]:
+    shown: Any = row if row["same"] else None
+    return {
+        "id": message.message_id,
+        "seq": row["seq"],
+        "role": shown["role"] if shown else message.role,
+        "name": shown["name"] if shown else message.name,
+        "content": shown["content"] if shown else message.content,
+        "sent_at": shown["sent_at"] if shown else message.sent_at,
+        "tokens": shown["tokens"] if shown else message.tokens,
+    }
+
+
+def message_detail(message: Message, memo_id: UUID | None) -> dict[str, Any]:
+    """A message as it goes over the wire."""
+    return {
+        "id": message.message_id,
+        "seq": message.seq,
+        "role": message.role,
+        "name": message.name,
+        "content": message.content,
+        "sent_at": message.sent_at,
+        "tokens": message.tokens,
+        "kind": message.kind,
+        "importance": message.importance,
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id,
+        "metadata": message.message_metadata,
+        "swipes": [message.content],
+        "selected_swipe": 0,
+        "excluded": message.excluded,
+        "pinned": message.pinned,
+        "hidden_by": message.hidden_by,
+        "edited": message.edited_at is not None,
+        "memo_id": memo_id,
+    }

@@ -1,0 +1,115 @@
+"""Tables of the log. Everything of a chat lies under (chat_key, line_id): it is copied, erased and moved as one."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Table
+
+Time = TIMESTAMP(timezone=True)
+Json = JSONB(none_as_null=True)
+CURRENT = "current"
+
+
+class Chat(Table):
+    """One line of a chat, with all that is true of the chat on it.
+
+    Exactly one line of a chat is current; a checkpoint is a frozen one, an abandoned one stays readable.
+    An append updates the head columns alone: none of them is in an index, so the update stays in its page,
+    and the memo window, the widest column, is only written by a cut or a memo.
+    """
+
+    __tablename__ = "chats"
+    __table_args__ = (
+        CheckConstraint("standing IN ('current', 'abandoned', 'checkpoint')", name="standing"),
+        CheckConstraint("anchor_seq >= 1 AND anchor_seq <= head_seq + 1", name="anchor"),
+        CheckConstraint("head_seq >= 0 AND history_messages >= 0", name="head"),
+        Index("uq_chats_current", "chat_key", unique=True, postgresql_where=text("standing = 'current'")),
+        Index(
+            "ix_chats_tenant",
+            "tenant",
+            "created_at",
+            "chat_key",
+            postgresql_where=text("standing = 'current'"),
+        ),
+        Index("ix_chats_user", "user_key", postgresql_where=text("standing = 'current'")),
+        {"postgresql_with": {"fillfactor": 70}},
+    )
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    standing: Mapped[str] = mapped_column(server_default=CURRENT)
+
+    tenant: Mapped[str]
+    chat_id: Mapped[str]
+    user_id: Mapped[str | None]
+    user_key: Mapped[UUID | None]
+    characters: Mapped[list[dict[str, Any]]] = mapped_column(Json, server_default="[]")
+    user_persona: Mapped[str | None] = mapped_column(Text)
+    system_prompt: Mapped[str | None] = mapped_column(Text)
+    settings: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
+    time_zone: Mapped[str] = mapped_column(server_default="UTC")
+    language: Mapped[str | None]
+    chat_metadata: Mapped[dict[str, Any]] = mapped_column("metadata", Json, server_default="{}")
+    created_at: Mapped[datetime] = mapped_column(Time)
+
+    head_seq: Mapped[int] = mapped_column(server_default="0")
+    anchor_seq: Mapped[int] = mapped_column(server_default="1")
+    history_messages: Mapped[int] = mapped_column(server_default="0")
+    message_count: Mapped[int] = mapped_column(server_default="0")
+    turn_count: Mapped[int] = mapped_column(server_default="0")
+    token_count: Mapped[int] = mapped_column(server_default="0")
+    memo_count: Mapped[int] = mapped_column(server_default="0")
+    awaits_reply: Mapped[bool] = mapped_column(server_default="false")
+    cut_waits: Mapped[bool] = mapped_column(server_default="false")
+    last_cut: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    cursors: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
+    last_active_at: Mapped[datetime] = mapped_column(Time)
+
+    memo_window: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
+
+
+class Message(Table):
+    """One entry of the conversation, never physically deleted while its chat lives."""
+
+    __tablename__ = "messages"
+    __table_args__ = (
+        CheckConstraint("role IN ('user', 'assistant', 'system', 'tool', 'narrator')", name="role"),
+        CheckConstraint("kind IS NULL OR kind = 'thought'", name="kind"),
+        CheckConstraint("hidden_by IS NULL OR hidden_by IN ('user', 'scenes')", name="hidden_by"),
+        CheckConstraint("importance IS NULL OR (importance >= 0 AND importance <= 1)", name="importance"),
+        CheckConstraint("seq >= 1", name="seq"),
+        Index("uq_messages_id", "chat_key", "line_id", "message_id", unique=True),
+    )
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    message_id: Mapped[str]
+    role: Mapped[str]
+    name: Mapped[str | None]
+    kind: Mapped[str | None]
+    content: Mapped[str] = mapped_column(Text)
+    tokens: Mapped[int]
+    blank: Mapped[bool] = mapped_column(server_default="false")
+    importance: Mapped[float | None]
+    tool_calls: Mapped[list[dict[str, Any]] | None] = mapped_column(Json)
+    tool_call_id: Mapped[str | None]
+    message_metadata: Mapped[dict[str, Any] | None] = mapped_column("metadata", Json)
+    sent_at: Mapped[datetime] = mapped_column(Time)
+    identity: Mapped[bytes] = mapped_column(LargeBinary)
+    digest: Mapped[bytes] = mapped_column(LargeBinary)
+    excluded: Mapped[bool] = mapped_column(server_default="false")
+    pinned: Mapped[bool] = mapped_column(server_default="false")
+    hidden_by: Mapped[str | None]
+    edited_at: Mapped[datetime | None] = mapped_column(Time)
+    deleted_at: Mapped[datetime | None] = mapped_column(Time)
+
+    @property
+    def deleted(self) -> bool:
+        """Whether only a tombstone is left."""
+        return self.deleted_at is not None

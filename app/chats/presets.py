@@ -1,0 +1,49 @@
+"""The presets: sets of default values. Pure.
+
+Each says only where it differs from the defaults of the schema; `app.chats.settings` puts them together.
+"""
+
+from typing import Any
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "memo": {},
+    "diary": {
+        "history": {"keep_messages": 15, "grow_messages": 5, "edges": "folds"},
+        "memos": {"enabled": False},
+        "summary": {"enabled": True},
+        "diary": {"enabled": True},
+        "timestamps": "inline",
+    },
+    "scenes": {
+        "history": {"keep_messages": 16, "grow_messages": 0, "max_messages": 200, "edges": "scenes"},
+        "memos": {"enabled": False},
+        "scenes": {"enabled": True},
+    },
+    "agent": {
+        "history": {"edges": "every_8"},
+        "memos": {"enabled": False},
+        "consolidation": {"enabled": True, "every_turns": 1},
+        "recall": {"mode": "auto"},
+    },
+    "decay": {
+        "history": {"keep_messages": 20, "grow_messages": 0, "edges": "every_message"},
+        "memos": {"enabled": False},
+        "consolidation": {"enabled": True, "every_turns": 5},
+        "recall": {"mode": "auto"},
+    },
+    "companion": {
+        "diary": {"enabled": True},
+        "consolidation": {"enabled": True, "every_turns": 5},
+        "recall": {"mode": "tool"},
+        "timestamps": "inline",
+    },
+}
+
+PRESET_TEXTS: dict[str, str] = {
+    "memo": "A memo of 2–3 highlights every 8 messages, the last 15 in the prompt.",
+    "diary": "A rolling summary of what was said and a diary in the character's own voice.",
+    "scenes": "Scenes with recaps, a running recap of all of them, old scenes hidden.",
+    "agent": "Facts and memories learnt every turn, recalled by search.",
+    "decay": "A short verbatim buffer; what mattered becomes memories that fade unless they matter.",
+    "companion": "Memos, a diary and long-term memories together.",
+}

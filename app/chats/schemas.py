@@ -1,0 +1,206 @@
+"""What goes over the wire about chats and messages."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from app.chats.settings import ChatSettings, SettingsPatch
+from app.kit.blame import FieldError
+from app.kit.wire import MAX_CONTENT_CHARS, JsonObject, Moment, Text, TimeZone
+
+MAX_MESSAGES = 1_000
+MAX_PERSONA_CHARS = 100_000
+
+MessageId = Annotated[Text, Field(min_length=1, max_length=128)]
+Name = Annotated[Text, Field(min_length=1, max_length=200)]
+
+
+class Given(BaseModel):
+    """A request's body: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Character(Given):
+    """A character of the chat."""
+
+    name: Name = Field(description="Its name, as messages give it.")
+    persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] = Field("", description="Who it is.")
+    disabled: bool = Field(False, description="A disabled character's messages are not summarised.")
+
+
+class ChatPut(Given):
+    """A chat to create, or what to change of one: what is left out stays, null clears, settings merge."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "user_id": "mira",
+                    "characters": [{"name": "Kai", "persona": "A lighthouse keeper who collects lost letters."}],
+                    "user_persona": "Mira, a cartographer.",
+                    "system_prompt": "You are Kai. Stay in character.",
+                    "settings": {"preset": "memo", "memos": {"every_messages": 8}},
+                    "time_zone": "Europe/Berlin",
+                    "language": "en",
+                    "metadata": {"theme": "dusk"},
+                }
+            ]
+        }
+    )
+
+    user_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(None, description="Whose chat it is.")
+    characters: Annotated[list[Character], Field(max_length=50)] | None = Field(
+        None, description="Who speaks besides the user."
+    )
+    user_persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(
+        None, description="Who the user is in the story."
+    )
+    system_prompt: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(
+        None, description="The first text of every context."
+    )
+    settings: SettingsPatch | None = Field(  # type: ignore[valid-type]  # made from ChatSettings
+        None, description="What differs from the preset; null for a setting returns to the preset's value."
+    )
+    time_zone: TimeZone | None = Field(None, description="IANA name; UTC unless given.")
+    language: Annotated[str, Field(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", max_length=35)] | None = Field(
+        None, description="The conversation's language (BCP 47); memos are written in it."
+    )
+    metadata: JsonObject | None = Field(None, description="The caller's own, merged; at most 16 KiB.")
+
+    @model_validator(mode="after")
+    def _unique_names(self) -> Self:
+        names = [character.name for character in self.characters or ()]
+        if len(names) != len(set(names)):
+            raise FieldError(("characters",), "two have the same name")
+        return self
+
+
+class Counters(BaseModel):
+    """What a chat holds."""
+
+    messages: int = Field(description="Messages on the line, without deleted ones.")
+    turns: int = Field(description="User messages with their replies.")
+    tokens: int = Field(description="Tokens of all messages (o200k).")
+    memos: int = Field(description="Memos in the book, deleted ones included.")
+
+
+class WorkCounts(BaseModel):
+    """Background work of a chat."""
+
+    due: int = Field(description="Things that are waiting to be made or being made.")
+    failed: int = Field(description="Things that have failed for good.")
+
+
+class ChatOut(BaseModel):
+    """A chat."""
+
+    chat_id: str = Field(description="The caller's id.")
+    user_id: str | None = Field(description="Whose chat it is.")
+    characters: list[Character] = Field(description="Who speaks besides the user.")
+    user_persona: str | None = Field(description="Who the user is in the story.")
+    system_prompt: str | None = Field(description="The first text of every context.")
+    settings: ChatSettings = Field(description="Every setting as it takes effect.")
+    time_zone: str = Field(description="The chat's time zone.")
+    language: str | None = Field(description="The conversation's language.")
+    metadata: dict[str, Any] = Field(description="The caller's own.")
+    counters: Counters = Field(description="What the chat holds.")
+    line: UUID = Field(description="The current line.")
+    anchor_seq: int = Field(description="The first seq that is still sent verbatim.")
+    head_seq: int = Field(description="The newest seq; 0 for an empty chat.")
+    work: WorkCounts = Field(description="Due and failed background work.")
+    created_at: datetime = Field(description="When it was created.")
+    last_active_at: datetime = Field(description="When something was appended last.")
+
+
+class ToolFunction(Given):
+    """The function of a tool call."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The tool's name.")
+    arguments: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(
+        "", description="Its arguments as JSON text."
+    )
+
+
+class ToolCall(Given):
+    """A call of a tool by the model, in OpenAI's shape."""
+
+    id: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The call's id.")
+    type: Literal["function"] = Field("function", description="Always `function`.")
+    function: ToolFunction = Field(description="What is called.")
+
+
+class MessageIn(Given):
+    """A message to append."""
+
+    id: MessageId | None = Field(None, description="The caller's id; a UUIDv7 is made if none is given.")
+    role: Literal["user", "assistant", "system", "tool", "narrator"] = Field(description="Who speaks, as a role.")
+    name: Name | None = Field(None, description="Who speaks, by name.")
+    content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(
+        "", description="The text, 1–100,000 characters; may be empty only with `tool_calls`."
+    )
+    kind: Literal["thought"] | None = Field(None, description="`thought` marks a model's thinking.")
+    sent_at: Moment | None = Field(None, description="When it was said; now if not given. Order is `seq`.")
+    importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
+        None, description="How much it matters, if the caller knows."
+    )
+    tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64)] | None = Field(
+        None, description="The tools the model calls."
+    )
+    tool_call_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="With role `tool`: the call this is the result of."
+    )
+    metadata: JsonObject | None = Field(None, description="The caller's own; at most 16 KiB.")
+
+    @model_validator(mode="after")
+    def _has_content(self) -> Self:
+        if not self.content and not self.tool_calls:
+            raise FieldError(("content",), "may be empty only when tool_calls is set")
+        return self
+
+
+class MessageOut(BaseModel):
+    """An appended message, or the one that was there already."""
+
+    id: str = Field(description="Its id.")
+    seq: int = Field(description="Its place on the line.")
+    role: str = Field(description="Its role.")
+    name: str | None = Field(description="Who speaks.")
+    content: str = Field(description="What it says now.")
+    sent_at: datetime = Field(description="When it was said.")
+    tokens: int = Field(description="Tokens of the text (o200k).")
+
+
+class MessageDetail(MessageOut):
+    """A message with everything that is known of it."""
+
+    kind: str | None = Field(description="`thought`, or null.")
+    importance: float | None = Field(description="As given.")
+    tool_calls: list[dict[str, Any]] | None = Field(description="As given.")
+    tool_call_id: str | None = Field(description="As given.")
+    metadata: dict[str, Any] | None = Field(description="As given.")
+    swipes: list[str] = Field(description="All alternative texts; only the text itself if there are none.")
+    selected_swipe: int = Field(description="Which of the swipes is selected.")
+    excluded: bool = Field(description="Whether it is never summarised.")
+    pinned: bool = Field(description="Whether it is kept verbatim.")
+    hidden_by: Literal["user", "scenes"] | None = Field(description="Who hid it.")
+    edited: bool = Field(description="Whether its text was changed.")
+    memo_id: UUID | None = Field(description="The memo of its batch.")
+
+
+class PresetOut(BaseModel):
+    """A preset."""
+
+    name: str = Field(description="Its name.")
+    description: str = Field(description="What it is for.")
+    settings: ChatSettings = Field(description="All of its settings.")
+    missing_layers: list[str] = Field(description="Layers it switches on that this version does not make yet.")
+
+
+class Presets(BaseModel):
+    """All presets, and what each setting means."""
+
+    items: list[PresetOut] = Field(description="The presets.")
+    settings_schema: dict[str, Any] = Field(description="JSON Schema of the settings, with their descriptions.")

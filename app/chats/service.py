@@ -1,0 +1,191 @@
+"""The verbs of chats: put, get, list, erase; and those of messages, for other rooms."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from pydantic import ValidationError
+
+from app.chats import queries
+from app.chats.access import ChatRef, lock_head, lock_or_create
+from app.chats.eligibility import Filters, is_eligible
+from app.chats.errors import ChatNotFound, LineNotFound
+from app.chats.hashes import range_hash
+from app.chats.head import Advance, Head
+from app.chats.message_queries import list_messages, list_range
+from app.chats.messages import Appended, Bounds, append_messages, get_message, list_page, message_detail
+from app.chats.models import Chat
+from app.chats.queries import filters_of, list_ripe_lines, lock_line, update_head
+from app.chats.schemas import ChatPut
+from app.chats.settings import check_overrides, merge, still_valid
+from app.kit.auth import Caller, Forbidden
+from app.kit.db import DbSession, Table, defer
+from app.kit.errors import Invalid
+from app.kit.hot import placed
+from app.kit.ids import chat_key, user_key
+from app.kit.wire import MAX_METADATA_BYTES
+
+__all__ = [
+    "Advance",
+    "Appended",
+    "Bounds",
+    "ChatRef",
+    "Filters",
+    "Head",
+    "append_messages",
+    "count_work",
+    "erase_chat",
+    "erase_user",
+    "filters_of",
+    "get_chat",
+    "get_line",
+    "get_message",
+    "is_eligible",
+    "list_chats",
+    "list_messages",
+    "list_page",
+    "list_range",
+    "list_ripe_lines",
+    "lock_head",
+    "lock_line",
+    "message_detail",
+    "put_chat",
+    "range_hash",
+    "update_head",
+]
+
+
+async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: datetime) -> tuple[Chat, bool]:
+    """Create a chat or merge `put` into it; says whether it was created.
+
+    Raises ChatNotFound, or Forbidden where a token's limits do not let it say whose chat it is.
+    """
+    if ref.only_user is not None and "user_id" in put.model_fields_set and put.user_id != ref.only_user:
+        raise ref.unknown()
+    head, created = await lock_or_create(db_session, ref, now)
+    chat = await get_chat(db_session, ref)
+    values = _changes(chat, put)
+    await queries.update_chat(db_session, ref.key, head.line_id, values)
+    if "user_id" in put.model_fields_set and put.user_id != chat.user_id:
+        if ref.keeps_user:
+            raise Forbidden("A token that is limited to a chat cannot say whose chat it is.")
+        key = user_key(ref.tenant, put.user_id) if put.user_id else None
+        await queries.update_user(db_session, ref.key, put.user_id, key)
+    await db_session.refresh(chat)
+    if not created:
+        defer(db_session, "chat_changed", ref)
+    return chat, created
+
+
+async def get_chat(db_session: DbSession, ref: ChatRef) -> Chat:
+    """The chat on its current line. Raises ChatNotFound."""
+    chat = await queries.find_chat(db_session, ref.key)
+    if chat is None:
+        raise ref.unknown()
+    ref.check(chat.user_id)
+    return chat
+
+
+async def get_line(db_session: DbSession, ref: ChatRef, line: UUID | None) -> UUID:
+    """The line that is asked for, the current one by default. Raises ChatNotFound, LineNotFound."""
+    chat = await get_chat(db_session, ref)
+    if line is None:
+        return chat.line_id
+    if await queries.find_line_id(db_session, ref.key, line) is None:
+        raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line)!r}.")
+    return line
+
+
+async def list_chats(
+    db_session: DbSession,
+    caller: Caller,
+    *,
+    user_id: str | None,
+    limit: int,
+    before: tuple[datetime, UUID] | None,
+) -> Sequence[Chat]:
+    """Chats by creation; of one user by last activity. A limited caller sees its own."""
+    if caller.user_id is not None:
+        if user_id not in (None, caller.user_id):
+            return []
+        user_id = caller.user_id
+    if caller.chat_id is not None:
+        chat = await queries.find_chat(db_session, chat_key(caller.tenant, caller.chat_id))
+        return [chat] if chat and not before and user_id in (None, chat.user_id) else []
+    if user_id is None:
+        return await queries.list_chats(db_session, tenant=caller.tenant, limit=limit, before=before)
+    return await queries.list_user_chats(
+        db_session, user_key=user_key(caller.tenant, user_id), limit=limit, before=before
+    )
+
+
+async def count_work(db_session: DbSession, chats: Sequence[Chat]) -> list[tuple[int, int]]:
+    """How much of each chat is due, and how much has failed for good."""
+    counted = await queries.count_work(db_session, chats) if chats else {}
+    return [counted.get(chat.chat_key, (0, 0)) for chat in chats]
+
+
+async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
+    """Delete a chat physically, on all lines, with everything derived from it. Raises ChatNotFound."""
+    users = await queries.lock_all_lines(db_session, ref.key)
+    if not users:
+        raise ref.unknown()
+    for user_id in users:
+        ref.check(user_id)
+    await _erase(db_session, ref.key)
+
+
+async def erase_user(db_session: DbSession, caller: Caller, user_id: str) -> None:
+    """Delete all chats of a user physically; a user without any is erased already. Raises ChatNotFound."""
+    if caller.chat_id is not None or caller.user_id not in (None, user_id):
+        raise ChatNotFound(f"There is no user {user_id!r}.")
+    for key in sorted(await queries.list_user_chat_keys(db_session, user_key(caller.tenant, user_id))):
+        # Listed without a lock: meanwhile it may have been erased, or become another user's.
+        if set(await queries.lock_all_lines(db_session, key)) == {user_id}:
+            await _erase(db_session, key)
+
+
+async def _erase(db_session: DbSession, key: UUID) -> None:
+    """Delete from every table that holds a chat's data; a new table takes part by having the column."""
+    for table in Table.metadata.tables.values():
+        if "chat_key" in table.c:
+            await db_session.execute(table.delete().where(table.c.chat_key == key))
+
+
+def _changes(chat: Chat, put: ChatPut) -> dict[str, Any]:
+    """The columns that `put` changes, but for the user's.
+
+    Raises RequestValidationError for settings that do not fit together, Invalid for too much metadata.
+    """
+    given = put.model_dump(exclude_unset=True, mode="json")
+    values: dict[str, Any] = {
+        name: given[name] for name in ("user_persona", "system_prompt", "language") if name in given
+    }
+    if "characters" in given:
+        values["characters"] = given["characters"] or []
+    if "time_zone" in given:
+        values["time_zone"] = given["time_zone"] or "UTC"
+    if "metadata" in given:
+        values["chat_metadata"] = {} if given["metadata"] is None else _merge_metadata(chat, given["metadata"])
+    if "settings" in given:
+        values["settings"] = {} if given["settings"] is None else _merge_settings(chat, given["settings"])
+    return values
+
+
+def _merge_settings(chat: Chat, given: dict[str, Any]) -> dict[str, Any]:
+    merged = merge(still_valid(chat.settings), given)
+    try:
+        check_overrides(merged)
+    except ValidationError as error:
+        raise placed(("body", "settings"), error) from None
+    return merged
+
+
+def _merge_metadata(chat: Chat, given: dict[str, Any]) -> dict[str, Any]:
+    merged = merge(chat.chat_metadata, given)
+    if len(orjson.dumps(merged)) > MAX_METADATA_BYTES:
+        message = f"may take at most {MAX_METADATA_BYTES} bytes of JSON, with what is there"
+        raise Invalid(f"metadata: {message}", errors=[{"loc": ["body", "metadata"], "msg": message}])
+    return merged

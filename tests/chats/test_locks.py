@@ -1,0 +1,140 @@
+"""A chat whose row somebody else keeps: those who need it wait, but not for ever, and nobody else waits with them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import httpx
+import pytest
+
+from app.chats.access import ChatRef, lock_head
+from app.chats.errors import ChatNotFound
+from app.kit.auth import Caller
+from app.kit.clock import SteppedClock
+from app.kit.db import Connection, Database
+from app.kit.ids import chat_key, user_key
+from app.kit.settings import Settings
+from app.main import create_app
+from tests.conftest import client_of
+from tests.talk import append, get, ok, put, said
+
+PATIENCE_S = 20
+
+SWITCH = """
+    CREATE TEMP TABLE next ON COMMIT DROP AS SELECT * FROM chats WHERE chat_key = '{key}';
+    UPDATE next SET line_id = gen_random_uuid();
+    UPDATE chats SET standing = 'abandoned' WHERE chat_key = '{key}';
+    INSERT INTO chats SELECT * FROM next"""
+"""Makes another line of a chat the current one."""
+
+
+@pytest.fixture
+async def small_api(database_url: str, clock: SteppedClock, key: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A process of the service with no more connections than the locked chat has waiters."""
+    app = create_app(Settings(database_url=database_url, database_pool=2, _env_file=None), clock=clock)
+    async with client_of(app, key) as client:
+        yield client
+    await app.state.database.close()
+
+
+@asynccontextmanager
+async def holding(database_url: str, statement: str) -> AsyncIterator[Connection]:
+    """What a transaction does that commits when the block ends."""
+    connection = await asyncpg.connect(database_url.replace("+asyncpg", ""))
+    try:
+        async with connection.transaction():
+            await connection.execute(statement)
+            yield connection
+    finally:
+        await connection.close()
+
+
+async def until_waited_for(holder: Connection) -> None:
+    """Until somebody waits for what `holder` keeps."""
+    question = """SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))),
+        pg_sleep(0.01), pg_stat_clear_snapshot()"""
+    async with asyncio.timeout(PATIENCE_S):
+        while not await holder.fetchval(question):
+            pass
+
+
+async def test_a_locked_chat_refuses_its_own_requests_after_a_while_and_holds_up_no_other(
+    small_api: httpx.AsyncClient, database_url: str, tenant: str
+) -> None:
+    await append(small_api, [said(1)])
+    lock = f"SELECT FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
+    async with asyncio.timeout(PATIENCE_S), holding(database_url, lock) as holder:
+        waiting = [
+            asyncio.create_task(small_api.post("/v1/chats/c/messages", json={"messages": [said(2)]})),
+            asyncio.create_task(small_api.delete("/v1/chats/c")),
+        ]
+        await until_waited_for(holder)
+        await append(small_api, [said(1)], "d")
+        for answer in await asyncio.gather(*waiting):
+            assert ok(answer, 503)["code"] == "unavailable"
+            assert int(answer.headers["retry-after"]) > 0
+    await append(small_api, [said(2)])
+
+
+async def test_a_chat_that_is_switched_to_another_line_meanwhile_is_still_there(
+    api: httpx.AsyncClient, database: Database, database_url: str, tenant: str
+) -> None:
+    former = (await put(api))["line"]
+    ref = ChatRef.of(Caller(tenant, frozenset({"write"})), "c")
+
+    async def lock() -> str:
+        async with database.unit_of_work() as db_session:
+            return str((await lock_head(db_session, ref)).line_id)
+
+    async with holding(database_url, SWITCH.format(key=ref.key)) as holder:
+        locking = asyncio.create_task(lock())
+        await until_waited_for(holder)
+    assert await locking == (await get(api, ""))["line"] != former
+
+
+async def test_a_chat_that_is_erased_meanwhile_is_not_found(
+    api: httpx.AsyncClient, database: Database, database_url: str, tenant: str
+) -> None:
+    await put(api)
+    ref = ChatRef.of(Caller(tenant, frozenset({"write"})), "c")
+
+    async def lock() -> None:
+        async with database.unit_of_work() as db_session:
+            await lock_head(db_session, ref)
+
+    async with holding(database_url, f"DELETE FROM chats WHERE chat_key = '{ref.key}'") as holder:
+        locking = asyncio.create_task(lock())
+        await until_waited_for(holder)
+    with pytest.raises(ChatNotFound):
+        await locking
+
+
+async def test_a_chat_that_becomes_anothers_while_its_user_is_erased_stays(
+    api: httpx.AsyncClient, database_url: str, tenant: str
+) -> None:
+    await put(api, user_id="mira")
+    key, ren = chat_key(tenant, "c"), user_key(tenant, "ren")
+    give = f"UPDATE chats SET user_id = 'ren', user_key = '{ren}' WHERE chat_key = '{key}'"
+    async with holding(database_url, give) as holder:
+        erasing = asyncio.create_task(api.delete("/v1/users/mira"))
+        await until_waited_for(holder)
+    ok(await erasing, 204)
+    assert (await get(api, ""))["user_id"] == "ren"
+
+
+async def test_a_chat_changes_hands_on_all_of_its_lines(
+    api: httpx.AsyncClient, database_url: str, database: Database, tenant: str
+) -> None:
+    await put(api, user_id="mira")
+    key = chat_key(tenant, "c")
+    async with holding(database_url, SWITCH.format(key=key)):
+        pass
+    await put(api, user_id="ren", status=200)
+    async with database.raw() as connection:
+        rows = await connection.fetch("SELECT user_id, user_key FROM chats WHERE chat_key = $1", key)
+    assert [tuple(row) for row in rows] == [("ren", user_key(tenant, "ren"))] * 2
+    ok(await api.delete("/v1/users/mira"), 204)
+    assert (await get(api, ""))["user_id"] == "ren"
+    ok(await api.delete("/v1/users/ren"), 204)
+    await get(api, "", 404)
