@@ -1,0 +1,140 @@
+"""The verbs of the memo book: what people read, write, edit, delete and have made again."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.chats.service import ChatRef, Head, get_chat, get_line, lock_head
+from app.kit import due
+from app.kit.db import DbSession, defer
+from app.kit.errors import Invalid
+from app.kit.ids import uuid7
+from app.memos import queries
+from app.memos.errors import MemoEdited, MemoNotFound, NothingToSummarise
+from app.memos.highlights import highlights_from_text
+from app.memos.layer import NAME, make_due, text_values
+from app.memos.models import Memo
+
+
+async def list_book(
+    db_session: DbSession, ref: ChatRef, *, line: UUID | None, after: tuple[int, int] | None, limit: int
+) -> tuple[Sequence[tuple[Memo, due.Work | None]], frozenset[str]]:
+    """A page of the book in story order, each memo with its due work; and the ids in the window."""
+    chat = await get_chat(db_session, ref)
+    line_id = chat.line_id if line is None else await get_line(db_session, ref, line)
+    book = await queries.list_book(db_session, ref.key, line_id, layer=NAME, after=after, limit=limit)
+    return book, ids_in_window(chat.memo_window)
+
+
+def ids_in_window(window: dict[str, Any]) -> frozenset[str]:
+    """The memos that a chat's row holds for the prompt."""
+    return frozenset(memo["id"] for part in ("memos", "pinned") for memo in window.get(part, ()))
+
+
+async def write_person_memo(
+    db_session: DbSession, ref: ChatRef, *, text: str, after_seq: int | None, now: datetime
+) -> UUID:
+    """Write a memory that covers no messages; it shows at once. Raises Invalid for a seq beyond the head."""
+    head = await lock_head(db_session, ref)
+    at_seq = head.head_seq if after_seq is None else after_seq
+    if at_seq > head.head_seq:
+        raise Invalid(
+            f"The chat ends at seq {head.head_seq}.",
+            errors=[{"loc": ["body", "after_seq"], "msg": f"must be at most {head.head_seq}"}],
+        )
+    head.memo_count += 1
+    memo = Memo(
+        chat_key=head.chat_key,
+        line_id=head.line_id,
+        memo_id=uuid7(),
+        number=head.memo_count,
+        place=2 * at_seq + 1,
+        status="ready",
+        origin="person",
+        created_at=now,
+        made_at=now,
+        **text_values(highlights_from_text(text), text),
+    )
+    db_session.add(memo)
+    await db_session.flush()
+    defer(db_session, "book_changed", head)
+    return memo.memo_id
+
+
+async def edit_memo(
+    db_session: DbSession, ref: ChatRef, memo_id: UUID, *, text: str | None, pinned: bool | None
+) -> None:
+    """Replace a memo's text by a person's, pin or unpin it. Raises MemoNotFound."""
+    head, memo = await _lock_memo(db_session, ref, memo_id)
+    values: dict[str, Any] = {} if pinned is None else {"pinned": pinned}
+    if text is not None:
+        values |= text_values(highlights_from_text(text), text) | {
+            "status": "ready",
+            "edited": memo.first_seq is not None,
+            "source_hash": memo.current_hash,
+        }
+        await due.delete_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=[str(memo_id)])
+    await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, values)
+    defer(db_session, "book_changed", head)
+
+
+async def delete_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, now: datetime) -> None:
+    """Leave a tombstone that is never made again unless regenerated. Raises MemoNotFound."""
+    head, _ = await _lock_memo(db_session, ref, memo_id)
+    await due.delete_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=[str(memo_id)])
+    await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, {"deleted_at": now})
+    defer(db_session, "book_changed", head)
+
+
+async def regenerate_memo(
+    db_session: DbSession,
+    ref: ChatRef,
+    memo_id: UUID,
+    *,
+    instruction: str | None,
+    replace_edited: bool,
+    now: datetime,
+) -> None:
+    """Have a memo made again now, deleted ones too.
+
+    Raises MemoNotFound, NothingToSummarise for a person's own, MemoEdited for an edited one unless `replace_edited`.
+    """
+    head, memo = await _lock_memo(db_session, ref, memo_id, deleted=True)
+    if memo.first_seq is None:
+        raise NothingToSummarise("A person wrote this memo; it covers no messages that a model could summarise.")
+    if memo.edited and memo.deleted_at is None and not replace_edited:
+        raise MemoEdited("A person edited this memo; send replace_edited: true to have it written anew.")
+    if memo.deleted_at is not None:
+        values = text_values((), "") | {
+            "deleted_at": None,
+            "status": "pending",
+            "edited": False,
+            "source_hash": None,
+        }
+        await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, values)
+    payload = {"instruction": instruction} if instruction else None
+    item = due.Due(key=str(memo_id), at_seq=memo.first_seq, payload=payload)
+    await make_due(db_session, head, [item], now=now, settle_s=0)
+    defer(db_session, "book_changed", head)
+
+
+async def get_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> tuple[Memo, due.Work | None, bool]:
+    """A memo with its due work, and whether it is in the window. Raises MemoNotFound."""
+    chat = await get_chat(db_session, ref)
+    found = await queries.find_memo(db_session, ref.key, chat.line_id, memo_id, layer=NAME)
+    if found is None or found[0].deleted_at is not None:
+        raise _unknown(memo_id)
+    return *found, str(memo_id) in ids_in_window(chat.memo_window)
+
+
+async def _lock_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, deleted: bool = False) -> tuple[Head, Memo]:
+    head = await lock_head(db_session, ref)
+    found = await queries.find_memo(db_session, head.chat_key, head.line_id, memo_id, layer=NAME)
+    if found is None or (found[0].deleted_at is not None and not deleted):
+        raise _unknown(memo_id)
+    return head, found[0]
+
+
+def _unknown(memo_id: UUID) -> MemoNotFound:
+    return MemoNotFound(f"There is no memo {str(memo_id)!r} in this chat's book.")

@@ -1,0 +1,329 @@
+"""The summariser without a model: it chooses sentences of a batch and quotes them. Pure.
+
+A term weighs its inverse document frequency (Spärck Jones, 1972) over what the chat has said so far, more if
+the batch comes back to it, and a multiple of it if it is a name or a number. A sentence weighs what its terms
+do, more in a long message, if it speaks in the first person and if it promises, names, gives or reveals.
+Sentences are taken one at a time, each time the one that adds most for its tokens, where a term already told
+adds nothing: maximal marginal relevance (Carbonell and Goldstein, 1998) with repetition counted term by term.
+Nothing is rephrased, so nothing is claimed that was not said; where a sentence is shortened it has a `…`, but
+not for the `Yeah,` that it began with.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import combinations, dropwhile
+
+from app.memos.sentences import (
+    Kind,
+    Sentence,
+    clean_line,
+    count_words,
+    ends_sentence,
+    find_first_words,
+    find_terms,
+    is_katakana,
+    is_number,
+    split_sentences,
+)
+from app.memos.transcript import Utterance
+
+MAX_HIGHLIGHTS = 3
+
+_HEAD_CHARS, _TAIL_CHARS = 6_000, 2_000  # what is read of an overlong message
+_SENTENCES = 60  # of a batch, the weightiest, are weighed clause by clause
+_MIN_WORDS = 6  # of fewer a scrap, quoted only where a batch has nothing else
+_MIN_TERMS = 2  # a lone word is an exclamation
+_CRY_WORDS = 2  # at most, with an exclamation mark
+_MIN_GAIN = 1.5  # of a term never said before; a second line must add twice that, a third three times
+_MIN_NEW_SHARE = 0.5  # of what a line says; less is a repetition
+_NAME_CHARS = 40
+_ROOT_CHARS = 5  # terms that begin alike tell the same: promise, promised
+_CLAUSE_MARKS = " ,;:–—-、，；：("
+_ANNOUNCING_MARKS = (":", "：")
+_QUOTED = {Kind.STATEMENT: "“{}”", Kind.QUESTION: "“{}”", Kind.ACTION: "*{}*", Kind.NOTE: "{}"}
+
+_PRIOR_DOCUMENTS = 8  # so that a chat's first messages have frequencies too
+# Chosen on five LoCoMo conversations and the demo's turning points, confirmed on five other LoCoMo ones:
+# python -m bench.extractive. None is delicate.
+_NAME_FACTOR = 4.0
+_NUMBER_FACTOR = 1.5
+_KIND_FACTOR = {Kind.STATEMENT: 1.0, Kind.QUESTION: 0.5, Kind.ACTION: 0.5, Kind.NOTE: 0.5}
+_FIRST_PERSON_FACTOR = 2.0
+_TELLING_FACTOR = 2.0
+_LENGTH_EXPONENT = 0.25  # of a message's share of the batch's longest: who has more to say, says more
+_CUT_FRONT_FACTOR = 0.5
+_CUT_BACK_FACTOR = 0.7
+_LINE_TOKENS = 15  # what a line costs besides its tokens: a scrap dense in names is not yet a statement
+
+# Courtesies and pronouns. A young chat has no statistics that show how little they say; in other languages
+# the frequencies have to.
+_SMALL_TALK = frozenset(
+    find_terms("""
+        a ah am and anyway are aw aww awesome be been but bye can care congrats cool course day dear
+        definitely do doing fine for glad good goodbye great haha has have hello hey hi how i in is
+        it its later let ll lol luck m me morning my nice night no of oh ok okay omg on re really
+        right s see so sorry soon sounds sure sweet t take talk thank thanks the there they this to
+        too totally up ve very we welcome well what will with wow yeah yep yes you your yup
+    """)
+)
+# What the four categories of a highlight turn on, and who tells of themselves. English only, so no more than a
+# boost: in other languages names, frequencies and lengths decide alone.
+_TELLING = frozenset(
+    find_terms("""
+        promise promised swear trust trusted secret sorry forgive forgave marry married brother sister mother father
+        name named called birthday born died dead never
+        gave give given gift present lost found kept
+        truth lie lied told decided agreed offered offering afraid ashamed
+    """)
+)
+_FIRST_PERSON = frozenset(("I", "me", "Me", "my", "My", "mine", "Mine"))  # as spelled: `i` is Polish for and
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """How often a chat said what. Made once from its history, it serves every batch of it.
+
+    Attributes:
+        documents: The number of utterances.
+        containing: Term, case folded → the utterances that hold it.
+        spellings: Word as written inside a sentence → times; the capital that begins one tells nothing.
+
+    """
+
+    documents: int
+    containing: Counter[str]
+    spellings: Counter[str]
+
+    @classmethod
+    def of(cls, history: Iterable[Utterance]) -> "Frequencies":
+        """Count `history`, of each utterance at most 8,000 characters."""
+        documents, containing, spellings = 0, Counter[str](), Counter[str]()
+        for utterance in history:
+            documents += 1
+            text = _readable(utterance.text)
+            terms = find_terms(text)
+            containing.update(set(map(str.casefold, terms)))
+            spellings.update(terms)
+            spellings.subtract(find_first_words(text))
+        return cls(documents, containing, spellings)
+
+    def idf(self, term: str) -> float:
+        """The inverse document frequency of a case folded term: 1 if said once, near 0 if in all."""
+        documents = self.documents + _PRIOR_DOCUMENTS
+        return 1 - math.log(max(1, self.containing[term])) / math.log(documents)
+
+    def is_name(self, word: str) -> bool:
+        """Whether `word`, as written, is a name: within sentences it is capitalised more often than not."""
+        return word[0].isupper() and len(word) > 1 and self.spellings[word] > self.spellings[word.lower()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A clause of the batch; `names` of its words are names or numbers, `weights` has each root once."""
+
+    text: str
+    words: int
+    names: int
+    weights: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A sentence of the batch, its leading fillers dropped."""
+
+    place: tuple[int, int]  # the utterance's and the sentence's number
+    name: str
+    kind: Kind
+    clauses: tuple[_Clause, ...]
+
+    def weight(self) -> float:
+        """The weight of the whole sentence."""
+        return sum(sum(clause.weights.values()) for clause in self.clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class _Quote:
+    """A run of a candidate's clauses, as the line that it would be."""
+
+    place: tuple[int, int]
+    line: str
+    tokens: int
+    is_scrap: bool
+    weights: dict[str, float]
+
+    def gain(self, told: set[str]) -> float:
+        """The weight of what it says beyond the roots already told."""
+        return sum(weight for root, weight in self.weights.items() if root not in told)
+
+    def repeats(self, told: set[str]) -> bool:
+        """Whether too much of it is already told."""
+        return self.gain(told) < _MIN_NEW_SHARE * sum(self.weights.values())
+
+
+def extract(
+    batch: Sequence[Utterance],
+    history: Sequence[Utterance],
+    *,
+    budget_tokens: int = 60,
+    count_tokens: Callable[[str], int],
+) -> list[str]:
+    """The highlights of `batch`, as `extract_with` gives; `history` is what was said up to its end."""
+    frequencies = Frequencies.of(history)
+    return extract_with(batch, frequencies, budget_tokens=budget_tokens, count_tokens=count_tokens)
+
+
+def extract_with(
+    batch: Sequence[Utterance],
+    frequencies: Frequencies,
+    *,
+    budget_tokens: int = 60,
+    count_tokens: Callable[[str], int],
+) -> list[str]:
+    """The highlights of `batch` in its order, at most 3, each one line `Name: “what was said”`.
+
+    Their tokens add up to at most `budget_tokens`. Small talk gives none. An action is in asterisks instead
+    of quotation marks, a note in square brackets as it was.
+
+    Args:
+        batch: Of overlong messages the first 6,000 and the last 2,000 characters are read.
+        frequencies: Of everything said up to the batch's end, the batch included.
+        budget_tokens: For all highlights together.
+        count_tokens: Must take any text without lone surrogates.
+
+    """
+    quotes = [
+        quote
+        for candidate in _candidates(batch, frequencies)
+        for quote in _quotes(candidate, count_tokens)
+        if quote.tokens <= budget_tokens
+    ]
+    statements = [quote for quote in quotes if not quote.is_scrap]
+    chosen = _choose(statements, budget_tokens) or _choose(quotes, budget_tokens)
+    return [quote.line for quote in sorted(chosen, key=lambda quote: quote.place)]
+
+
+def _choose(quotes: list[_Quote], budget_tokens: int) -> list[_Quote]:
+    """The quotes that add most per token, one of each sentence at most, best first."""
+    chosen: list[_Quote] = []
+    told: set[str] = set()
+    while quotes and len(chosen) < MAX_HIGHLIGHTS:
+        best = max(quotes, key=lambda quote: quote.gain(told) / (quote.tokens + _LINE_TOKENS))
+        if best.gain(told) < _MIN_GAIN * (1 + len(chosen)):
+            break
+        chosen.append(best)
+        told.update(best.weights)
+        budget_tokens -= best.tokens
+        quotes = [
+            quote
+            for quote in quotes
+            if quote.place != best.place and quote.tokens <= budget_tokens and not quote.repeats(told)
+        ]
+    return chosen
+
+
+def _candidates(batch: Sequence[Utterance], frequencies: Frequencies) -> list[_Candidate]:
+    """The weightiest sentences of `batch`, in any order."""
+    names = [clean_line(utterance.name)[:_NAME_CHARS] for utterance in batch]
+    texts = [_readable(utterance.text) for utterance in batch]
+    scales = _Scales(names, texts, frequencies)
+    candidates = [
+        _Candidate((at, nth), name, sentence.kind, scales.weigh(sentence, len(text)))
+        for at, (name, text) in enumerate(zip(names, texts, strict=True))
+        for nth, sentence in enumerate(split_sentences(text, _MIN_WORDS))
+    ]
+    return nlargest(_SENTENCES, candidates, key=_Candidate.weight)
+
+
+class _Scales:
+    """What words and sentences weigh in one batch."""
+
+    def __init__(self, names: Sequence[str], texts: Sequence[str], frequencies: Frequencies) -> None:
+        self._frequencies = frequencies
+        self._speakers = frozenset(find_terms(" ".join(names).casefold()))
+        short_names = (name[:chars] for name in self._speakers for chars in range(3, len(name)))
+        self._silent = _SMALL_TALK.union(self._speakers, short_names)
+        self._tellers = Counter(root for text in texts for root in set(map(_root, find_terms(text))))
+        self._longest_chars = max(map(len, texts), default=0)
+
+    def weigh(self, sentence: Sentence, message_chars: int) -> tuple[_Clause, ...]:
+        """The clauses of `sentence` from the first that says more than `Yeah,` or the listener's name."""
+        clauses = tuple(dropwhile(self._is_filler, sentence.clauses))
+        share = message_chars / self._longest_chars
+        factor = _KIND_FACTOR[sentence.kind] * share**_LENGTH_EXPONENT * self._emphasis("".join(clauses))
+        return tuple(self._weigh_clause(clause, factor) for clause in clauses)
+
+    def _is_filler(self, clause: str) -> bool:
+        return self._silent.issuperset(find_terms(clause.casefold()))
+
+    def _is_call(self, clause: str) -> bool:
+        """Such as `Nell` in `Thank you, Nell.`, and `Wow!`."""
+        is_cry = clause.rstrip().endswith(("!", "！")) and count_words(clause) <= _CRY_WORDS
+        return is_cry or self._is_filler(clause)
+
+    def _emphasis(self, sentence: str) -> float:
+        """The factor for the first person and for a telling word, which tells less the more often it is said."""
+        words = set(find_terms(sentence))
+        telling = max(map(self._frequencies.idf, _TELLING.intersection(map(str.casefold, words))), default=0.0)
+        first_person = _FIRST_PERSON_FACTOR if words & _FIRST_PERSON else 1.0
+        return first_person * (1 + (_TELLING_FACTOR - 1) * telling)
+
+    def _weigh_clause(self, clause: str, factor: float) -> _Clause:
+        words = find_terms(clause)
+        factors = self._word_factors(words, is_shouted=clause.isupper())
+        weights: dict[str, float] = {}
+        if not self._is_call(clause):
+            for word, own in zip(words, factors, strict=True):
+                if (term := word.casefold()) not in _SMALL_TALK:
+                    root = _root(word)
+                    again = 1 + math.log(max(1, self._tellers[root]))
+                    weights[root] = self._frequencies.idf(term) * own * again * factor
+        return _Clause(clause, count_words(clause), sum(own > 1 for own in factors), weights)
+
+    def _word_factors(self, words: Sequence[str], *, is_shouted: bool) -> list[float]:
+        """What each of `words` weighs by itself; beside a number (`6 September`) a name is part of a stamp."""
+        numbers = [is_number(word) for word in words]
+        names = [not is_shouted and self._is_name(word) for word in words]
+        stamps = [any(numbers[max(0, at - 1) : at + 2]) for at in range(len(words))]
+        return [
+            (_NUMBER_FACTOR if stamp else _NAME_FACTOR) if number or name else 1.0
+            for number, name, stamp in zip(numbers, names, stamps, strict=True)
+        ]
+
+    def _is_name(self, word: str) -> bool:
+        is_speaker = word.casefold() in self._speakers and not word.islower()
+        return is_speaker or is_katakana(word) or self._frequencies.is_name(word)
+
+
+def _quotes(candidate: _Candidate, count_tokens: Callable[[str], int]) -> Iterator[_Quote]:
+    """Every run of the candidate's clauses, with `…` where it begins or ends within a sentence."""
+    end = len(candidate.clauses)
+    for first, last in combinations(range(end + 1), 2):
+        run = candidate.clauses[first:last]
+        said, factor = "".join(clause.text for clause in run).strip(), 1.0
+        if first and not ends_sentence(candidate.clauses[first - 1].text):
+            said, factor = f"…{said}", factor * _CUT_FRONT_FACTOR
+        if last < end and not ends_sentence(said):
+            if said.endswith(_ANNOUNCING_MARKS):
+                continue
+            said, factor = f"{said.rstrip(_CLAUSE_MARKS)}…", factor * _CUT_BACK_FACTOR
+        weights = {root: weight * factor for clause in run for root, weight in clause.weights.items()}
+        if len(weights) >= _MIN_TERMS:
+            words, names = sum(clause.words for clause in run), sum(clause.names for clause in run)
+            line = f"{candidate.name}: {_QUOTED[candidate.kind].format(said)}"
+            is_scrap = words < _MIN_WORDS or 2 * names >= words
+            yield _Quote(candidate.place, line, count_tokens(line), is_scrap, weights)
+
+
+def _root(word: str) -> str:
+    """What `word` shares with those that tell the same: `promise`, `Promised`."""
+    return word.casefold() if is_number(word) else word.casefold()[:_ROOT_CHARS]
+
+
+def _readable(text: str) -> str:
+    """`text`, of an overlong one head and tail."""
+    if len(text) <= _HEAD_CHARS + _TAIL_CHARS:
+        return text
+    return f"{text[:_HEAD_CHARS]}…\n…{text[-_TAIL_CHARS:]}"

@@ -1,0 +1,32 @@
+"""Highlights: what a memo says, and how it is written down. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Category = Literal["relationship", "milestone", "keepsake", "turning_point"]
+
+_SHOWN_LABEL = re.compile(r"\s*\**【\s*highlight\s*\d*\s*】\**\s*[:：]?\**", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """One factual sentence; `text` is a single line."""
+
+    text: str
+    category: Category | None = None
+
+
+def render_highlights(highlights: Sequence[Highlight]) -> str:
+    """Write `highlights` as prompt and book show them: `【Highlight 1】: …`, one line each."""
+    return "\n".join(f"【Highlight {n}】: {highlight.text}" for n, highlight in enumerate(highlights, start=1))
+
+
+def highlights_from_text(text: str) -> list[Highlight]:
+    """Read what a person wrote: one highlight per line that is not blank, without its 【Highlight n】.
+
+    Nothing else is changed: no limit, no folding, no category read out of it.
+    """
+    lines = (_SHOWN_LABEL.sub("", line, count=1).strip() for line in text.splitlines())
+    return [Highlight(line) for line in lines if line]

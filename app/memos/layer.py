@@ -1,0 +1,211 @@
+"""What the pipeline asks of the layer: plan, settled_seq, list_edges, refresh, list_covers; and how a memo is saved."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import orjson
+
+from app.chats.cover import Cover
+from app.chats.service import Advance, Head, is_eligible, list_range, range_hash
+from app.kit import due
+from app.kit.db import DbSession, defer
+from app.kit.ids import uuid7
+from app.kit.tokens import count_tokens
+from app.memos import queries
+from app.memos.batches import Batch, OpenBatch, form_batches
+from app.memos.highlights import Highlight, render_highlights
+from app.memos.models import Memo
+from app.memos.window import make_window
+
+NAME = "memos"
+
+Origin = Literal["model", "extractive"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoDraft:
+    """What a summariser made of a batch; no highlights is an empty memo."""
+
+    highlights: Sequence[Highlight]
+    origin: Origin
+    model: str | None
+    prompt_version: str | None
+
+
+async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> None:
+    """Form the batches that the new messages fill, and make their memos due."""
+    head = advance.head
+    settings = head.settings.memos
+    if not settings.enabled:
+        head.cursors.pop(NAME, None)
+        return
+    stored = head.cursors.get(NAME)
+    batches, open_batch = form_batches(
+        OpenBatch.from_json(stored) if stored else None,
+        advance.fresh,
+        size=settings.every_messages,
+        filters=head.filters,
+    )
+    head.cursors[NAME] = open_batch.to_json() if open_batch else None
+    if batches:
+        rows = await _insert_batches(db_session, head, batches, advance.now)
+        items = [due.Due(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
+        await make_due(db_session, head, items, now=advance.now, settle_s=settle_s)
+        if batches[0].first_seq < head.anchor_seq:  # a forced cut went through it while it filled
+            await refresh(db_session, head)
+
+
+async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int | None:
+    """Up to which seq memos stand for old text: the last batch before one still to be made. None if memos are off."""
+    if not head.settings.memos.enabled:
+        return None
+    unsettled = await queries.find_first_unsettled(db_session, head.chat_key, head.line_id, from_seq, NAME)
+    if unsettled is not None:
+        return unsettled - 1
+    return await queries.find_last_batch_end(db_session, head.chat_key, head.line_id) or 0
+
+
+async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
+    """The seqs after batches."""
+    if head.settings.history.edges != "batches":
+        return ()
+    return await queries.list_batch_edges(db_session, head.chat_key, head.line_id, from_seq)
+
+
+async def refresh(db_session: DbSession, head: Head) -> None:
+    """Write the memo window on the chat's row."""
+    window = await read_window(db_session, head)
+    await queries.update_window(db_session, head.chat_key, head.line_id, orjson.dumps(window).decode())
+
+
+async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
+    """What the window is by the book: the last memos that begin before the anchor, the pinned ones, the gaps."""
+    settings = head.settings.memos
+    line, anchor_seq = (head.chat_key, head.line_id), head.anchor_seq
+    memos = await queries.list_window(
+        db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled, limit=settings.window
+    )
+    pinned = await queries.list_pinned(db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled)
+    if not settings.enabled:
+        return make_window(memos, pinned, ())
+    # A window with room to spare begins where the book does: what is missing there would be in it.
+    from_place = memos[0]["place"] if memos and len(memos) >= settings.window else 0
+    gaps = await queries.list_gaps(db_session, *line, anchor_seq=anchor_seq, from_place=from_place)
+    filling = head.cursors.get(NAME)
+    if filling and filling["first_seq"] < anchor_seq:  # a forced cut went through it: no memo will tell of this yet
+        gaps.append((filling["first_seq"], anchor_seq - 1))
+    return make_window(memos, pinned, gaps)
+
+
+async def list_covers(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> Sequence[Cover]:
+    """The batches of a range of messages."""
+    found = await queries.list_overlapping(db_session, chat_key, line_id, first_seq, last_seq, layer=NAME)
+    return [
+        Cover(memo.first_seq or 0, memo.last_seq or 0, "memo", memo.memo_id, _state(memo, work)) for memo, work in found
+    ]
+
+
+def _state(memo: Memo, work: due.Work | None) -> Literal["pending", "failed", "empty", "made"]:
+    if memo.status == "pending":
+        return "failed" if work is not None and work.failed_at is not None else "pending"
+    if memo.status == "empty":
+        return "empty"
+    return "pending" if memo.source_hash != memo.current_hash and not memo.edited else "made"
+
+
+async def save_memo(
+    db_session: DbSession,
+    head: Head,
+    claimed: due.Claimed,
+    draft: MemoDraft,
+    *,
+    source_hash: bytes,
+    now: datetime,
+) -> bool:
+    """Write what was made, if the claim stands and the batch still says what it was made from.
+
+    The chat's row must be locked. Says whether it was written.
+    """
+    memo_id = UUID(claimed.key)
+    found = await queries.find_memo(db_session, head.chat_key, head.line_id, memo_id, layer=NAME)
+    if not await due.holds_lease(db_session, claimed):
+        return False
+    if found is None:
+        await due.finish(db_session, claimed)
+        return False
+    if found[0].current_hash != source_hash:
+        error = "its messages changed while it was being made"
+        await due.record_failure(db_session, claimed, error=error, transient=False, now=now)
+        return False
+    text = render_highlights(draft.highlights)
+    values = {
+        **text_values(draft.highlights, text),
+        "status": "ready" if draft.highlights else "empty",
+        "origin": draft.origin,
+        "source_hash": source_hash,
+        "model": draft.model,
+        "prompt_version": draft.prompt_version,
+        "attempts": claimed.attempts,
+        "edited": False,
+        "made_at": now,
+    }
+    await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, values)
+    await due.finish(db_session, claimed)
+    defer(db_session, "layer_settled", head)
+    return True
+
+
+async def make_due(
+    db_session: DbSession, head: Head, items: Sequence[due.Due], *, now: datetime, settle_s: float
+) -> None:
+    """Make memos due and ring."""
+    await due.add_due(
+        db_session,
+        tenant=head.tenant,
+        chat_key=head.chat_key,
+        line_id=head.line_id,
+        layer=NAME,
+        items=items,
+        now=now,
+        settle_s=settle_s,
+    )
+    defer(db_session, "work_due", head.chat_key)
+
+
+def text_values(highlights: Sequence[Highlight], text: str) -> dict[str, Any]:
+    """The columns that a memo's text fills."""
+    return {
+        "highlights": [asdict(highlight) for highlight in highlights],
+        "text": text,
+        "tokens": count_tokens(text),
+    }
+
+
+async def _insert_batches(
+    db_session: DbSession, head: Head, batches: Sequence[Batch], now: datetime
+) -> list[dict[str, Any]]:
+    messages = await list_range(db_session, head.chat_key, head.line_id, batches[0].first_seq, batches[-1].last_seq)
+    offset = messages[0].seq if messages else 0
+    rows = []
+    for batch in batches:
+        inside = messages[batch.first_seq - offset : batch.last_seq - offset + 1]
+        told = [message for message in inside if is_eligible(message, batch.filters)]
+        head.memo_count += 1
+        rows.append(
+            {
+                "memo_id": uuid7(),
+                "number": head.memo_count,
+                "first_seq": batch.first_seq,
+                "last_seq": batch.last_seq,
+                "first_message_id": (told or inside)[0].message_id,  # a tombstone could not be shown
+                "filters": batch.filters.to_json(),
+                "current_hash": range_hash([(message.seq, message.digest) for message in told]),
+            }
+        )
+    await queries.insert_batches(db_session, head.chat_key, head.line_id, now=now, rows=rows)
+    return rows

@@ -1,0 +1,72 @@
+"""The memo book's table. A memo's row is its batch: formed once, with boundaries that never move."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Table
+
+Time = TIMESTAMP(timezone=True)
+Json = JSONB(none_as_null=True)
+
+
+class Memo(Table):
+    """One memo: of the batch `first_seq…last_seq` (inclusive), or a person's, which covers no messages.
+
+    `place` orders the book: twice the first seq of a batch; twice the seq a person's stands after, plus one.
+    `source_hash` is what the text was made from, `current_hash` what its range says now: unequal is stale.
+    Whether a pending memo has failed is told by its due work, so that there is one truth about it.
+    """
+
+    __tablename__ = "memos"
+    __table_args__ = (
+        CheckConstraint("status IN ('pending', 'ready', 'empty')", name="status"),
+        CheckConstraint("origin IN ('model', 'extractive', 'person')", name="origin"),
+        CheckConstraint("(first_seq IS NULL) = (last_seq IS NULL) AND first_seq <= last_seq", name="range"),
+        CheckConstraint("first_seq IS NOT NULL OR origin = 'person'", name="person"),
+        Index("ix_memos_place", "chat_key", "line_id", "place", "number"),
+        Index(
+            "uq_memos_batch",
+            "chat_key",
+            "line_id",
+            "first_seq",
+            unique=True,
+            postgresql_where=text("first_seq IS NOT NULL"),
+        ),
+        Index(
+            "ix_memos_stale",
+            "chat_key",
+            "line_id",
+            "first_seq",
+            postgresql_where=text("source_hash IS DISTINCT FROM current_hash AND deleted_at IS NULL"),
+        ),
+    )
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    memo_id: Mapped[UUID] = mapped_column(primary_key=True)
+    number: Mapped[int]
+    place: Mapped[int]
+    first_seq: Mapped[int | None]
+    last_seq: Mapped[int | None]
+    first_message_id: Mapped[str | None]
+    status: Mapped[str] = mapped_column(server_default="pending")
+    origin: Mapped[str]
+    highlights: Mapped[list[dict[str, Any]]] = mapped_column(Json, server_default="[]")
+    text: Mapped[str] = mapped_column(Text, server_default="")
+    tokens: Mapped[int] = mapped_column(server_default="0")
+    filters: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    source_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
+    current_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
+    attempts: Mapped[int] = mapped_column(server_default="0")
+    model: Mapped[str | None]
+    prompt_version: Mapped[str | None]
+    pinned: Mapped[bool] = mapped_column(server_default="false")
+    edited: Mapped[bool] = mapped_column(server_default="false")
+    created_at: Mapped[datetime] = mapped_column(Time)
+    made_at: Mapped[datetime | None] = mapped_column(Time)
+    deleted_at: Mapped[datetime | None] = mapped_column(Time)

@@ -1,0 +1,242 @@
+"""SQL of the memo book."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import orjson
+from sqlalchemy import Select, String, and_, cast, or_, select, tuple_, update
+
+from app.kit.db import Connection, DbSession
+from app.kit.due import Work
+from app.memos.models import Memo
+
+_SHOWN = """
+    deleted_at IS NULL AND status = 'ready' AND (first_seq IS NULL OR first_seq < $3)
+    AND (origin = 'person' OR edited OR ($4 AND source_hash IS NOT DISTINCT FROM current_hash))"""
+
+_BOOK_COLUMNS = """memo_id, number, first_seq, last_seq, text, tokens, origin, edited,
+    source_hash IS DISTINCT FROM current_hash AS stale"""
+
+_WINDOW = f"""
+    SELECT {_BOOK_COLUMNS}, place FROM memos
+    WHERE chat_key = $1 AND line_id = $2 AND NOT pinned AND {_SHOWN}
+    ORDER BY place DESC, number DESC LIMIT $5"""  # noqa: S608 - constants only
+
+_PINNED = f"""
+    SELECT {_BOOK_COLUMNS}, place FROM memos
+    WHERE chat_key = $1 AND line_id = $2 AND pinned AND {_SHOWN}
+    ORDER BY place, number"""  # noqa: S608 - constants only
+
+_GAPS = """
+    SELECT first_seq, least(last_seq, $3 - 1) AS last_seq FROM memos
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq < $3 AND place >= $4 AND deleted_at IS NULL
+        AND (status = 'pending' OR (status = 'ready' AND NOT edited AND source_hash IS DISTINCT FROM current_hash))
+    ORDER BY first_seq"""
+
+_INSERT_BATCHES = """
+    INSERT INTO memos (chat_key, line_id, memo_id, number, place, first_seq, last_seq, first_message_id, origin,
+        filters, current_hash, created_at)
+    SELECT $1, $2, b.memo_id, b.number, 2 * b.first_seq, b.first_seq, b.last_seq, b.first_message_id, 'model',
+        b.filters::jsonb, b.current_hash, $3
+    FROM unnest($4::uuid[], $5::int[], $6::int[], $7::int[], $8::text[], $9::text[], $10::bytea[])
+        AS b (memo_id, number, first_seq, last_seq, first_message_id, filters, current_hash)"""
+
+_FIRST_UNSETTLED = """
+    SELECT m.first_seq FROM memos m JOIN work w
+        ON w.chat_key = m.chat_key AND w.line_id = m.line_id AND w.layer = $4 AND w.key = m.memo_id::text
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.last_seq >= $3 AND m.deleted_at IS NULL AND w.failed_at IS NULL
+        AND m.first_seq >= (
+            SELECT coalesce(max(first_seq), 0) FROM memos WHERE chat_key = $1 AND line_id = $2 AND first_seq <= $3)
+    ORDER BY m.first_seq LIMIT 1"""
+
+_LAST_BATCH = """
+    SELECT last_seq FROM memos WHERE chat_key = $1 AND line_id = $2 AND first_seq IS NOT NULL
+    ORDER BY first_seq DESC LIMIT 1"""
+
+_EDGES = """
+    SELECT last_seq + 1 AS edge FROM memos
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq >= (
+        SELECT coalesce(max(first_seq), 0) FROM memos WHERE chat_key = $1 AND line_id = $2 AND first_seq < $3)
+    ORDER BY first_seq"""
+
+_SOURCE = """
+    SELECT c.characters::text AS characters, c.language, m.first_seq, m.last_seq, m.filters::text AS filters,
+        m.current_hash, (
+            SELECT json_agg(json_build_object('seq', seq, 'role', role, 'name', name, 'kind', kind, 'content', content,
+                'tokens', tokens, 'blank', blank, 'excluded', excluded, 'hidden_by', hidden_by,
+                'deleted', deleted_at IS NOT NULL, 'digest', encode(digest, 'hex')) ORDER BY seq)
+            FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN m.first_seq AND m.last_seq
+        )::text AS messages
+    FROM memos m JOIN chats c USING (chat_key, line_id)
+    WHERE chat_key = $1 AND line_id = $2 AND m.memo_id = $3 AND m.deleted_at IS NULL"""
+
+_BEFORE = """
+    SELECT seq, role, name, content FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND deleted_at IS NULL AND NOT blank AND kind IS NULL
+        AND role IN ('user', 'assistant', 'narrator')
+    ORDER BY seq DESC LIMIT $4"""
+
+
+async def insert_batches(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, *, now: datetime, rows: Sequence[dict[str, Any]]
+) -> None:
+    """Form batches: a pending memo for each of `rows`."""
+    await db_session.raw.execute(
+        _INSERT_BATCHES,
+        chat_key,
+        line_id,
+        now,
+        [row["memo_id"] for row in rows],
+        [row["number"] for row in rows],
+        [row["first_seq"] for row in rows],
+        [row["last_seq"] for row in rows],
+        [row["first_message_id"] for row in rows],
+        [orjson.dumps(row["filters"]).decode() for row in rows],
+        [row["current_hash"] for row in rows],
+    )
+
+
+async def list_window(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, enabled: bool, limit: int
+) -> list[dict[str, Any]]:
+    """The memos that go into the prompt, in story order; without the layer only what a person wrote or edited."""
+    rows = await db_session.raw.fetch(_WINDOW, chat_key, line_id, anchor_seq, enabled, limit)
+    return [dict(row) for row in reversed(rows)]
+
+
+async def list_pinned(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, enabled: bool
+) -> list[dict[str, Any]]:
+    """The pinned memos that go into the prompt beside the window, in story order."""
+    return [dict(row) for row in await db_session.raw.fetch(_PINNED, chat_key, line_id, anchor_seq, enabled)]
+
+
+async def list_gaps(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_place: int
+) -> list[tuple[int, int]]:
+    """Ranges before the anchor whose memo is missing, from `from_place` in the book on."""
+    rows = await db_session.raw.fetch(_GAPS, chat_key, line_id, anchor_seq, from_place)
+    return [(row["first_seq"], row["last_seq"]) for row in rows]
+
+
+async def update_window(db_session: DbSession, chat_key: UUID, line_id: UUID, window: str) -> None:
+    """Write the window on the chat's row, unless it stands there already."""
+    await db_session.raw.execute(
+        "UPDATE chats SET memo_window = $3 WHERE chat_key = $1 AND line_id = $2 AND memo_window <> $3::jsonb",
+        chat_key,
+        line_id,
+        window,
+    )
+
+
+async def find_first_unsettled(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int, layer: str
+) -> int | None:
+    """The first seq of the first batch from `from_seq` on that is still to be made."""
+    first: int | None = await db_session.raw.fetchval(_FIRST_UNSETTLED, chat_key, line_id, from_seq, layer)
+    return first
+
+
+async def find_last_batch_end(db_session: DbSession, chat_key: UUID, line_id: UUID) -> int | None:
+    """The last seq of the newest batch."""
+    last: int | None = await db_session.raw.fetchval(_LAST_BATCH, chat_key, line_id)
+    return last
+
+
+async def list_batch_edges(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[int]:
+    """The seqs after batches, from the batch before `from_seq` on."""
+    return [row["edge"] for row in await db_session.raw.fetch(_EDGES, chat_key, line_id, from_seq)]
+
+
+async def find_source(connection: Connection, chat_key: UUID, line_id: UUID, memo_id: UUID) -> asyncpg.Record | None:
+    """What a memo is made from: its batch's messages and the chat's names, in one statement."""
+    return await connection.fetchrow(_SOURCE, chat_key, line_id, memo_id)
+
+
+async def list_before(
+    connection: Connection,
+    chat_key: UUID,
+    line_id: UUID,
+    *,
+    before_seq: int,
+    limit: int,
+) -> list[asyncpg.Record]:
+    """The last `limit` messages before a seq, in order, for their vocabulary."""
+    rows = await connection.fetch(_BEFORE, chat_key, line_id, before_seq, limit)
+    return rows[::-1]
+
+
+async def list_book(
+    db_session: DbSession,
+    chat_key: UUID,
+    line_id: UUID,
+    *,
+    layer: str,
+    after: tuple[int, int] | None,
+    limit: int,
+) -> Sequence[tuple[Memo, Work | None]]:
+    """Memos in story order with the due work of each."""
+    query = _with_work(chat_key, line_id, layer).where(Memo.deleted_at.is_(None))
+    if after:
+        query = query.where(tuple_(Memo.place, Memo.number) > after)
+    rows = await db_session.execute(query.order_by(Memo.place, Memo.number).limit(limit))
+    return [(memo, work) for memo, work in rows]
+
+
+async def find_memo(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, memo_id: UUID, *, layer: str
+) -> tuple[Memo, Work | None] | None:
+    """One memo with its due work, deleted ones too."""
+    row = (await db_session.execute(_with_work(chat_key, line_id, layer).where(Memo.memo_id == memo_id))).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+async def update_memo(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, memo_id: UUID, values: dict[str, Any]
+) -> None:
+    """Change a memo."""
+    await db_session.execute(
+        update(Memo).where(Memo.chat_key == chat_key, Memo.line_id == line_id, Memo.memo_id == memo_id).values(**values)
+    )
+
+
+async def list_overlapping(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int, *, layer: str
+) -> Sequence[tuple[Memo, Work | None]]:
+    """The batches that hold a message of the range, in its order, with their due work."""
+    first_of_all = (
+        select(Memo.first_seq)
+        .where(Memo.chat_key == chat_key, Memo.line_id == line_id, Memo.first_seq <= first_seq)
+        .order_by(Memo.first_seq.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    rows = await db_session.execute(
+        _with_work(chat_key, line_id, layer)
+        .where(
+            Memo.deleted_at.is_(None),
+            or_(and_(Memo.first_seq >= first_seq, Memo.first_seq <= last_seq), Memo.first_seq == first_of_all),
+            Memo.last_seq >= first_seq,
+        )
+        .order_by(Memo.first_seq)
+    )
+    return [(memo, work) for memo, work in rows]
+
+
+def _with_work(chat_key: UUID, line_id: UUID, layer: str) -> Select[Memo, Work]:
+    return (
+        select(Memo, Work)
+        .outerjoin(
+            Work,
+            and_(
+                Work.chat_key == Memo.chat_key,
+                Work.line_id == Memo.line_id,
+                Work.layer == layer,
+                Work.key == cast(Memo.memo_id, String),
+            ),
+        )
+        .where(Memo.chat_key == chat_key, Memo.line_id == line_id)
+    )

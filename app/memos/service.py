@@ -1,0 +1,41 @@
+"""What other rooms see of memos: the verbs of the book, and the layer as the pipeline asks for it."""
+
+from app.memos.book import (
+    delete_memo,
+    edit_memo,
+    get_memo,
+    ids_in_window,
+    list_book,
+    regenerate_memo,
+    write_person_memo,
+)
+from app.memos.layer import (
+    NAME,
+    MemoDraft,
+    list_covers,
+    list_edges,
+    plan,
+    read_window,
+    refresh,
+    save_memo,
+    settled_seq,
+)
+
+__all__ = [
+    "NAME",
+    "MemoDraft",
+    "delete_memo",
+    "edit_memo",
+    "get_memo",
+    "ids_in_window",
+    "list_book",
+    "list_covers",
+    "list_edges",
+    "plan",
+    "read_window",
+    "refresh",
+    "regenerate_memo",
+    "save_memo",
+    "settled_seq",
+    "write_person_memo",
+]

@@ -1,0 +1,41 @@
+"""The main job, end to end: eight messages become a memo, and later it stands for them in the context."""
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.scripted_model import ScriptedModel
+
+
+def turn(n: int) -> list[dict[str, str]]:
+    return [
+        {"id": f"u{n}", "role": "user", "content": f"Mira asks about lamp number {n}."},
+        {"id": f"a{n}", "role": "assistant", "content": f"Kai gives Mira lamp number {n}."},
+    ]
+
+
+async def test_memos_are_made_in_the_background_and_enter_the_prompt_with_the_cut(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    for n in range(1, 17):
+        answer = await api.post("/v1/chats/c/messages", json={"messages": turn(n)})
+        assert answer.status_code == 201, answer.text
+        clock.step(10)
+        await sweep.drain()
+    memos = (await api.get("/v1/chats/c/memos")).json()["items"]
+    assert [(memo["first_seq"], memo["last_seq"], memo["status"]) for memo in memos] == [
+        (1, 8, "ready"),
+        (9, 16, "ready"),
+        (17, 24, "ready"),
+        (25, 32, "ready"),
+    ]
+    before = (await api.get("/v1/chats/c/context")).json()
+    assert before["memo_window"]["memos"] == 0
+    assert before["history"]["messages"] == 32
+
+    await api.post("/v1/chats/c/messages", json={"messages": turn(17)[:1]})
+    context = (await api.get("/v1/chats/c/context", params={"format": "openai"})).json()
+    assert context["history"]["anchor_seq"] == 17
+    assert context["history"]["last_cut"]["reason"] == "full"
+    assert context["memo_window"] == {"memos": 2, "first_seq": 1, "last_seq": 16, "gaps": []}
+    assert any("lamp number 1." in said["content"] for said in context["messages"] if said["role"] == "system")

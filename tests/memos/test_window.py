@@ -1,0 +1,72 @@
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.memos.window import join_ranges, make_window
+
+_ranges = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 8)), max_size=8).map(
+    lambda drawn: sorted((first, first + more) for first, more in drawn)
+)
+
+
+def _memo(number: int, **more: Any) -> dict[str, Any]:
+    memo = {
+        "memo_id": UUID(int=number),
+        "number": number,
+        "place": 16 * number,
+        "first_seq": 8 * number,
+        "last_seq": 8 * number + 7,
+        "text": f"Memo {number}.",
+        "tokens": 3,
+        "stale": False,
+    }
+    return memo | more
+
+
+@given(_ranges)
+def test_joined_ranges_cover_the_same_seqs_and_neither_touch_nor_overlap(ranges: list[tuple[int, int]]) -> None:
+    joined = join_ranges(ranges)
+    assert {seq for first, last in joined for seq in range(first, last + 1)} == {
+        seq for first, last in ranges for seq in range(first, last + 1)
+    }
+    assert all(last + 1 < first for (_, last), (first, _) in pairwise(joined))
+    assert join_ranges(joined) == joined
+
+
+def test_ranges_that_touch_are_one_and_a_single_seq_between_them_keeps_them_apart() -> None:
+    assert join_ranges([(1, 8), (9, 16), (18, 24)]) == [(1, 16), (18, 24)]
+    assert join_ranges([(1, 8), (3, 4), (5, 9)]) == [(1, 9)]
+    assert join_ranges([]) == []
+
+
+def test_a_window_keeps_the_order_of_the_story_and_says_what_is_missing() -> None:
+    window = make_window([_memo(1), _memo(4)], [_memo(2)], [(24, 31), (32, 39)])
+    assert [memo["number"] for memo in window["memos"]] == [1, 4]
+    assert [memo["number"] for memo in window["pinned"]] == [2]
+    assert window["gaps"] == [[24, 39]]
+
+
+def test_a_window_is_json_as_the_row_keeps_it() -> None:
+    person = _memo(1, first_seq=None, last_seq=None, origin="person", edited=False)
+    window = make_window([person], [], iter(()))
+    assert orjson.loads(orjson.dumps(window)) == window
+    assert window["memos"] == [
+        {
+            "id": "00000000-0000-0000-0000-000000000001",
+            "number": 1,
+            "place": 16,
+            "first_seq": None,
+            "last_seq": None,
+            "text": "Memo 1.",
+            "tokens": 3,
+            "stale": False,
+        }
+    ]
+
+
+def test_an_empty_book_has_an_empty_window() -> None:
+    assert make_window([], [], []) == {"memos": [], "pinned": [], "gaps": []}
