@@ -1,0 +1,1 @@
+"""The assembled context: segments in order, within the budget, in the caller's format."""

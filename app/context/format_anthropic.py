@@ -1,0 +1,81 @@
+"""The `anthropic` format: system blocks before the history, then user and assistant in turn. Pure.
+
+The format knows no other roles and no names, so they are written into the text. Every piece is a block of
+its own, so that `cache_control` can stand on it. What the assistant says loses its trailing white space
+wherever it stands: a prefill with some is refused, and a message should read the same when it is no
+longer the last, or the cache behind it is lost.
+"""
+
+from collections.abc import Container, Sequence
+from typing import Any
+
+from app.context.pieces import Part, Piece, count_text
+from app.context.segments import Entry, Manner, Segment
+from app.context.wording import word_message, word_segment
+
+OPENING = "[The conversation so far]"
+"""Said by the user before a history that begins with the assistant."""
+
+CLOSING = "[Continue]"
+"""Said by the user after a conversation that ends with the assistant, unless that is to be continued."""
+
+
+def put(segment: Segment, part: Part) -> tuple[str, str]:
+    """Role and text of a segment; a role that it cannot have where it stands is written before it."""
+    if part == "prefix":
+        return "system", word_segment(segment, "system")
+    if part == "volatile":
+        return "user", word_segment(segment, "system", "user")
+    if segment.role == "assistant":
+        return "assistant", segment.text.rstrip()
+    return "user", word_segment(segment, "user")
+
+
+def say(entry: Entry, part: Part, manner: Manner) -> Piece:
+    """The piece of a message."""
+    text = word_message(entry, manner.speech)
+    role = "assistant" if entry.role == "assistant" else "user"
+    if role == "assistant":
+        text = text.rstrip()
+    return Piece(entry, part, role, text, count_text(entry, text, manner.count))
+
+
+def complete(talk: list[Piece], manner: Manner) -> list[Piece]:
+    """Begin the conversation with the user, and end it so unless it is a prefill.
+
+    What is volatile stands before the newest text or before the closing one; in a prefill it goes into
+    the last message of the user.
+    """
+    said = [piece for piece in talk if piece.part != "volatile"]
+    if not said or said[-1].role != "assistant":
+        return _open(talk, manner)
+    if not manner.prefill:
+        return [*_open(talk, manner), _fixed(CLOSING, manner)]
+    said = _open(said, manner)
+    last = max(index for index, piece in enumerate(said) if piece.role == "user")
+    return [*said[:last], *(piece for piece in talk if piece.part == "volatile"), *said[last:]]
+
+
+def lay(pieces: Sequence[Piece], breaks: Container[int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The system blocks and the messages, with `cache_control` on the pieces at the indexes in `breaks`."""
+    system: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
+    for index, piece in enumerate(pieces):
+        block: dict[str, Any] = {"type": "text", "text": piece.text}
+        if index in breaks:
+            block["cache_control"] = {"type": "ephemeral"}
+        if piece.part == "prefix":
+            system.append(block)
+        elif messages and messages[-1]["role"] == piece.role:
+            messages[-1]["content"].append(block)
+        else:
+            messages.append({"role": piece.role, "content": [block]})
+    return system, messages
+
+
+def _open(talk: list[Piece], manner: Manner) -> list[Piece]:
+    return [_fixed(OPENING, manner), *talk] if talk and talk[0].role == "assistant" else talk
+
+
+def _fixed(text: str, manner: Manner) -> Piece:
+    return Piece(None, "fixed", "user", text, manner.count(text))

@@ -1,0 +1,68 @@
+"""The `segments` format, and the list of segments that comes with every format. Pure.
+
+Here the caller builds its own prompt: each segment says its role, the history is one transcript.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.context.pieces import Part, Piece, count_text
+from app.context.segments import Entry, Manner, Segment, Speech
+from app.context.wording import word_line, word_message
+
+
+def say(entry: Entry, part: Part, manner: Manner) -> Piece:
+    """The piece of a message: a line of the transcript; of the newest, whose role is told, the words."""
+    text = word_message(entry, manner.speech) if part == "newest" else word_line(entry, manner.speech)
+    return Piece(entry, part, entry.role, text, count_text(entry, text, manner.count))
+
+
+def list_segments(pieces: Sequence[Piece], stable: int, speech: Speech) -> list[dict[str, Any]]:
+    """A row for each segment, the history being one whose text is a transcript and whose role is null.
+
+    `tokens` are those of the text in the context's format, without the overhead of messages. `stable` is
+    how many pieces from the first on say the same in the next turn: only those are `cacheable`.
+    """
+    rows: list[dict[str, Any]] = []
+    history = [piece for piece in pieces if piece.part == "history"]
+    for index, piece in enumerate(pieces):
+        if piece.part == "history":
+            if piece is history[0]:
+                rows.append(_history_row(history, index < stable, speech))
+        elif isinstance(piece.of, Segment):
+            segment = piece.of
+            rows.append(
+                _row(
+                    segment.name,
+                    segment.role,
+                    segment.text,
+                    piece.tokens,
+                    index < stable,
+                    list(segment.sources),
+                )
+            )
+        elif piece.part == "newest":
+            rows.append(_row("newest", "user", piece.text, piece.tokens, index < stable, [piece.mark]))
+    return rows
+
+
+def _history_row(history: Sequence[Piece], cacheable: bool, speech: Speech) -> dict[str, Any]:
+    return _row(
+        "history",
+        None,
+        "\n".join([word_line(piece.of, speech) for piece in history if isinstance(piece.of, Entry)]),
+        sum([piece.tokens for piece in history]),
+        cacheable,
+        [piece.mark for piece in history],
+    )
+
+
+def _row(name: str, role: str | None, text: str, tokens: int, cacheable: bool, sources: list[str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "role": role,
+        "text": text,
+        "tokens": tokens,
+        "cacheable": cacheable,
+        "sources": sources,
+    }

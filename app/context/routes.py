@@ -1,0 +1,100 @@
+"""HTTP of contexts, and of appending: an append may answer with the context that follows from it."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.chats.deps import Layers, ReadingChat, Seq, WritingChat, read_reading, read_writing
+from app.chats.service import append_messages
+from app.context.schemas import AppendIn, AppendOut, ContextOptions, ContextOut, ContextQuery, InclusionOut
+from app.context.service import assemble_context, list_inclusion
+from app.kit.deps import Db, Now, Pool
+from app.kit.errors import AppError
+from app.kit.hot import handled_by, read_body, read_query
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.wire import JsonAnswer
+
+router = APIRouter(prefix="/v1/chats/{chat_id}")
+
+
+async def append(ref: WritingChat, body: AppendIn, pool: Pool, clock: Now) -> Response:
+    """Append messages; a retry changes nothing. 200 when all of them were there already."""
+    async with pool.unit_of_work() as db_session:
+        appended = await append_messages(db_session, ref, body.messages, now=clock())
+    answer: dict[str, Any] = {"messages": appended.messages, "created": appended.created}
+    if body.context is not None:
+        try:
+            answer["context"] = await assemble_context(pool, ref, body.context, own=body.context.segments, now=clock())
+        except AppError as error:  # the append stands, whatever the context says
+            answer["context"] = None
+            answer["context_problem"] = {
+                "title": error.title,
+                "status": error.status,
+                "code": error.code,
+                "detail": error.detail,
+                **error.extra,
+            }
+    return JsonAnswer(answer, status_code=201 if appended.created else 200)
+
+
+async def _append(request: Request) -> Response:
+    state = request.app.state
+    ref = await read_writing(request)
+    return await append(ref, await read_body(request, AppendIn), state.database, state.clock)
+
+
+router.add_api_route(
+    "/messages",
+    append,
+    methods=["POST"],
+    status_code=201,
+    response_model=AppendOut,
+    responses={200: {"model": AppendOut}},
+    tags=["messages"],
+    route_class_override=handled_by(_append),
+)
+
+
+async def get_context(ref: ReadingChat, options: Annotated[ContextQuery, Query()], pool: Pool, clock: Now) -> Response:
+    """The context of the next model call."""
+    return JsonAnswer(await assemble_context(pool, ref, options, now=clock()))
+
+
+async def _get_context(request: Request) -> Response:
+    state = request.app.state
+    ref = await read_reading(request)
+    return await get_context(ref, read_query(request, ContextQuery), state.database, state.clock)
+
+
+router.add_api_route(
+    "/context",
+    get_context,
+    methods=["GET"],
+    response_model=ContextOut,
+    response_model_exclude_unset=True,
+    tags=["context"],
+    route_class_override=handled_by(_get_context),
+)
+
+
+@router.post("/context", response_model=ContextOut, response_model_exclude_unset=True, tags=["context"])
+async def post_context(ref: ReadingChat, options: ContextOptions, pool: Pool, clock: Now) -> Response:
+    """The context of the next model call, with the caller's own segments."""
+    return JsonAnswer(await assemble_context(pool, ref, options, own=options.segments, now=clock()))
+
+
+@router.get("/inclusion", response_model=Page[InclusionOut], tags=["context"])
+async def get_inclusion(
+    ref: ReadingChat,
+    db_session: Db,
+    layers: Layers,
+    after_seq: Annotated[Seq, Query(description="Only later messages.")] = 0,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """How each message is in the context, or why it is not."""
+    if cursor:
+        (after_seq,) = decode_cursor(cursor, int)
+    items = await list_inclusion(db_session, ref, layers, after_seq=after_seq, limit=limit + 1)
+    more = len(items) > limit
+    return JsonAnswer({"items": items[:limit], "next_cursor": encode_cursor(items[limit - 1]["seq"]) if more else None})

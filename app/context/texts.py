@@ -1,0 +1,27 @@
+"""The texts that the service itself puts into a context. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+INSTRUCTION = """\
+Under "Memo Book" stands what you remember of this conversation before the messages below, oldest first. \
+It was said or happened there, or the user wrote it so. Let it shape what you know, feel and say; do not recite it, \
+and do not claim to remember what neither it nor the messages say."""
+
+
+def word_characters(characters: Sequence[Mapping[str, Any]]) -> str:
+    """The personas of all characters that are not disabled, each under its name."""
+    told = [c for c in characters if c.get("persona", "").strip() and not c.get("disabled")]
+    return "\n\n".join(f"## {character['name']}\n\n{character['persona']}" for character in told)
+
+
+def word_user(persona: str | None) -> str:
+    """Who the user is."""
+    return f"## User\n\n{persona}" if persona and persona.strip() else ""
+
+
+def word_time(now: datetime, time_zone: str) -> str:
+    """The time of the chat, to the minute."""
+    return f"It is {now.astimezone(ZoneInfo(time_zone)):%A, %d %B %Y, %H:%M}."

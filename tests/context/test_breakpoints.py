@@ -1,0 +1,159 @@
+from dataclasses import replace
+from hashlib import sha256
+from itertools import takewhile
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from app.context.formats import is_said
+from app.context.order import arrange
+from app.context.parts import Parts
+from app.context.segments import Manner, Plan, Rendered, Segment
+from tests.context.plans import FORMATS, build_memos, entry, manner, manners, parts, rendered, segment, talk
+
+PREFIX = [segment("system"), segment("user"), segment("facts"), segment("memos")]
+
+
+def marks(plan: Plan) -> list[str]:
+    return [one.after for one in rendered(plan, manner("anthropic")).breakpoints]
+
+
+def test_they_stand_after_user_after_memos_at_the_newest_16th_message_and_after_newest() -> None:
+    plan = Plan(prefix=PREFIX, history=talk(40), newest=entry(41))
+    assert marks(plan) == ["segment:user", "segment:memos", "message:m32", "message:m41"]
+
+
+def test_the_16th_message_is_counted_from_the_anchor_and_not_by_seq() -> None:
+    plan = Plan(history=talk(40)[9:], newest=entry(41))
+    assert marks(plan) == ["message:m25", "message:m41"]
+
+
+def test_with_something_volatile_before_newest_the_last_stands_at_the_end_of_the_history() -> None:
+    plan = Plan(prefix=PREFIX, history=talk(18), volatile=[segment("time")], newest=entry(19))
+    assert marks(plan) == ["segment:user", "segment:memos", "message:m16", "message:m18"]
+    assert marks(Plan(prefix=PREFIX, volatile=[segment("time")], newest=entry(1))) == ["segment:user", "segment:memos"]
+
+
+def test_without_newest_the_last_stands_at_the_end_of_the_history() -> None:
+    assert marks(Plan(history=talk(4))) == ["message:m4"]
+
+
+def test_a_missing_segment_leaves_its_place_to_the_nearest_one_before_it() -> None:
+    assert marks(Plan(prefix=[segment("system"), segment("facts")])) == ["segment:system", "segment:facts"]
+    assert marks(Plan(prefix=[segment("system")])) == ["segment:system"]
+    assert marks(Plan(prefix=[segment("facts")])) == ["segment:facts"]
+    assert marks(Plan(newest=entry(1))) == ["message:m1"]
+
+
+def test_none_stands_behind_a_callers_segment_that_moves_with_every_message() -> None:
+    note = segment("note", after="in_chat", depth=4)
+    plan = Plan(prefix=PREFIX, history=talk(20), in_chat=[note], newest=entry(21))
+    assert marks(plan) == ["segment:user", "segment:memos", "message:m16", "message:m17"]
+
+
+def test_a_callers_segment_behind_the_newest_message_disturbs_none() -> None:
+    plan = Plan(history=talk(2), in_chat=[segment("note", after="in_chat")], newest=entry(3))
+    assert marks(plan) == ["message:m3"]
+
+
+def test_none_stands_behind_a_segment_that_is_not_cacheable() -> None:
+    plan = Plan(prefix=[segment("user"), replace(segment("facts"), cacheable=False)], history=talk(2))
+    assert marks(plan) == ["segment:user"]
+
+
+def test_cache_control_is_on_the_blocks_of_the_breakpoints() -> None:
+    answer = rendered(Plan(prefix=PREFIX, history=talk(2), newest=entry(3)), manner("anthropic"))
+    kept = [block["text"] for block in blocks_of(answer) if "cache_control" in block]
+    assert kept == ["The user.", "The memos.", "Hello."]
+
+
+def blocks_of(answer: Rendered) -> list[dict[str, Any]]:
+    return [*(answer.system or []), *(block for message in answer.messages or [] for block in message["content"])]
+
+
+def test_tokens_and_hash_of_a_breakpoint_are_of_all_up_to_there() -> None:
+    plan = Plan(prefix=PREFIX, history=talk(4), newest=entry(5))
+    answer = rendered(plan, manner("openai", factor=2.0))
+    assert answer.breakpoints[-1].tokens == answer.tokens
+    assert answer.breakpoints[0].tokens == 2 * sum(one.tokens + 4 for one in PREFIX[:2])
+    other = rendered(replace(plan, newest=entry(5, text="Hi.")), manner("openai", factor=2.0))
+    assert [one.hash for one in answer.breakpoints[:-1]] == [one.hash for one in other.breakpoints[:-1]]
+    assert answer.breakpoints[-1].hash != other.breakpoints[-1].hash
+    assert len(answer.breakpoints[0].hash) == sha256().digest_size * 2
+
+
+def flat(answer: Rendered) -> list[tuple[str, str, bool]]:
+    """Role, text and mark of every block, as the provider reads them one after the other."""
+    system = [("system", block["text"], "cache_control" in block) for block in answer.system or []]
+    said = [(m["role"], b["text"], "cache_control" in b) for m in answer.messages or [] for b in m["content"]]
+    return [*system, *said]
+
+
+@given(parts(), manners())
+def test_what_is_kept_up_to_a_breakpoint_is_read_again_in_the_next_turn(drawn: Parts, how: Manner) -> None:
+    said = sum(is_said(one) for one in drawn.history)
+    segments = [one for one in drawn.segments if one.after != "in_chat" or one.depth < said]
+    if drawn.memos:
+        segments.append(build_memos(drawn.memos))
+    now = arrange(segments, drawn.history, drawn.newest, 1)
+    seq = drawn.history[-1].seq + 1 if drawn.history else 1
+    history = [*drawn.history, drawn.newest or entry(seq), entry(seq + 1, "assistant")]
+    later = [segment(one.name, "Changed.") if one.name in ("recalled", "time") else one for one in segments]
+    then = arrange(later, history, entry(seq + 2), 1)
+    how = replace(how, format="anthropic", prefill=False)
+    before, after = flat(rendered(now, how)), flat(rendered(then, how))
+    last = max((at for at, block in enumerate(before) if block[2]), default=-1)
+    assert [block[:2] for block in before[: last + 1]] == [block[:2] for block in after[: last + 1]]
+
+
+@given(parts(), manners())
+def test_there_are_at_most_four_in_order_and_none_twice(drawn: Parts, how: Manner) -> None:
+    answer = rendered(arrange(drawn.segments, drawn.history, drawn.newest, 1), how)
+    tokens = [one.tokens for one in answer.breakpoints]
+    assert len(tokens) <= 4
+    assert len({one.after for one in answer.breakpoints}) == len(tokens)
+    assert tokens == sorted(tokens)
+    assert all(count <= answer.tokens for count in tokens)
+    stable = takewhile(lambda row: row["cacheable"], answer.segments)
+    marked = {one.after for one in answer.breakpoints}
+    assert marked <= {mark for row in stable for mark in (*row["sources"], f"segment:{row['name']}")}
+
+
+def prefix_hash(plan: Plan, how: Manner) -> str:
+    return rendered(plan, how).prefix_hash
+
+
+PLAN = Plan(prefix=PREFIX, history=talk(3), newest=entry(4))
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_the_prefix_hash_stays_while_nothing_before_the_history_changes(fmt: Any) -> None:
+    same = replace(PLAN, history=talk(5), newest=entry(6, text="Other."), volatile=[segment("time")])
+    assert prefix_hash(PLAN, manner(fmt)) == prefix_hash(same, manner(fmt))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(PLAN, prefix=PREFIX[1:]),
+        replace(PLAN, prefix=[*PREFIX[:3], segment("memos", "Others.")]),
+        replace(PLAN, prefix=[*PREFIX, segment("note", after="memos")]),
+        replace(PLAN, history=talk(3)[1:]),
+    ],
+)
+def test_the_prefix_hash_tells_every_change_before_the_history_and_of_the_anchor(changed: Plan) -> None:
+    assert prefix_hash(PLAN, manner("openai")) != prefix_hash(changed, manner("openai"))
+
+
+def test_the_prefix_hash_is_of_one_format() -> None:
+    assert len({prefix_hash(PLAN, manner(fmt)) for fmt in FORMATS}) == len(FORMATS)
+
+
+def test_a_text_cannot_pose_as_two_segments() -> None:
+    def hashed(*texts: str) -> str:
+        prefix: list[Segment] = [segment(name, text) for name, text in zip(("system", "user"), texts, strict=False)]
+        return prefix_hash(Plan(prefix=prefix), manner("openai"))
+
+    assert hashed("a\n\nb") != hashed("a", "b")
+    assert hashed("a", "bc") != hashed("ab", "c")

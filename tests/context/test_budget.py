@@ -1,0 +1,252 @@
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from app.chats.budgets import choose_newest_first
+from app.context.budget import BudgetTooSmallError, fit
+from app.context.calls import find_calls
+from app.context.formats import is_said, render, word
+from app.context.order import arrange
+from app.context.parts import Fitted, Parts
+from app.context.segments import FLOOR, ORDER, Entry, Manner, Rendered
+from tests.context.plans import build_memos, call, entry, manner, manners, memo_line, parts, segment, talk
+
+FULL = Parts(
+    segments=[
+        segment("system"),
+        segment("user"),
+        segment("blocks"),
+        segment("facts"),
+        segment("pinned"),
+        segment("diary"),
+        segment("summary"),
+        segment("recalled"),
+        segment("time"),
+        segment("first", after="user"),
+        segment("second", after="in_chat", depth=2),
+    ],
+    memos=[memo_line(2, pinned=True), memo_line(4), memo_line(6), memo_line(7), memo_line(11)],
+    history=talk(12),
+    newest=entry(13),
+    edges=[1, 5, 9],
+)
+
+
+def fitted(one: Parts, max_tokens: int, how: Manner) -> Fitted | int:
+    """What fits, or the tokens that are needed."""
+    try:
+        return fit(one, max_tokens, how, build_memos)
+    except BudgetTooSmallError as error:
+        return error.needed_tokens
+
+
+def every_omission(one: Parts, how: Manner) -> list[list[str]]:
+    """What is left out with ever smaller budgets, each list once."""
+    lists: list[list[str]] = []
+    for max_tokens in range(1_000, 0, -1):
+        left = fitted(one, max_tokens, how)
+        if isinstance(left, int):
+            break
+        names = [omission.name for omission in left.omitted]
+        if names not in lists:
+            lists.append(names)
+    return lists
+
+
+def test_everything_is_left_out_in_the_promised_order() -> None:
+    order = ["recalled", "time", "diary", "memos 1–5", "memos 6–10", "memos 11–15", "pinned memos 1–5"]
+    order += ["summary", "facts", "blocks", "second", "first", "history"]
+    assert every_omission(FULL, manner("openai"))[-1] == order
+
+
+def test_each_step_leaves_out_one_thing_more_than_the_step_before() -> None:
+    for fewer, more in zip(lists := every_omission(FULL, manner("segments")), lists[1:], strict=False):
+        assert more[: len(fewer)] == fewer
+
+
+def test_history_goes_edge_by_edge_and_then_by_message() -> None:
+    starts = []
+    how = manner("openai")
+    for max_tokens in range(200, 0, -1):
+        left = fitted(replace(FULL, memos=(), segments=()), max_tokens, how)
+        if isinstance(left, int):
+            break
+        starts.append(left.worded.anchor_seq)
+    assert list(dict.fromkeys(starts)) == [1, 5, 9, 10, 11, 12, 13]
+
+
+def test_a_tight_budget_does_not_make_the_history_slide_with_every_turn() -> None:
+    starts = []
+    for length in range(40, 120, 2):
+        one = Parts(history=talk(length), newest=entry(length + 1), edges=range(1, length, 8))
+        starts.append(fit(one, 200, manner("openai"), build_memos).worded.anchor_seq)
+    assert starts == sorted(starts)
+    assert len(set(starts)) <= 80 // 8 + 1
+    assert {start % 8 for start in starts} == {1}
+
+
+def test_what_is_left_of_the_memos_is_built_anew_in_its_place() -> None:
+    built = []
+    for max_tokens in range(250, 0, -1):
+        left = fitted(FULL, max_tokens, manner("openai"))
+        if isinstance(left, int):
+            break
+        rows = render(left.worded).segments
+        memos = [row["text"] for row in rows if row["name"] == "memos"]
+        assert memos == (["\n".join(memo.text for memo in left.memos)] if left.memos else [])
+        names = [row["name"] for row in rows]
+        assert not memos or names.index("memos") + 1 == names.index("history")
+        built.append(tuple(memo.number for memo in left.memos))
+    assert list(dict.fromkeys(built)) == [(2, 4, 6, 7, 11), (2, 6, 7, 11), (2, 11), (2,), ()]
+
+
+def test_a_budget_of_exactly_the_tokens_leaves_nothing_out() -> None:
+    how = manner("anthropic", factor=1.35)
+    whole = render(fit(FULL, 10_000, how, build_memos).worded).tokens
+    assert not fit(FULL, whole, how, build_memos).omitted
+    assert [omission.name for omission in fit(FULL, whole - 1, how, build_memos).omitted] == ["recalled"]
+
+
+def test_blank_messages_and_segments_are_left_out_and_listed() -> None:
+    history = [entry(1), entry(2, "assistant", " \n"), entry(3, "assistant", "", tool_calls=[call("0")])]
+    one = Parts(segments=[segment("system", " ")], history=history, newest=entry(4, text="\t"))
+    left = fit(one, 100, manner("openai"), build_memos)
+    assert [(gone.name, gone.why) for gone in left.omitted] == [
+        ("system", "blank"),
+        ("message:m2", "blank"),
+        ("message:m4", "blank"),
+    ]
+    assert [said.seq for said in left.worded.entries] == [1, 3]
+
+
+def test_what_is_never_left_out_says_how_much_it_needs() -> None:
+    with pytest.raises(BudgetTooSmallError) as caught:
+        fit(FULL, 1, manner("openai"), build_memos)
+    left = fit(FULL, caught.value.needed_tokens, manner("openai"), build_memos)
+    assert {row["name"] for row in render(left.worded).segments} <= FLOOR
+    assert isinstance(fitted(FULL, caught.value.needed_tokens - 1, manner("openai")), int)
+
+
+def test_the_last_message_stays_also_when_it_is_the_assistants() -> None:
+    one = Parts(history=talk(4))
+    needed = fitted(one, 1, manner("openai"))
+    assert isinstance(needed, int)
+    assert [said.seq for said in fit(one, needed, manner("openai"), build_memos).worded.entries] == [4]
+
+
+def test_a_tool_call_leaves_only_together_with_its_result() -> None:
+    history = [
+        entry(1),
+        entry(2, "assistant", "", tool_calls=[call("0")]),
+        entry(3, "tool", "Found.", tool_call_id="0"),
+        entry(4),
+    ]
+    one = Parts(history=history, newest=entry(5), edges=[3])
+    starts = {
+        left.worded.anchor_seq
+        for max_tokens in range(100)
+        if isinstance(left := fitted(one, max_tokens, manner("openai")), Fitted)
+    }
+    assert starts == {1, 2, 4, 5}
+
+
+@given(parts(), manners(), st.integers(0, 400))
+def test_it_is_what_trying_one_thing_after_the_other_finds(drawn: Parts, how: Manner, max_tokens: int) -> None:
+    left = fitted(drawn, max_tokens, how)
+    expected = try_all(drawn, max_tokens, how)
+    assert (left if isinstance(left, int) else render(left.worded)) == expected
+
+
+def try_all(drawn: Parts, max_tokens: int, how: Manner) -> Rendered | int:
+    """The slow, obvious way: render every shorter context anew until one fits."""
+    tokens = 0
+    for one in every_shorter(drawn):
+        segments = [*one.segments, *([build_memos(one.memos)] if one.memos else [])]
+        answer = render(word(arrange(segments, one.history, one.newest, one.anchor_seq), how))
+        tokens = answer.tokens
+        if tokens <= max_tokens:
+            return answer
+    return tokens
+
+
+def every_shorter(drawn: Parts) -> Iterator[Parts]:
+    yield drawn
+    left = drawn
+    for name in ("recalled", "time", "diary"):
+        yield (left := without(left, name))
+    for pinned in (False, True):
+        for first in range(1, 30, 5):
+            kept = [m for m in left.memos if m.pinned != pinned or not first <= m.number < first + 5]
+            yield (left := replace(left, memos=kept))
+    of_caller = [one.name for one in reversed(drawn.segments) if one.name not in ORDER]
+    for name in ("summary", "recap", "facts", "blocks", *of_caller):
+        yield (left := without(left, name))
+    history = [one for one in left.history if is_said(one)]
+    said_last = bool(left.newest and is_said(left.newest))
+    tails = [tail for start in range(1, len(history) + said_last) if is_whole(history, tail := history[start:])]
+    at_edges = [tail for tail in tails if tail and any(begins_at(history, tail, edge) for edge in drawn.edges)]
+    for tail in (*at_edges, *(tail for tail in tails if not at_edges or len(tail) < len(at_edges[-1]))):
+        yield replace(left, history=tail)
+
+
+def without(one: Parts, name: str) -> Parts:
+    return replace(one, segments=[kept for kept in one.segments if kept.name != name])
+
+
+def is_whole(history: Sequence[Entry], tail: Sequence[Entry]) -> bool:
+    gone = len(history) - len(tail)
+    return not any(made < gone <= answered for answered, made in find_calls(history).items())
+
+
+def begins_at(history: Sequence[Entry], tail: Sequence[Entry], edge: int) -> bool:
+    return [one for one in history if one.seq >= edge] == tail
+
+
+@given(parts(), manners(), st.integers(0, 400), st.integers(0, 400))
+def test_a_smaller_budget_shows_nothing_that_a_bigger_one_left_out(
+    drawn: Parts, how: Manner, one: int, other: int
+) -> None:
+    small, big = fitted(drawn, min(one, other), how), fitted(drawn, max(one, other), how)
+    assume(isinstance(small, Fitted) and isinstance(big, Fitted))
+    assert isinstance(small, Fitted)
+    assert isinstance(big, Fitted)
+    assert render(small.worded).tokens <= min(one, other)
+    assert shown(small) <= shown(big)
+    names = [omission.name for omission in big.omitted]
+    assert [omission.name for omission in small.omitted][: len(names)] == names
+
+
+def shown(left: Fitted) -> set[str]:
+    rows = render(left.worded).segments
+    names = {row["name"] for row in rows}
+    return names | {memo.memo_id for memo in left.memos} | {str(one.seq) for one in left.worded.entries}
+
+
+@given(parts(), manners())
+def test_what_is_said_to_be_needed_is_enough_and_one_token_less_is_not(drawn: Parts, how: Manner) -> None:
+    needed = fitted(drawn, -1, how)
+    assert isinstance(needed, int)
+    left = fitted(drawn, needed, how)
+    assert isinstance(left, Fitted)
+    assert render(left.worded).tokens <= needed
+
+
+def test_a_layers_budget_is_filled_from_the_newest_on_and_stops_for_good() -> None:
+    assert choose_newest_first([1, 5, 3, 2], 5) == {2, 3}
+    assert choose_newest_first([1, 6, 3, 2], 6) == {2, 3}
+    assert choose_newest_first([1, 6, 3, 2], None) == {0, 1, 2, 3}
+    assert choose_newest_first([1, 2, 3], 0) == set()
+
+
+def test_what_is_missing_uses_nothing_of_a_layers_budget() -> None:
+    assert choose_newest_first([2, None, 3, None], 5) == {0, 2}
+
+
+@given(st.lists(st.none() | st.integers(0, 9), max_size=12), st.none() | st.integers(0, 40))
+def test_a_layers_budget_takes_the_longest_newest_run_that_fits(costs: list[int | None], limit: int | None) -> None:
+    runs = [{at for at in range(start, len(costs)) if costs[at] is not None} for start in range(len(costs) + 1)]
+    fits = [run for run in runs if limit is None or sum(costs[at] or 0 for at in run) <= limit]
+    assert choose_newest_first(costs, limit) == max(fits, key=len)

@@ -1,0 +1,158 @@
+"""What holds for every format, whatever is said."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from anthropic.types import MessageParam, TextBlockParam
+from hypothesis import given
+from openai.types.chat import ChatCompletionMessageParam
+from pydantic import TypeAdapter
+
+from app.context.formats import count_tokens_of, render, word
+from app.context.order import arrange
+from app.context.parts import Parts
+from app.context.segments import Format, Manner, Plan, Rendered
+from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from tests.context.plans import (
+    FORMATS,
+    build_memos,
+    entry,
+    manner,
+    manners,
+    parts,
+    rendered,
+    segment,
+    talk,
+    texts_of,
+)
+
+_OPENAI = TypeAdapter(list[ChatCompletionMessageParam])
+_ANTHROPIC = TypeAdapter(list[MessageParam])
+_SYSTEM = TypeAdapter(list[TextBlockParam])
+
+
+def plan_of(drawn: Parts) -> Plan:
+    segments = [*drawn.segments, build_memos(drawn.memos)] if drawn.memos else drawn.segments
+    return arrange(segments, drawn.history, drawn.newest, drawn.anchor_seq)
+
+
+@given(parts(), manners())
+def test_what_is_sent_is_what_the_clients_own_types_accept(drawn: Parts, how: Manner) -> None:
+    answer = rendered(plan_of(drawn), how)
+    if how.format == "openai":
+        _OPENAI.validate_python(answer.messages, strict=True)
+        check_openai(answer.messages or [])
+    elif how.format == "anthropic":
+        _ANTHROPIC.validate_python(answer.messages, strict=True)
+        _SYSTEM.validate_python(answer.system, strict=True)
+        check_anthropic(answer, how)
+
+
+def check_openai(messages: list[dict[str, Any]]) -> None:
+    """What OpenAI refuses beyond its types: a call that is not answered at once, an answer to no call."""
+    awaited: set[str] = set()
+    for message in messages:
+        if message["role"] == "tool":
+            awaited.remove(message["tool_call_id"])
+            continue
+        assert not awaited
+        awaited = {one["id"] for one in message.get("tool_calls", [])}
+        assert message["content"] or awaited
+    assert not awaited
+
+
+def check_anthropic(answer: Rendered, how: Manner) -> None:
+    """What Anthropic refuses beyond its types."""
+    messages = answer.messages or []
+    roles = [message["role"] for message in messages]
+    assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"] * (len(roles) % 2)
+    assert all(text.strip() for text in texts_of(answer))
+    blocks = [*(answer.system or []), *(block for message in messages for block in message["content"])]
+    assert sum("cache_control" in block for block in blocks) == len(answer.breakpoints) <= 4
+    if roles and roles[-1] == "assistant":
+        assert how.prefill
+        assert not messages[-1]["content"][-1]["text"][-1].isspace()
+
+
+@given(parts(), manners())
+def test_the_tokens_are_never_fewer_than_what_is_sent(drawn: Parts, how: Manner) -> None:
+    worded = word(plan_of(drawn), how)
+    answer = render(worded)
+    overhead = MESSAGE_OVERHEAD_TOKENS * (len(answer.messages or []) + bool(answer.system or answer.text))
+    sent = sum(count_tokens(text) for text in texts_of(answer)) + overhead
+    assert sent * how.token_factor <= answer.tokens
+    assert answer.tokens == count_tokens_of(worded)
+
+
+@given(parts(), manners())
+def test_nothing_that_is_said_is_dropped(drawn: Parts, how: Manner) -> None:
+    """Every text, every name and every call of a tool is in what is sent, one way or another."""
+    plan = plan_of(drawn)
+    answer = rendered(plan, how)
+    sent = str(answer.messages or "") + str(answer.system or "") + "".join(texts_of(answer))
+    everything = "".join(texts_of(answer))
+    for one in (*plan.prefix, *plan.in_chat, *plan.volatile):
+        assert one.text.strip() in everything
+    for said in (*plan.history, *([plan.newest] if plan.newest else [])):
+        assert said.text.strip() in everything
+        if said.tool_calls and how.format in ("anthropic", "text"):
+            assert "[calls " in everything
+        if said.name and said.text.strip() and said.name != how.speech.character and not said.tool_call_id:
+            assert " ".join(said.name.split()) in sent
+
+
+@given(parts(), manners())
+def test_every_segment_is_listed_once_with_its_sources(drawn: Parts, how: Manner) -> None:
+    plan = plan_of(drawn)
+    rows = rendered(plan, how).segments
+    shown = [one.name for one in (*plan.prefix, *plan.in_chat, *plan.volatile) if one.text.strip()]
+    said = [one for one in plan.history if one.tool_calls or one.text.strip()]
+    names = [row["name"] for row in rows]
+    assert sorted(name for name in names if name not in ("history", "newest")) == sorted(shown)
+    assert [row["sources"] for row in rows if row["name"] == "history"] == (
+        [[f"message:{one.message_id}" for one in said]] if said else []
+    )
+    assert ("newest" in names) == bool(plan.newest and plan.newest.text.strip())
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_an_empty_chat_gives_an_empty_context(fmt: Format) -> None:
+    answer = rendered(Plan(), manner(fmt))
+    assert (answer.tokens, answer.segments, list(answer.breakpoints)) == (0, [], [])
+    assert not answer.messages
+    assert not answer.system
+    assert not answer.text
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_a_text_that_is_not_altered_is_not_counted_again(fmt: Format) -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return count_tokens(text)
+
+    how = manner(fmt)
+    plan = Plan(prefix=[segment("system"), segment("memos")], history=talk(4), newest=entry(5))
+    rendered(plan, Manner(how.format, how.speech, how.prefill, how.token_factor, count))
+    assert {"The system.", "The memos."}.isdisjoint(counted)
+    assert fmt in ("text", "segments") or not counted
+
+
+def test_the_token_factor_is_applied_to_the_sum_and_rounded_up() -> None:
+    plan = Plan(history=[entry(1, text="Hello.")])
+    assert rendered(plan, manner("openai")).tokens == 6
+    assert rendered(plan, manner("openai", factor=1.35)).tokens == 9
+    assert rendered(plan, manner("openai", factor=1.5)).tokens == 9
+
+
+def where(answer: Rendered, text: str) -> Iterable[int]:
+    return [index for index, one in enumerate(texts_of(answer)) if text in one]
+
+
+@pytest.mark.parametrize(("depth", "place"), [(0, 5), (1, 4), (3, 2), (5, 0), (99, 0)])
+def test_a_callers_segment_in_the_chat_has_as_many_messages_behind_it_as_its_depth(depth: int, place: int) -> None:
+    note = segment("note", "A note.", after="in_chat", depth=depth)
+    answer = rendered(Plan(history=talk(4), in_chat=[note], newest=entry(5)), manner("openai"))
+    assert where(answer, "A note.") == [place]
