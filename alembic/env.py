@@ -1,0 +1,34 @@
+"""Runs migrations over asyncpg, with a lock timeout: a migration must not queue up behind a long read."""
+
+import asyncio
+
+from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+import app.chats.models
+import app.keys.models
+import app.kit.due
+import app.memos.models  # noqa: F401 - the tables register themselves
+from alembic import context
+from app.kit.db import Table
+
+LOCK_TIMEOUT = "4s"
+
+
+def run(connection: Connection) -> None:
+    connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT}'"))
+    connection.commit()
+    context.configure(connection=connection, target_metadata=Table.metadata, compare_server_default=True)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+async def connect_and_run() -> None:
+    url = context.config.attributes["url"]
+    engine = create_async_engine(url)
+    async with engine.connect() as connection:
+        await connection.run_sync(run)
+    await engine.dispose()
+
+
+asyncio.run(connect_and_run())

@@ -1,0 +1,45 @@
+"""memobook …: one command for everything that runs.
+
+A command's module is loaded by name when it is asked for, so that an API does not carry what only a demo needs.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from app.commands.errors import CommandError
+
+COMMANDS = {
+    "up": "run everything: API, worker and, unless configured, PostgreSQL and Valkey",
+    "demo": "play a conversation and show what is remembered of it",
+    "api": "run the API alone",
+    "worker": "run a worker alone",
+    "migrate": "bring the database's schema up to date",
+    "keys": "create, list and revoke keys",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code. What is wrong is told in one line."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog="memobook", description="The memory service behind companion chat.")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
+    for name, help_text in COMMANDS.items():
+        command = commands.add_parser(name, help=help_text, description=help_text)
+        if given[:1] == [name]:
+            module = import_module(f"app.commands.{name}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    options = parser.parse_args(given)
+    try:
+        return int(options.run(options))
+    except CommandError as error:
+        print(f"memobook: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The commands of `memobook`, each with `add_arguments(parser)` and `run(options) -> exit code`."""

@@ -1,0 +1,62 @@
+"""memobook api: the API alone, in one process."""
+
+import argparse
+import asyncio
+
+import uvicorn
+
+from app.commands.arguments import add_address
+from app.commands.database import require_schema
+from app.keys.service import ensure_admin_key, has_keys
+from app.kit.clock import system_clock
+from app.kit.db import Database
+from app.kit.log import configure_logging
+from app.kit.settings import Settings, SettingsError, load_settings
+from app.main import create_app
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to listen."""
+    add_address(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until a signal comes."""
+    settings = load_settings()
+    configure_logging(settings.log_level)
+    asyncio.run(_prepare(settings, options.host))
+    uvicorn.run(
+        create_app(settings),
+        host=options.host,
+        port=options.port,
+        loop="uvloop",
+        http="httptools",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=10,
+    )
+    return 0
+
+
+async def _prepare(settings: Settings, host: str) -> None:
+    """Register the environment's admin key.
+
+    Raises SettingsError for a database that is not ready, and for an address that needs a key without one.
+    """
+    database = Database(settings.sqlalchemy_url, pool_size=2)
+    try:
+        await require_schema(database)
+        async with database.unit_of_work() as db_session:
+            if settings.admin_key:
+                await ensure_admin_key(db_session, settings.admin_key.get_secret_value(), system_clock())
+            if host not in LOOPBACK and not await has_keys(db_session):
+                raise SettingsError(
+                    f"--host {host}: without a key only 127.0.0.1 may be listened on;"
+                    " set MEMOBOOK_ADMIN_KEY or run memobook keys create"
+                )
+    finally:
+        await database.close()

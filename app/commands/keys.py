@@ -1,0 +1,56 @@
+"""memobook keys: create, list and revoke."""
+
+import argparse
+import asyncio
+
+from app.commands.arguments import add_data, find_database_url, say
+from app.keys.service import create_key, list_keys, revoke_key
+from app.kit.auth import DEFAULT_TENANT
+from app.kit.clock import system_clock
+from app.kit.db import Database, DbSession
+
+MAX_LISTED = 10_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do with which key."""
+    actions = parser.add_subparsers(required=True, dest="action", metavar="ACTION")
+    create = actions.add_parser("create", help="make a key and print it, this once")
+    create.add_argument("--tenant", default=DEFAULT_TENANT, help="whose data it reaches (default: %(default)s)")
+    create.add_argument("--scopes", default="read,write", help="some of read,write,admin (default: %(default)s)")
+    listing = actions.add_parser("list", help="print all keys, without their secrets")
+    revoke = actions.add_parser("revoke", help="end a key and the tokens made with it")
+    revoke.add_argument("key_id", metavar="ID", help="the part between mb_ and the next _")
+    for action in (create, listing, revoke):
+        add_data(action)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it in one transaction."""
+    asyncio.run(_run(options))
+    return 0
+
+
+async def _run(options: argparse.Namespace) -> None:
+    database = Database(find_database_url(options.data), pool_size=2)
+    try:
+        async with database.unit_of_work() as db_session:
+            lines = await _do(db_session, options)
+    finally:
+        await database.close()
+    for line in lines:  # after the commit: a key that is shown is one that works
+        say(line)
+
+
+async def _do(db_session: DbSession, options: argparse.Namespace) -> list[str]:
+    """Do what is asked; returns what there is to say of it."""
+    if options.action == "create":
+        scopes = [scope.strip() for scope in options.scopes.split(",")]
+        return [(await create_key(db_session, options.tenant, scopes, system_clock())).text]
+    if options.action == "list":
+        return [
+            f"{key.key_id}  {key.tenant}  {','.join(key.scopes)}  {key.created_at:%Y-%m-%d %H:%M}"
+            for key in await list_keys(db_session, limit=MAX_LISTED)
+        ]
+    await revoke_key(db_session, options.key_id, system_clock())
+    return []

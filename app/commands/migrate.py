@@ -1,0 +1,24 @@
+"""memobook migrate: the schema, up to date."""
+
+import argparse
+
+from app.commands.arguments import add_data, find_database_url
+from app.commands.database import naming_database
+from app.migrate import migrate, new_migration
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which database, and whether to write a migration instead."""
+    add_data(parser)
+    parser.add_argument("--new", metavar="SLUG", help="write a new migration from the models instead")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Migrate, or write a migration."""
+    url = find_database_url(options.data)
+    with naming_database():
+        if options.new:
+            new_migration(url, options.new)
+        else:
+            migrate(url)
+    return 0

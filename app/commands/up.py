@@ -1,0 +1,29 @@
+"""memobook up: everything, from nothing."""
+
+import argparse
+import asyncio
+
+from app.commands.arguments import add_address, add_data, say
+from app.kit.settings import load_settings
+from app.local.stack import Stack
+from app.local.up import run_up
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where the data lies and where to listen."""
+    add_data(parser)
+    add_address(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run until a signal comes."""
+    settings = load_settings()
+    stack = Stack(
+        options.data,
+        database_url=settings.database_url,
+        redis_url=settings.redis_url,
+        host=options.host,
+        port=options.port,
+        say=say,
+    )
+    return asyncio.run(run_up(stack, say))

@@ -1,0 +1,42 @@
+"""memobook worker: makes what is due."""
+
+import argparse
+import asyncio
+import signal
+from contextlib import suppress
+
+from app.commands.database import require_schema
+from app.kit.db import Database
+from app.kit.log import configure_logging
+from app.kit.settings import Settings, load_settings
+from app.worker import run_worker
+
+
+def add_arguments(_parser: argparse.ArgumentParser) -> None:
+    """None."""
+
+
+def run(_options: argparse.Namespace) -> int:
+    """Work until a signal comes; what is not made by then is given back."""
+    settings = load_settings()
+    configure_logging(settings.log_level)
+    asyncio.run(_until_told(settings))
+    return 0
+
+
+async def _until_told(settings: Settings) -> None:
+    await _prepare(settings)
+    working = asyncio.create_task(run_worker(settings))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, working.cancel)
+    with suppress(asyncio.CancelledError):
+        await working
+
+
+async def _prepare(settings: Settings) -> None:
+    """Raises SettingsError for a database that is not ready."""
+    database = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        await require_schema(database)
+    finally:
+        await database.close()

@@ -1,0 +1,74 @@
+"""The explorer at `/docs`: Swagger UI, served from here, so that it works without internet.
+
+Every address on the page is relative, so it also works below the path prefix of a proxy, and none leads to
+another host, to which the content security policy holds it.
+"""
+
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import APIRouter
+from fastapi.responses import FileResponse, HTMLResponse
+from swagger_ui_bundle import swagger_ui_path
+
+_BUNDLE: Path = swagger_ui_path
+_ASSETS = {
+    "swagger-ui-bundle.js": "text/javascript",
+    "swagger-ui.css": "text/css",
+    "favicon-32x32.png": "image/png",
+}
+_UNSNIFFED = {"X-Content-Type-Options": "nosniff"}
+
+
+def docs_router() -> APIRouter:
+    """The page and the three assets that it needs, none of them listed in the schema.
+
+    The application is to be made with `docs_url=None` and to serve its schema at `/openapi.json`.
+    """
+    router = APIRouter(include_in_schema=False)
+    assets = f"docs/assets/{_BUNDLE.name}"
+    page = files("app.web").joinpath("explorer.html").read_text(encoding="utf-8").replace("{assets}", assets)
+    headers = _UNSNIFFED | {
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": _security_policy(page),
+        "Referrer-Policy": "no-referrer",
+    }
+
+    @router.get("/docs")
+    async def explorer() -> HTMLResponse:
+        return HTMLResponse(page, headers=headers)
+
+    for name, media_type in _ASSETS.items():
+        router.add_api_route(f"/{assets}/{name}", _asset(name, media_type))
+    return router
+
+
+def _asset(name: str, media_type: str) -> Callable[[], Awaitable[FileResponse]]:
+    """A route for one file. Its path names the bundle's version, so what was fetched once stays good."""
+    headers = _UNSNIFFED | {"Cache-Control": "public, max-age=31536000, immutable"}
+
+    async def asset() -> FileResponse:
+        return FileResponse(_BUNDLE / name, media_type=media_type, headers=headers)
+
+    return asset
+
+
+def _security_policy(page: str) -> str:
+    """Own files, the page's one inline script by its hash, requests to this host, and nothing else."""
+    script = page.partition("<script>")[2].partition("</script>")[0]
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'self' 'sha256-{digest}'",
+            "style-src 'self'",
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    )

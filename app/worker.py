@@ -1,0 +1,113 @@
+"""The worker process: the sweep, and arq's worker as the bell that rings it.
+
+arq ends when Redis dies and waits for it at the start, so it is run again around the sweep, never above it.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any
+
+import orjson
+from arq import ArqRedis, create_pool
+from arq.worker import Worker, func
+from redis.exceptions import RedisError
+
+from app.kit.clock import system_clock
+from app.kit.db import Database
+from app.kit.llm import ModelClient
+from app.kit.settings import Settings
+from app.kit.work import LOOK, redis_settings
+from app.kit.workbench import Workbench
+from app.pipeline import Pipeline
+from app.sweep import Sweep
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.2
+MAX_RECONNECT_S = 10.0
+CLOSE_S = 2.0
+
+
+async def look(ctx: dict[str, Any]) -> None:
+    """Something is due."""
+    sweep: Sweep = ctx["sweep"]
+    sweep.ring()
+
+
+def make_model(settings: Settings) -> ModelClient | None:
+    """The model's client, or None if no model is configured."""
+    if settings.llm_base_url is None or settings.llm_model is None:
+        return None
+    return ModelClient(
+        settings.llm_base_url,
+        settings.llm_model,
+        api_key=settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
+        timeout_s=settings.llm_timeout_s,
+        concurrency=settings.llm_concurrency,
+        context_tokens=settings.llm_context_tokens,
+    )
+
+
+async def run_worker(settings: Settings) -> None:
+    """Work until cancelled."""
+    model = make_model(settings)
+    pipeline = Pipeline(clock=system_clock, settle_s=settings.memo_settle_s, ring=lambda: sweep.ring())
+    database = Database(settings.sqlalchemy_url, pool_size=settings.llm_concurrency + 4, followers=pipeline.followers())
+    bench = Workbench(database, system_clock, model)
+    sweep = Sweep(bench, slots=settings.llm_concurrency, sweep_s=settings.sweep_s)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(sweep.run())
+            if settings.redis_url:
+                tasks.create_task(listen(settings.redis_url, sweep))
+    finally:
+        if model:
+            await model.aclose()
+        await database.close()
+
+
+async def listen(redis_url: str, sweep: Sweep) -> None:
+    """Ring the sweep whenever somebody rings, through all of Redis's absences."""
+    wait_s = 0.5
+    while True:
+        started_s = asyncio.get_running_loop().time()
+        try:
+            await _hear(redis_url, sweep)
+        except (RedisError, OSError, TimeoutError) as error:
+            log.info("Redis is away (%s); looking without it", type(error).__name__)
+        lived = asyncio.get_running_loop().time() - started_s > MAX_RECONNECT_S
+        wait_s = 0.5 if lived else min(2 * wait_s, MAX_RECONNECT_S)
+        await asyncio.sleep(wait_s)
+        sweep.ring()
+
+
+async def _hear(redis_url: str, sweep: Sweep) -> None:
+    """Run arq's worker until Redis goes away, and raise what that raises."""
+    redis = await create_pool(redis_settings(redis_url))
+    worker = Worker(
+        [func(look, name=LOOK, max_tries=1)],
+        redis_pool=redis,
+        handle_signals=False,
+        keep_result=0,
+        log_results=False,
+        poll_delay=POLL_S,
+        job_serializer=orjson.dumps,
+        job_deserializer=orjson.loads,
+        ctx={"sweep": sweep},
+    )
+    try:
+        await worker.main()
+    finally:
+        await _hang_up(worker, redis)
+
+
+async def _hang_up(worker: Worker, redis: ArqRedis) -> None:
+    """Close what arq has opened. Its own `close` waits for Redis's answer and is cancelled with the jobs it cancels."""
+    jobs = worker.tasks.values()
+    for job in jobs:
+        job.cancel()
+    with suppress(RedisError, OSError, TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            await redis.aclose(close_connection_pool=True)
+            await asyncio.gather(*jobs, return_exceptions=True)

@@ -1,0 +1,36 @@
+"""What became of the chat `c`: its memo book, what of it is in the prompt, what is still due."""
+
+import asyncpg
+import httpx
+
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from tests.talk import Json, get
+
+
+async def book(api: httpx.AsyncClient) -> list[Json]:
+    """The memos in story order."""
+    items: list[Json] = (await get(api, "/memos", limit=500))["items"]
+    return items
+
+
+async def statuses(api: httpx.AsyncClient) -> list[str]:
+    """The memos' statuses in story order."""
+    return [memo["status"] for memo in await book(api)]
+
+
+async def shown(api: httpx.AsyncClient) -> list[int]:
+    """The numbers of the memos that are in the prompt."""
+    return [memo["number"] for memo in await book(api) if memo["in_window"]]
+
+
+async def due_rows(database: Database, tenant: str) -> list[asyncpg.Record]:
+    """Its due work, in the conversation's order."""
+    async with database.raw() as connection:
+        return await connection.fetch("SELECT * FROM work WHERE chat_key = $1 ORDER BY at_seq", chat_key(tenant, "c"))
+
+
+async def change(database: Database, tenant: str, table: str, values: str) -> None:
+    """Change its rows of a table behind the service's back."""
+    async with database.raw() as connection:
+        await connection.execute(f"UPDATE {table} SET {values} WHERE chat_key = $1", chat_key(tenant, "c"))

@@ -1,0 +1,28 @@
+"""Which revisions are behind, told from the files alone, as Alembic tells it."""
+
+from pathlib import Path
+
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from app.migrate import SCRIPTS
+from app.operations.revisions import MIGRATIONS, read_followed
+
+
+def test_a_revision_that_another_follows_is_behind(tmp_path: Path) -> None:
+    for name, former in (
+        ("a", "down_revision = None"),
+        ("b", 'down_revision: str | None = "a"'),
+        ("c", "down_revision = 'a'"),
+        ("d", 'down_revision: tuple[str, ...] = ("b", "c")'),
+    ):
+        (tmp_path / f"{name}.py").write_text(f'"""What it does."""\n\nrevision = {name!r}\n{former}\n')
+    assert read_followed(tmp_path) == {"a", "b", "c"}
+
+
+def test_of_our_own_migrations_all_but_the_newest_are_behind() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS))
+    scripts = ScriptDirectory.from_config(config)
+    every = {script.revision for script in scripts.walk_revisions()}
+    assert read_followed(MIGRATIONS) == every - set(scripts.get_heads())

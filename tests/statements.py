@@ -1,0 +1,45 @@
+"""What a database is asked, statement by statement."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from asyncpg.connection import LoggedQuery
+
+from app.kit.db import Database
+
+_FRAME = {"BEGIN", "COMMIT", "ROLLBACK"}
+
+
+@dataclass
+class Statements:
+    """The statements of one connection, in order."""
+
+    all: list[str] = field(default_factory=list)
+
+    @property
+    def asked(self) -> list[str]:
+        """Those that ask or change something: all but the frame of a transaction."""
+        return [text for text in self.all if text not in _FRAME]
+
+    @property
+    def frame(self) -> list[str]:
+        """Where transactions begin and end."""
+        return [text for text in self.all if text in _FRAME]
+
+
+@asynccontextmanager
+async def watched(database: Database) -> AsyncIterator[Statements]:
+    """Listen to the one connection that requests after each other are served with; read it after the block."""
+    seen = Statements()
+
+    def listen(query: LoggedQuery) -> None:
+        seen.all.append(query.query.strip().rstrip(";"))
+
+    async with database.raw() as connection:
+        connection.add_query_logger(listen)
+    yield seen
+    await asyncio.sleep(0)  # asyncpg tells of a statement when the loop turns
+    async with database.raw() as connection:
+        connection.remove_query_logger(listen)

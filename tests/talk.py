@@ -1,0 +1,71 @@
+"""A conversation to send, and the requests that most tests of the API make."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+
+Json = dict[str, Any]
+
+
+def said(n: int, **given: Any) -> Json:
+    """The nth message of a conversation in which the user, who begins, and the character take turns."""
+    role = "user" if n % 2 else "assistant"
+    return {"id": f"m{n}", "role": role, "content": f"{role} says a sentence about lamp number {n}."} | given
+
+
+def talk(first: int, last: int) -> list[Json]:
+    """The messages `first…last` (inclusive) of that conversation."""
+    return [said(n) for n in range(first, last + 1)]
+
+
+async def put(api: httpx.AsyncClient, chat_id: str = "c", *, status: int = 201, **chat: Any) -> Json:
+    """Create or change a chat."""
+    return ok(await api.put(f"/v1/chats/{chat_id}", json=chat), status)
+
+
+async def append(
+    api: httpx.AsyncClient, messages: Sequence[Json], chat_id: str = "c", *, status: int = 201, **body: Any
+) -> Json:
+    """Append messages."""
+    return ok(await api.post(f"/v1/chats/{chat_id}/messages", json={"messages": messages, **body}), status)
+
+
+async def talk_with_memos(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, last: int) -> None:
+    """The messages `1…last` of the conversation, with every memo made as soon as it is due."""
+    for first in range(1, last + 1, 8):
+        await append(api, talk(first, min(first + 7, last)))
+        clock.step(2)
+        await sweep.drain()
+
+
+async def get(api: httpx.AsyncClient, path: str, status: int = 200, **query: Any) -> Json:
+    """What stands at a path below the chat `c`."""
+    return ok(await api.get(f"/v1/chats/c{path}", params=query), status)
+
+
+async def context(api: httpx.AsyncClient, status: int = 200, **options: Any) -> Json:
+    """The context of the chat `c`."""
+    return await get(api, "/context", status, **options)
+
+
+async def walk(api: httpx.AsyncClient, path: str, **query: Any) -> list[list[Any]]:
+    """All pages of a list, each as its items."""
+    pages: list[list[Any]] = []
+    for _ in range(100):
+        page = ok(await api.get(path, params=query), 200)
+        pages.append(page["items"])
+        if page["next_cursor"] is None:
+            return pages
+        query["cursor"] = page["next_cursor"]
+    raise AssertionError(f"{path} does not end")
+
+
+def ok(answer: httpx.Response, status: int) -> Json:
+    """The answer's JSON, which has the status that is expected."""
+    assert answer.status_code == status, answer.text
+    found: Json = answer.json() if answer.content else {}
+    return found

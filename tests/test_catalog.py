@@ -1,0 +1,163 @@
+"""What the database itself says: keys and indexes in its catalog, updates in its statistics."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Connection, Database
+from app.kit.ids import chat_key
+from app.kit.settings import Settings
+from app.main import create_app
+from app.sweep import Sweep
+from tests.conftest import client_of
+from tests.talk import append, put, said, talk
+
+OF_THE_SERVICE = {"alembic_version", "keys", "secrets"}
+"""Tables that hold no chat's data: which schema this is, who may call, what signs tokens."""
+
+
+@pytest.fixture
+async def connection(database: Database) -> AsyncIterator[Connection]:
+    async with database.raw() as raw:
+        yield raw
+
+
+async def test_every_table_of_a_chats_data_lies_under_its_chat_and_line(connection: Connection) -> None:
+    keys = await connection.fetch(
+        """
+        SELECT c.relname AS name, ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY AS o (num, place)
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = o.num ORDER BY place) AS key
+        FROM pg_class c LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p'
+        WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+        """
+    )
+    named = {row["name"]: row["key"] for row in keys}
+    assert set(named) >= OF_THE_SERVICE | {"chats", "messages", "memos", "work"}
+    assert {name: key for name, key in named.items() if key[:2] != ["chat_key", "line_id"]}.keys() == OF_THE_SERVICE
+
+
+async def test_rows_that_must_be_the_only_ones_are_so_within_one_chat(connection: Connection) -> None:
+    """A unique index without the chat's key could not be kept where chats lie on several machines."""
+    unique = await connection.fetch(
+        """
+        SELECT i.indexrelid::regclass::text AS name, a.attname::text AS first
+        FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+        WHERE i.indisunique AND c.relnamespace = 'public'::regnamespace AND NOT c.relname = ANY($1)
+        """,
+        OF_THE_SERVICE,
+    )
+    assert len(unique) >= 6
+    assert {row["first"] for row in unique} == {"chat_key"}
+
+
+async def test_no_table_refers_to_another(connection: Connection) -> None:
+    assert await connection.fetch("SELECT conname FROM pg_constraint WHERE contype = 'f'") == []
+
+
+async def test_what_an_append_changes_on_the_chats_row_is_in_no_index(
+    api: httpx.AsyncClient, connection: Connection, tenant: str, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, user_id="mira")
+    before = await _row(connection, tenant)
+    for first in range(1, 49, 8):
+        clock.step(2)
+        await sweep.drain()
+        await append(api, talk(first, first + 7))
+    after = await _row(connection, tenant)
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed >= {"head_seq", "last_active_at", "anchor_seq", "last_cut", "cursors", "memo_window"}
+    assert changed & await _indexed(connection, "chats") == set()
+
+
+async def test_appends_leave_the_chats_row_in_its_page(fresh_database_url: str, clock: SteppedClock) -> None:
+    app = create_app(Settings(database_url=fresh_database_url, _env_file=None), clock=clock)
+    async with client_of(app, None) as api:
+        await put(api, user_id="mira", system_prompt="You are Kai. " * 50)
+        before = await _updates(app)
+        for n in range(1, 101):
+            clock.step(1)
+            await append(api, [said(n)])
+        updates, hot = [now - then for now, then in zip(await _updates(app), before, strict=True)]
+    await app.state.database.close()
+    assert updates >= 100
+    assert hot == updates
+
+
+async def test_chats_leave_room_in_their_pages(connection: Connection) -> None:
+    options = await connection.fetchval("SELECT reloptions FROM pg_class WHERE oid = 'chats'::regclass")
+    assert options == ["fillfactor=70"]
+
+
+async def test_a_constraint_is_named_after_its_table_and_kind(connection: Connection) -> None:
+    rows = await connection.fetch(
+        """
+        SELECT k.conname::text AS name, c.relname::text AS relation, k.contype::text AS kind
+        FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+        WHERE c.relnamespace = 'public'::regnamespace AND k.contype IN ('p', 'c') AND c.relname <> 'alembic_version'
+        """
+    )
+    prefixes = {"p": "pk", "c": "ck"}
+    assert [
+        row["name"] for row in rows if not row["name"].startswith(f"{prefixes[row['kind']]}_{row['relation']}")
+    ] == []
+
+
+async def test_whatever_the_service_would_not_write_the_database_refuses(
+    api: httpx.AsyncClient, connection: Connection, tenant: str
+) -> None:
+    await append(api, talk(1, 8))
+    key = chat_key(tenant, "c")
+    for impossible in (
+        "UPDATE chats SET anchor_seq = head_seq + 2",
+        "UPDATE chats SET anchor_seq = 0",
+        "UPDATE chats SET standing = 'other'",
+        "UPDATE messages SET role = 'bot'",
+        "UPDATE messages SET kind = 'dream'",
+        "UPDATE messages SET importance = 2",
+        "UPDATE memos SET last_seq = first_seq - 1",
+        "UPDATE memos SET first_seq = NULL, last_seq = NULL",
+        "UPDATE work SET attempts = -1",
+        "UPDATE work SET lease = work_id",
+    ):
+        with pytest.raises(asyncpg.CheckViolationError):
+            await connection.execute(f"{impossible} WHERE chat_key = $1", key)
+
+
+async def _row(connection: Connection, tenant: str) -> dict[str, Any]:
+    row = await connection.fetchrow("SELECT * FROM chats WHERE chat_key = $1", chat_key(tenant, "c"))
+    assert row is not None
+    return dict(row)
+
+
+async def _indexed(connection: Connection, table: str) -> set[str]:
+    """The columns that an index of the table holds, or is partial by."""
+    rows = await connection.fetch(
+        """
+        SELECT a.attname::text AS name FROM pg_index i
+            JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = $1::regclass
+        UNION
+        SELECT a.attname::text FROM pg_depend d
+            JOIN pg_index i ON i.indexrelid = d.objid AND i.indrelid = d.refobjid
+            JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid WHERE d.refobjid = $1::regclass
+        """,
+        table,
+    )
+    found = {row["name"] for row in rows}
+    assert found >= {"chat_key", "standing"}, "keys and conditions are seen"
+    return found
+
+
+async def _updates(app: FastAPI) -> tuple[int, int]:
+    """How often a chat's row was updated so far, and how often within its page."""
+    async with app.state.database.raw() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        row = await connection.fetchrow(
+            "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'chats'"
+        )
+    return row["n_tup_upd"], row["n_tup_hot_upd"]

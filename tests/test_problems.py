@@ -1,0 +1,187 @@
+"""Whatever goes wrong is told as a problem document, with the status that fits."""
+
+import inspect
+import logging
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from fastapi import FastAPI
+
+from app.keys.service import create_key
+from app.kit import errors
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.errors import AppError
+from app.kit.settings import Settings
+from app.main import MAX_BODY_BYTES, create_app
+from app.problems import Problem, install_handlers
+from tests.conftest import NOON, client_of
+from tests.talk import Json, append, said
+
+MEMBERS = {"type", "title", "status", "detail", "code", "instance"}
+
+
+async def test_a_problem_says_what_it_is_to_a_person_and_to_a_program(api: httpx.AsyncClient) -> None:
+    for method, path, body, status, code in (
+        ("GET", "/v1/chats/c", None, 404, "chat_not_found"),
+        ("GET", "/v1/nothing", None, 404, "not_found"),
+        ("PATCH", "/v1/chats/c", {}, 405, "method_not_allowed"),
+        ("PUT", "/v1/chats/c", {"nope": 1}, 422, "invalid"),
+        ("GET", "/v1/keys", None, 403, "forbidden"),
+    ):
+        told = _problem(await api.request(method, path, json=body), status)
+        assert (told["code"], told["instance"]) == (code, path)
+        assert told["title"]
+        assert told["detail"]
+        assert ("errors" in told) == (status == 422)
+
+
+async def test_a_wrong_shape_names_every_place_in_errors_and_the_first_in_words(api: httpx.AsyncClient) -> None:
+    body = {"messages": [said(1), {"role": "bot", "content": ""}], "nope": 1}
+    told = _problem(await api.post("/v1/chats/c/messages?limit=1", json=body), 422)
+    assert {tuple(error["loc"]) for error in told["errors"]} == {("body", "messages", 1, "role"), ("body", "nope")}
+    assert all(error["msg"] for error in told["errors"])
+    assert told["detail"].startswith("body.messages.1.role: ")
+
+
+async def test_a_problem_repeats_nothing_of_what_was_sent(api: httpx.AsyncClient) -> None:
+    body = {"messages": [{"role": "my secret", "content": ["my secret"], "metadata": {"a": "my secret" * 2_000}}]}
+    told = await api.post("/v1/chats/c/messages", json=body)
+    assert told.status_code == 422
+    assert "my secret" not in told.text
+
+
+async def test_without_a_key_the_scheme_is_named(app: FastAPI, key: str) -> None:
+    async with client_of(app, None) as nobody, client_of(app, f"{key}x") as stranger:
+        for client in (nobody, stranger):
+            answer = await client.get("/v1/chats")
+            assert _problem(answer, 401)["code"] == "unauthorized"
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_scope_that_is_missing_is_named(app: FastAPI, database: Database, tenant: str) -> None:
+    async with database.unit_of_work() as db_session:
+        reader = await create_key(db_session, tenant, ["read"], NOON)
+    async with client_of(app, reader.text) as client:
+        told = _problem(await client.put("/v1/chats/c", json={}), 403)
+    assert "'write'" in told["detail"]
+
+
+async def test_a_body_may_have_eight_mebibytes_and_no_byte_more(api: httpx.AsyncClient) -> None:
+    assert MAX_BODY_BYTES == 8 * 1024 * 1024
+    body = orjson.dumps({"messages": [said(1)]}).ljust(MAX_BODY_BYTES)
+    assert (await _send(api, body)).status_code == 201
+    assert _problem(await _send(api, body + b" "), 413)["code"] == "too_large"
+
+
+async def test_a_body_that_grows_too_large_unannounced_is_refused_too(api: httpx.AsyncClient) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        for _ in range(9):
+            yield b" " * 1024 * 1024
+
+    assert _problem(await _send(api, parts()), 413)["code"] == "too_large"
+    await append(api, [said(1)])
+
+
+async def test_without_postgresql_it_says_when_to_come_again(tmp_path: Path, clock: SteppedClock) -> None:
+    url = f"postgresql://memobook@/memobook?host={tmp_path}"
+    app = create_app(Settings(database_url=url, _env_file=None), clock=clock)
+    async with client_of(app, None) as client:
+        for answer in (
+            await client.get("/v1/chats/c"),
+            await client.get("/v1/chats/c/context"),
+            await client.post("/v1/chats/c/messages", json={"messages": [said(1)]}),
+        ):
+            assert _problem(answer, 503)["code"] == "unavailable"
+            assert int(answer.headers["retry-after"]) > 0
+    await app.state.database.close()
+
+
+async def test_what_nobody_expected_is_logged_and_told_without_its_insides(caplog: pytest.LogCaptureFixture) -> None:
+    app = FastAPI()
+    install_handlers(app)
+
+    @app.get("/broken")
+    async def broken() -> None:
+        raise RuntimeError("the secret of the house")
+
+    async with client_of(app, None) as client:
+        with caplog.at_level(logging.ERROR):
+            answer = await client.get("/broken")
+    assert _problem(answer, 500)["code"] == "internal"
+    assert "secret" not in answer.text
+    assert "the secret of the house" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/chats/c/messages"), ("POST", "/v1/chats/c/context"), ("PUT", "/v1/chats/c")]
+)
+async def test_a_client_that_hangs_up_is_no_failure_of_the_service(
+    app: FastAPI, key: str, caplog: pytest.LogCaptureFixture, method: str, path: str
+) -> None:
+    parts = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+    answered = []
+
+    async def receive() -> Any:
+        return next(parts)
+
+    async def send(message: Any) -> None:
+        answered.append(message)
+
+    headers = [(b"authorization", f"Bearer {key}".encode()), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": method, "path": path, "headers": headers, "query_string": b""}
+    with caplog.at_level(logging.INFO):
+        await app(scope, receive, send)
+    assert answered[0]["status"] < 500
+    assert [record for record in caplog.records if record.exc_info or record.levelno > logging.INFO] == []
+
+
+async def test_an_error_of_validation_that_no_request_caused_is_not_blamed_on_one() -> None:
+    app = FastAPI()
+    install_handlers(app)
+
+    @app.get("/broken")
+    async def broken() -> None:
+        Problem.model_validate({})
+
+    async with client_of(app, None) as client:
+        assert _problem(await client.get("/broken"), 500)["code"] == "internal"
+
+
+def test_every_error_is_in_the_tree_at_its_place() -> None:
+    drawn = re.findall(r"^([│ ]*[├└]── )(\w+)", inspect.getdoc(errors) or "", re.MULTILINE)
+    assert {(len(branch) // 4, name) for branch, name in drawn} == set(_children(AppError, 1))
+
+
+def _children(parent: type[AppError], depth: int) -> Iterator[tuple[int, str]]:
+    for child in parent.__subclasses__():
+        yield depth, child.__name__
+        yield from _children(child, depth + 1)
+
+
+async def test_what_is_the_callers_fault_is_logged_in_one_line(
+    api: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="app"):
+        await api.get("/v1/chats/c")
+    assert [record.getMessage() for record in caplog.records] == ["GET /v1/chats/c: chat_not_found"]
+    assert caplog.records[0].exc_info is None
+
+
+def _problem(answer: httpx.Response, status: int) -> Json:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told: Json = answer.json()
+    Problem.model_validate(told)
+    assert set(told) - {"errors"} == MEMBERS
+    assert (told["type"], told["status"]) == ("about:blank", status)
+    return told
+
+
+async def _send(api: httpx.AsyncClient, body: Any) -> httpx.Response:
+    return await api.post("/v1/chats/c/messages", content=body, headers={"Content-Type": "application/json"})

@@ -1,0 +1,223 @@
+"""Whoever may not see something hears that it is not there: another tenant, a token limited to one user or chat."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.keys.service import create_key
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.settings import Settings
+from app.main import create_app
+from app.sweep import Sweep
+from tests.conftest import NOON, client_of
+from tests.talk import Json, append, get, ok, put, said, talk
+
+SCHEMA = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None)).openapi()
+OF_A_CHAT = [
+    (method, path, operation)
+    for path, operations in SCHEMA["paths"].items()
+    for method, operation in operations.items()
+    if "{chat_id}" in path
+]
+MAKING = {"put_chat", "append"}
+"""What makes a chat where there is none."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """The chat `c` of Mira, and what is in it."""
+
+    memo_id: str
+    work_id: str
+    line: str
+
+
+@pytest.fixture
+async def known(api: httpx.AsyncClient) -> Known:
+    await put(api, user_id="mira", metadata={"whose": "ours"})
+    await append(api, talk(1, 16))
+    memo = (await get(api, "/memos"))["items"][0]
+    work = ok(await api.get("/v1/work"), 200)["items"][0]
+    return Known(memo["id"], work["id"], (await get(api, ""))["line"])
+
+
+@pytest.fixture
+async def stranger(app: FastAPI, database: Database, tenant: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of another tenant, which may do everything."""
+    async with database.unit_of_work() as db_session:
+        key = await create_key(db_session, f"{tenant}-x", ["read", "write"], NOON)
+    async with client_of(app, key.text) as client:
+        yield client
+
+
+@pytest.fixture
+async def limited(
+    app: FastAPI, api: httpx.AsyncClient, request: pytest.FixtureRequest
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client with a token limited to somebody or something else than the chat `c` of Mira."""
+    async with client_of(app, await _token(api, **request.param)) as client:
+        yield client
+
+
+ELSEWHERE = [
+    {"user_id": "ren"},
+    {"chat_id": "d"},
+    {"user_id": "mira", "chat_id": "d"},
+    {"user_id": "ren", "chat_id": "c"},
+]
+
+
+async def test_the_same_name_in_another_tenant_is_another_chat(
+    api: httpx.AsyncClient, stranger: httpx.AsyncClient, known: Known
+) -> None:
+    before = await _everything(api)
+    for method, path, operation in OF_A_CHAT:
+        name = operation["operationId"]
+        answer = await _call(stranger, method, path, operation, known)
+        if name in MAKING:
+            assert answer.status_code == 201, "the name is free there"
+            ok(await stranger.delete("/v1/chats/c"), 204)
+        else:
+            assert answer.status_code == 404, (name, answer.text)
+            assert answer.json()["code"] in ("chat_not_found", "line_not_found")
+    assert await _everything(api) == before
+
+
+@pytest.mark.parametrize("limited", ELSEWHERE, indirect=True, ids=str)
+async def test_a_token_reaches_no_chat_beyond_its_limit(
+    api: httpx.AsyncClient, limited: httpx.AsyncClient, known: Known
+) -> None:
+    before = await _everything(api)
+    for method, path, operation in OF_A_CHAT:
+        answer = await _call(limited, method, path, operation, known)
+        assert answer.status_code == 404, (operation["operationId"], answer.text)
+        assert answer.json()["code"] == "chat_not_found"
+    assert await _everything(api) == before
+
+
+@pytest.mark.parametrize("limited", [{"chat_id": "c"}, {"chat_id": "c", "user_id": "mira"}], indirect=True, ids=str)
+async def test_a_token_for_one_chat_cannot_hand_it_over(
+    api: httpx.AsyncClient, limited: httpx.AsyncClient, known: Known
+) -> None:
+    for user_id in ("ren", None):
+        assert (await limited.put("/v1/chats/c", json={"user_id": user_id})).status_code in (403, 404)
+    ok(await limited.put("/v1/chats/c", json={"user_id": "mira", "language": "en"}), 200)
+    assert (await get(api, ""))["user_id"] == "mira"
+
+
+@pytest.mark.parametrize("limited", ELSEWHERE, indirect=True, ids=str)
+async def test_a_token_finds_nothing_beyond_its_limit_in_lists(limited: httpx.AsyncClient, known: Known) -> None:
+    for path in ("/v1/chats", "/v1/chats?user_id=mira", "/v1/work", "/v1/work?chat_id=c"):
+        assert ok(await limited.get(path), 200)["items"] == [], path
+    ok(await limited.post(f"/v1/work/{known.work_id}/retry"), 404)
+
+
+async def test_another_tenant_finds_nothing_in_lists_and_erases_nothing(
+    api: httpx.AsyncClient, stranger: httpx.AsyncClient, known: Known
+) -> None:
+    for path in ("/v1/chats", "/v1/chats?user_id=mira", "/v1/work", "/v1/work?chat_id=c"):
+        assert ok(await stranger.get(path), 200)["items"] == [], path
+    ok(await stranger.post(f"/v1/work/{known.work_id}/retry"), 404)
+    before = await _everything(api)
+    ok(await stranger.delete("/v1/users/mira"), 204)
+    assert await _everything(api) == before
+
+
+async def test_a_cursor_of_another_tenant_leads_nowhere(
+    api: httpx.AsyncClient, stranger: httpx.AsyncClient, known: Known
+) -> None:
+    await put(api, "d")
+    cursor = ok(await api.get("/v1/chats", params={"limit": 1}), 200)["next_cursor"]
+    assert ok(await stranger.get("/v1/chats", params={"cursor": cursor}), 200)["items"] == []
+
+
+async def test_two_tenants_use_the_same_names_for_everything_at_once(
+    api: httpx.AsyncClient, stranger: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    for client, whose in ((api, "ours"), (stranger, "theirs")):
+        await put(client, user_id="mira", system_prompt=f"The lamps are {whose}.")
+        await append(client, [said(n, content=f"Lamp {n} is {whose}.") for n in range(1, 34)])
+    clock.step(2)
+    await sweep.drain()
+    for client, whose, other in ((api, "ours", "theirs"), (stranger, "theirs", "ours")):
+        told = await _everything(client)
+        assert f"is {whose}" in told
+        assert other not in told
+    ok(await stranger.delete("/v1/users/mira"), 204)
+    assert "is ours" in await _everything(api)
+
+
+@pytest.mark.parametrize("limit", [{"user_id": "mira"}, {"chat_id": "c"}, {"user_id": "mira", "chat_id": "c"}], ids=str)
+async def test_within_its_limit_a_token_does_what_its_scopes_allow(
+    app: FastAPI, api: httpx.AsyncClient, known: Known, limit: dict[str, str]
+) -> None:
+    await put(api, "d", user_id="ren")
+    async with client_of(app, await _token(api, **limit)) as limited:
+        assert [chat["chat_id"] for chat in ok(await limited.get("/v1/chats"), 200)["items"]] == ["c"]
+        assert len(ok(await limited.get("/v1/work"), 200)["items"]) == 2
+        await append(limited, [said(17)], context={})
+        assert (await put(limited, status=200, language="en"))["user_id"] == "mira"
+    async with client_of(app, await _token(api, scopes=["read"], **limit)) as reader:
+        await get(reader, "/context")
+        ok(await reader.put("/v1/chats/c", json={}), 403)
+
+
+async def test_what_a_users_token_makes_belongs_to_that_user(app: FastAPI, api: httpx.AsyncClient) -> None:
+    async with client_of(app, await _token(api, user_id="mira")) as limited:
+        await append(limited, [said(1)], "first")
+        await put(limited, "second")
+        await put(limited, "third", user_id="mira")
+    listed = ok(await api.get("/v1/chats", params={"user_id": "mira"}), 200)["items"]
+    assert {chat["chat_id"] for chat in listed} == {"first", "second", "third"}
+
+
+@pytest.mark.parametrize("user_id", ["ren", None])
+async def test_a_users_token_gives_no_chat_away(
+    app: FastAPI, api: httpx.AsyncClient, known: Known, user_id: str | None
+) -> None:
+    async with client_of(app, await _token(api, user_id="mira")) as limited:
+        for chat_id in ("c", "new"):
+            ok(await limited.put(f"/v1/chats/{chat_id}", json={"user_id": user_id}), 404)
+    assert (await get(api, ""))["user_id"] == "mira"
+    ok(await api.get("/v1/chats/new"), 404)
+
+
+async def test_a_token_erases_its_own_user_and_no_other(app: FastAPI, api: httpx.AsyncClient, known: Known) -> None:
+    async with client_of(app, await _token(api, user_id="ren")) as limited:
+        ok(await limited.delete("/v1/users/mira"), 404)
+    async with client_of(app, await _token(api, chat_id="c")) as limited:
+        ok(await limited.delete("/v1/users/mira"), 404)
+    async with client_of(app, await _token(api, user_id="mira")) as limited:
+        ok(await limited.delete("/v1/users/mira"), 204)
+    await get(api, "", 404)
+
+
+async def _token(api: httpx.AsyncClient, **wanted: Any) -> str:
+    body = {"scopes": ["read", "write"], "ttl_s": 60} | wanted
+    token: str = ok(await api.post("/v1/tokens", json=body), 201)["token"]
+    return token
+
+
+async def _call(client: httpx.AsyncClient, method: str, path: str, operation: Json, known: Known) -> httpx.Response:
+    """Call an operation on the chat `c`, with the example of its body."""
+    body = None
+    if "requestBody" in operation:
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        named = schema.get("anyOf", [schema])[0]["$ref"].rpartition("/")[2]
+        body = SCHEMA["components"]["schemas"][named]["examples"][0]
+    if operation["operationId"] == "put_chat":
+        body = {"metadata": {"whose": "theirs"}}
+    url = path.format(chat_id="c", memo_id=known.memo_id, message_id="m1")
+    named_line = any(parameter["name"] == "line" for parameter in operation.get("parameters", ()))
+    return await client.request(method, url, json=body, params={"line": known.line} if named_line else None)
+
+
+async def _everything(api: httpx.AsyncClient) -> str:
+    """All that the chat `c` tells, as text."""
+    paths = ("", "/messages", "/memos", "/context", "/inclusion")
+    return "\n".join([(await api.get(f"/v1/chats/c{path}")).text for path in paths])
