@@ -1,0 +1,29 @@
+"""Where the API listens."""
+
+import socket
+
+from app.local.errors import LocalError
+
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def free_port(host: str, port: int) -> int:
+    """The port, if the API can listen there now; for 0 one that is free. Raises LocalError."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            # As uvicorn does: connections of a former run that linger in TIME_WAIT do not matter.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Only here, because the lookup wraps a port that is too large.
+            probe.bind((address[0], port, *address[2:]))
+            probe.listen()
+            return int(probe.getsockname()[1])
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LocalError(f"cannot listen on port {port} of {host}: {reason} (--port chooses another)") from None
+
+
+def url_of(host: str, port: int) -> str:
+    """The API's URL as this machine reaches it."""
+    host = _ANYWHERE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,32 @@
+"""Stands in for the service's own commands: `migrate`, `worker` and `api --host H --port P`.
+
+`SERVICE_FAILS` in the environment names the one of them that ends at once with code 3.
+"""
+
+import os
+import signal
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+
+class Ready(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/readyz" else 404)
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+def main(command: str, *options: str) -> None:
+    given = ("MEMOBOOK_DATABASE_URL" in os.environ, "MEMOBOOK_REDIS_URL" in os.environ)
+    if os.environ.get("SERVICE_FAILS") == command or not all(given):
+        sys.exit(3)
+    if command == "worker":
+        signal.pause()
+    if command == "api":
+        HTTPServer((options[1], int(options[3])), Ready).serve_forever()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
