@@ -1,0 +1,1 @@
+"""A conversation worth remembering, and what the memory makes of it."""

@@ -1,0 +1,137 @@
+"""`memobook demo`: the whole service, a conversation played into it over HTTP, and what it remembers of it."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import httpx
+
+from app.demo.access import access
+from app.demo.api import Api
+from app.demo.errors import DemoError
+from app.demo.replay import Played, play
+from app.demo.screen import Screen
+from app.demo.show import word_book, word_context, word_savings
+from app.kit.settings import Settings
+from app.local.stack import Stack
+from app.local.up import until_signal
+from app.transfer.formats import read_transcript
+from app.transfer.transcript import Transcript, TranscriptError
+
+CONVERSATION = Path(__file__).with_name("conversation.jsonl")
+
+_TIMEOUT_S = 30.0
+
+
+def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `memobook demo` takes besides the data directory and the address."""
+    parser.add_argument(
+        "--input",
+        type=Path,
+        default=CONVERSATION,
+        metavar="FILE",
+        help="play another conversation: JSONL of messages, or a SillyTavern chat",
+    )
+    parser.add_argument("--once", action="store_true", help="end after showing it instead of serving")
+
+
+async def run_demo(options: argparse.Namespace, settings: Settings) -> int:
+    """Run the demo until it ends or a signal comes; returns the exit code. Raises DemoError, LocalError, AppError."""
+    transcript = _read(options.input)
+    screen = Screen(sys.stdout)
+    with until_signal(screen.say):
+        screen.say(f"Starting the service on {options.data} …")
+        async with _stack(options, settings, screen) as stack:
+            chat = await _play_and_show(stack, settings, transcript, screen)
+            if not options.once:
+                screen.say(f"\nThe memo book stays at {stack.url}{chat}/memos, all of the API at {stack.url}/docs.")
+                screen.say("Ctrl-C stops it.")
+                await asyncio.Event().wait()
+    return 0
+
+
+def _read(path: Path) -> Transcript:
+    try:
+        transcript = read_transcript(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DemoError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DemoError(f"{path}: not UTF-8 at byte {error.start}") from None
+    except TranscriptError as error:
+        raise DemoError(f"{path}: {error}") from None
+    if len(transcript.messages) == len(transcript.hidden):
+        raise DemoError(f"{path}: there is nothing to play in it")
+    return transcript
+
+
+def _stack(options: argparse.Namespace, settings: Settings, screen: Screen) -> Stack:
+    return Stack(
+        options.data,
+        database_url=settings.database_url,
+        redis_url=settings.redis_url,
+        host=options.host,
+        port=options.port,
+        # Nobody edits a replay, so a memo need not wait for it; and the log would stand between the lines.
+        environment={"MEMOBOOK_MEMO_SETTLE_S": "0", "MEMOBOOK_LOG_LEVEL": "warning"},
+        say=screen.say,
+    )
+
+
+async def _play_and_show(stack: Stack, settings: Settings, transcript: Transcript, screen: Screen) -> str:
+    """Returns the path of the chat."""
+    reached = settings.model_copy(update={"database_url": stack.urls.database_url})
+    async with (
+        access(reached) as key,
+        httpx.AsyncClient(
+            base_url=stack.url,
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=_TIMEOUT_S,
+            trust_env=False,  # a proxy of the environment is not for loopback
+        ) as client,
+    ):
+        api = Api(client)
+        chat = await _find_free_chat(api)
+        await api.put(chat, transcript.chat)
+        played = await _play(api, chat, transcript, screen)
+        for line in await _word_result(api, chat, played):
+            screen.say(line)
+    return chat
+
+
+async def _find_free_chat(api: Api) -> str:
+    """The path of a chat of this run's own, so that every run begins with nothing."""
+    chat, number = "/v1/chats/demo", 1
+    while await api.exists(chat):
+        number += 1
+        chat = f"/v1/chats/demo-{number}"
+    return chat
+
+
+async def _play(api: Api, chat: str, transcript: Transcript, screen: Screen) -> Played:
+    hidden = set(transcript.hidden)
+    messages = [message for message in transcript.messages if message["id"] not in hidden]
+    left_out = f" ({len(hidden)} hidden left out)" if hidden else ""
+    screen.say(f"Playing {len(messages)} messages{left_out} into the chat {chat.rpartition('/')[2]} …")
+
+    def tell(played: Played) -> None:
+        done, last = len(played.times), played.account.last
+        tokens = f" · the context has {last.tokens:,} tokens" if last else ""
+        screen.show(done, len(messages), f"  {done:>5,} messages{tokens}")
+
+    played = await play(api, chat, messages, tell)
+    if played.late:
+        screen.say(f"Memos were late, so the rest was played without waiting for them: {played.late}")
+    return played
+
+
+async def _word_result(api: Api, chat: str, played: Played) -> Iterable[str]:
+    state = await api.get(chat)
+    memos = await api.get_all(f"{chat}/memos")
+    context = await api.get(f"{chat}/context", format="text")
+    return (
+        *word_book(memos, played.times, state["time_zone"], state["anchor_seq"]),
+        *word_context(context),
+        *word_savings(played.account),
+    )

@@ -1,0 +1,36 @@
+"""What a person sees while the demo runs: lines, and on a terminal one that changes."""
+
+import shutil
+from typing import TextIO
+
+_STEPS = 10
+"""Where a line cannot change, progress is told this often."""
+
+
+class Screen:
+    """Writes to `out`, at once."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._changes = out.isatty()
+        self._is_open = False
+        self._told = 0
+
+    def say(self, line: str) -> None:
+        """Write a line for good."""
+        self._write(f"\n{line}\n" if self._is_open else f"{line}\n")
+        self._is_open = False
+
+    def show(self, done: int, total: int, line: str) -> None:
+        """`line` tells how things stand when `done` of `total` is done."""
+        if self._changes:
+            width = shutil.get_terminal_size().columns - 1
+            self._write(f"\r\x1b[2K{line[:width]}")
+            self._is_open = True
+        elif done * _STEPS // total > self._told:
+            self._told = done * _STEPS // total
+            self._write(f"{line}\n")
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()

@@ -1,0 +1,44 @@
+"""The times of SillyTavern's messages, which its versions and importers have written in different ways. Pure.
+
+    "2025-09-06T17:43:00.000Z"                 now
+    "2025-09-06@18h43m00s000ms"                imported; older: "2025-9-6 @18h 43m 0s 0ms"
+    "September 6, 2025 6:43pm"                 for years the usual one
+    1757180580000, "1757180580000"             milliseconds; the oldest
+
+Only the first says its zone, as a rule; what says none is taken for UTC.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECONDS = re.compile(r"\d{1,16}", re.ASCII)
+_MARKED = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@(\d{1,2})h ?(\d{1,2})m ?(\d{1,2})s(?: ?(\d{1,3})ms)?", re.ASCII)
+
+
+def read_send_date(written: object) -> datetime | None:
+    """When a message was sent, with a zone, or None where that cannot be told."""
+    try:
+        if isinstance(written, int | float):
+            return _read_milliseconds(written)
+        return _read_text(written.strip()) if isinstance(written, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _read_milliseconds(number: float) -> datetime:
+    if number <= 1:  # also false and true
+        raise ValueError("no time of a chat")
+    return _EPOCH + timedelta(milliseconds=number)
+
+
+def _read_text(written: str) -> datetime:
+    if _MILLISECONDS.fullmatch(written):
+        return _read_milliseconds(int(written))
+    if marked := _MARKED.fullmatch(written):
+        year, month, day, hour, minute, second, ms = (int(part or 0) for part in marked.groups())
+        return datetime(year, month, day, hour, minute, second, ms * 1_000, tzinfo=UTC)
+    if written.lower().endswith(("am", "pm")):
+        return datetime.strptime(written, "%B %d, %Y %I:%M%p").replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(written)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,82 @@
+"""A chat as SillyTavern saves it: a `.jsonl` file of one header line and one line a message. Pure.
+
+    {"user_name": "Nell", "character_name": "Quill", "create_date": "…", "chat_metadata": {…}}
+    {"name": "Nell", "is_user": true, "is_system": false, "send_date": "…", "mes": "Hello?"}
+    {"name": "Quill", "is_user": false, "mes": "Late.", "swipes": ["Early.", "Late."], "swipe_id": 1}
+
+- `is_system` marks what the model is not shown: messages that a person hid, and the frontend's own pages
+  (help, greetings, tool reports), which also have an `extra.type` or tool reports in `extra`. Those pages,
+  and notes (`extra.type` "comment"), are no part of the conversation.
+- `extra.type` "narrator" is the narrator. In a group chat every line names its speaker.
+- Of swipes the selected one is read, and of a reply its text without the model's reasoning.
+- The header names nobody reliably (recent versions write "unused"), so characters are those who spoke.
+  What it says for the prompt (author's note, scenario) stays behind.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from app.transfer.send_dates import read_send_date
+from app.transfer.transcript import Line, Transcript, TranscriptError, build_transcript, read_lines
+
+
+def read_sillytavern(text: str) -> Transcript:
+    """Read a SillyTavern chat. Raises TranscriptError.
+
+    A message is named after its line, which stays as it is while the chat only grows. A time that cannot be
+    read is left out. Hidden messages are among the messages; `hidden` lists them.
+    """
+    lines = list(read_lines(text))
+    if lines and not lines[0].fields.keys() & {"mes", "is_user"}:
+        del lines[0]
+    spoken = [line for line in lines if not _is_page(line.fields)]
+    transcript = build_transcript({}, (_to_message(line) for line in spoken))
+    hidden = {_make_id(line) for line in spoken if line.fields.get("is_system")}
+    return replace(
+        transcript,
+        skipped=transcript.skipped + len(lines) - len(spoken),
+        hidden=[message["id"] for message in transcript.messages if message["id"] in hidden],
+    )
+
+
+def _is_page(fields: dict[str, Any]) -> bool:
+    """Whether a line is a note or one of the frontend's own pages."""
+    extra = _extra(fields)
+    kind = extra.get("type")
+    is_own = bool(fields.get("is_system")) and (kind or "tool_invocations" in extra) and kind != "narrator"
+    return kind == "comment" or bool(is_own)
+
+
+def _to_message(line: Line) -> Line:
+    fields = line.fields
+    speaker = "user" if fields.get("is_user") else "assistant"
+    role = "narrator" if _extra(fields).get("type") == "narrator" else speaker
+    return Line(
+        line.number,
+        {
+            "id": _make_id(line),
+            "role": role,
+            "name": fields.get("name"),
+            "content": _selected_text(line),
+            "sent_at": read_send_date(fields.get("send_date")),
+        },
+    )
+
+
+def _make_id(line: Line) -> str:
+    return f"st-{line.number:06}"
+
+
+def _extra(fields: dict[str, Any]) -> dict[str, Any]:
+    extra = fields.get("extra")
+    return extra if isinstance(extra, dict) else {}
+
+
+def _selected_text(line: Line) -> str:
+    """What is shown: `mes`, which repeats the selected swipe; some importers write only the swipes."""
+    text, swipes, index = line.fields.get("mes"), line.fields.get("swipes"), line.fields.get("swipe_id", 0)
+    if not text and isinstance(swipes, list) and isinstance(index, int) and 0 <= index < len(swipes):
+        text = swipes[index]
+    if not isinstance(text, str):
+        raise TranscriptError(line.number, "mes: not a text" if "mes" in line.fields else "mes: missing")
+    return text

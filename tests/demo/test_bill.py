@@ -1,0 +1,86 @@
+"""What a provider charges for calls that share a beginning."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.demo.bill import Account, Bill, Call
+
+NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
+
+
+def call(system: str, *said: str) -> Call:
+    """A call of one system block and some messages of 100 tokens each, marked after the system and at the end."""
+    blocks = (("system", system), *(("user", text) for text in said))
+    marks = ((1, 100), (len(blocks), 100 * len(blocks)))
+    return Call(blocks, marks, prefix_blocks=1, tokens=100 * len(blocks), at=NOON)
+
+
+def test_the_first_call_is_written_whole() -> None:
+    bill = Bill().add(call("s", "a"), None)
+    assert bill == Bill(read=0, written=200, plain=0)
+    assert bill.cost == 250
+
+
+def test_what_repeats_the_former_call_is_read() -> None:
+    bill = Bill().add(call("s", "a", "b", "c"), call("s", "a"))
+    assert bill == Bill(read=200, written=200)
+    assert bill.cost == 270
+    assert bill.tokens == 400
+
+
+def test_a_history_that_begins_elsewhere_is_found_up_to_the_mark_before_it() -> None:
+    assert Bill().add(call("s", "b", "c"), call("s", "a", "b")) == Bill(read=100, written=200)
+
+
+def test_another_beginning_finds_nothing() -> None:
+    assert Bill().add(call("t", "a"), call("s", "a")) == Bill(written=200)
+
+
+def test_a_place_that_was_not_marked_is_not_found() -> None:
+    assert Bill().add(call("s", "a", "b"), replace(call("s", "a"), marks=((1, 100),))).read == 100
+
+
+def test_what_stands_behind_the_last_mark_is_paid_as_it_is() -> None:
+    assert Bill().add(replace(call("s", "a", "b"), marks=((1, 100),)), None) == Bill(written=100, plain=200)
+
+
+def test_a_sliding_window_puts_nothing_into_the_cache_but_its_prefix() -> None:
+    account = Account()
+    account.add(call("s", "a"))
+    account.add(call("s", "a", "b"))
+    assert account.at_once.sliding == Bill(read=100, written=100, plain=300)
+    assert account.at_once.anchored == Bill(read=200, written=300)
+    assert account.at_once.sliding.tokens == account.at_once.anchored.tokens
+
+
+@pytest.mark.parametrize(("minutes", "read", "cold"), [(5, 200, 0), (6, 0, 1)])
+def test_a_long_pause_empties_the_cache(minutes: int, read: int, cold: int) -> None:
+    account = Account()
+    account.add(call("s", "a"))
+    account.add(replace(call("s", "a", "b"), at=NOON + timedelta(minutes=minutes)))
+    assert account.at_once.anchored.read == 200
+    assert account.with_pauses.anchored.read == read
+    assert (account.calls, account.cold) == (2, cold)
+
+
+def test_a_context_is_read_block_by_block_with_its_breakpoints() -> None:
+    marked: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
+    context = {
+        "tokens": 60,
+        "system": [{"type": "text", "text": "s", **marked}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "c", **marked}]},
+        ],
+        "breakpoints": [{"after": "segment:user", "tokens": 20}, {"after": "message:c", "tokens": 60}],
+    }
+    assert Call.of(context, NOON) == Call(
+        blocks=(("system", "s"), ("user", "a"), ("user", "b"), ("assistant", "c")),
+        marks=((1, 20), (4, 60)),
+        prefix_blocks=1,
+        tokens=60,
+        at=NOON,
+    )

@@ -1,0 +1,83 @@
+"""The conversation of the demo: it has to give memory something to do, and to agree with itself."""
+
+import re
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app.demo
+from app.chats.settings import effective
+from app.transfer.formats import read_transcript
+
+TRANSCRIPT = read_transcript((Path(app.demo.__file__).parent / "conversation.jsonl").read_text("utf-8"))
+MESSAGES = TRANSCRIPT.messages
+TIMES = [datetime.fromisoformat(message["sent_at"]) for message in MESSAGES]
+
+DATED = re.compile(r"([A-Z][a-z]+day) (\d+ (?:September|October|November))")
+
+
+def test_it_is_long_enough_for_a_memo_to_leave_the_window() -> None:
+    assert len(MESSAGES) == 160
+    assert TRANSCRIPT.skipped == 0
+    assert [message["id"] for message in MESSAGES] == [f"m{number:03}" for number in range(1, 161)]
+
+
+def test_its_chat_says_who_speaks_and_has_valid_settings() -> None:
+    assert TRANSCRIPT.chat.keys() >= {"characters", "user_persona", "system_prompt", "time_zone", "language"}
+    assert effective(TRANSCRIPT.chat["settings"]).preset == "memo"
+    (quill,) = TRANSCRIPT.chat["characters"]
+    spoke = {(message["role"], message.get("name")) for message in MESSAGES}
+    assert spoke == {("user", "Nell"), ("assistant", quill["name"]), ("narrator", None)}
+
+
+def test_it_goes_on_for_seven_weeks_with_pauses_of_days() -> None:
+    pauses = [later - earlier for earlier, later in pairwise(TIMES)]
+    assert min(pauses) >= timedelta(0)
+    assert timedelta(weeks=6) <= TIMES[-1] - TIMES[0] <= timedelta(weeks=8)
+    assert sum(pause > timedelta(days=1) for pause in pauses) >= 12
+
+
+def test_messages_are_short_and_long_and_play_a_role() -> None:
+    lengths = [len(message["content"].split()) for message in MESSAGES]
+    assert 3 <= min(lengths) < 10
+    assert 80 < max(lengths) <= 120
+    assert sum("*" in message["content"] for message in MESSAGES) > 50
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Row Me Home by Seven",  # the tune that nobody else knows
+        "swallow",  # the key, given, lost and found
+        "two on the second of October|8:31",  # the birthday
+        "[Bb]oth feet",  # the promise
+        "in pencil|in ink",  # the log
+        "thinks better of it",
+        "Twenty-six and thirty-one",  # the secret
+        "third of November|on the third",  # the night when the clock stopped
+        "ladder",
+        "council",
+    ],
+)
+def test_what_is_told_early_comes_back_much_later(told: str) -> None:
+    seqs = [seq for seq, message in enumerate(MESSAGES, start=1) if re.search(told, message["content"])]
+    assert seqs[-1] - seqs[0] >= 16
+
+
+def test_every_day_of_the_week_is_that_of_its_date() -> None:
+    found = [match for message in MESSAGES for match in DATED.finditer(message["content"])]
+    assert len(found) >= 5
+    for match in found:
+        assert datetime.strptime(f"{match[2]} 2025 +0000", "%d %B %Y %z").strftime("%A") == match[1]
+
+
+@pytest.mark.parametrize("entry", [r"6 September, (\d\d:\d\d)", r"24 October, (\d\d:\d\d)"])
+def test_the_log_is_written_when_it_says(entry: str) -> None:
+    written: list[tuple[dict[str, Any], str]] = [
+        (message, match[1]) for message in MESSAGES if (match := re.search(entry, message["content"]))
+    ]
+    ((message, time),) = written
+    assert f"{datetime.fromisoformat(message['sent_at']):%H:%M}" == time
