@@ -1,0 +1,1 @@
+"""Measurements: how much of what mattered is kept, and how fast."""

@@ -1,0 +1,154 @@
+"""`make bench`: how fast the service is beside its floor, and how much its extractive memos keep.
+
+    python -m bench [--quick] [--write] [--locomo locomo10.json]
+
+The tables go to standard output, how it goes to standard error. What is measured, and how, is told at the
+top of `bench/RESULTS.md`, whose numbers `--write` replaces.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from app.local.stack import Stack
+from bench.background import Hanging, compare_models
+from bench.chats import LONG, chat_id
+from bench.load import Outcome, Plan
+from bench.processes import Load, Refused, running_load, running_server, say
+from bench.report import Findings, write_report
+from bench.requests import CONTEXT_TOKENS, WHATS
+from bench.speed import CONNECTIONS, Bench, Effort
+from bench.stage import connected, fill, serving
+from tests.scripted_model import ScriptedModel
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+MARK = "<!-- Below this line is what `python -m bench --write` wrote. -->\n"
+
+_IDLE = {"MEMOBOOK_MEMO_SETTLE_S": "86400"}
+"""The worker leaves what is appended alone: the floor has none, and both have the same two cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is measured."""
+
+    sizes: Sequence[int]
+    effort: Effort
+    hanging_s: float
+
+
+FULL = Extent((20, 200, 2_000, 100_000), Effort(runs=5, warm_s=0.5, measure_s=2.0), 8.0)
+QUICK = Extent((20, 200, 2_000), Effort(runs=1, warm_s=0.3, measure_s=0.7), 3.0)
+
+
+async def measure(data: Path, extent: Extent) -> str:
+    """Everything, on a stack of its own below `data`; returns the report."""
+    say(f"Making chats of {', '.join(f'{size:,}' for size in extent.sizes)} messages …")
+    key = await fill(data, extent.sizes)
+    async with running_load() as load:
+        async with serving(data, _IDLE) as stack:
+            findings = await _measure_speed(stack, load, key, extent)
+        hanging = await _measure_hanging(data, load, key, extent)
+    return write_report(findings, hanging)
+
+
+async def _measure_speed(stack: Stack, load: Load, key: str, extent: Extent) -> Findings:
+    """The table. Contexts come first: appends change what a context is."""
+    port = int(stack.url.rpartition(":")[2])
+    tokens = {size: await _context_tokens(stack.url, size, key) for size in extent.sizes}
+    environment = {"MEMOBOOK_DATABASE_URL": stack.urls.database_url}
+    cells = [(what, size) for what in WHATS for size in extent.sizes]
+    async with running_server(stack.directory, "floor", environment=environment) as floor_port:
+        bench = Bench(load, stack.directory, service_port=port, floor_port=floor_port, key=key)
+        rows = [
+            row
+            for what in WHATS
+            for connections in CONNECTIONS
+            for row in await bench.compare(what, connections, extent.sizes, extent.effort)
+        ]
+    async with connected(stack) as connection:
+        statements = {(what, size): await bench.count(connection, what, size) for what, size in cells}
+        appends = await bench.count_appends(connection, LONG)
+    ceiling = await _measure_ceiling(stack, load, extent.effort, rows[0].service[0].outcome.body_bytes)
+    return Findings(rows=rows, statements=statements, appends=appends, ceiling=ceiling, context_tokens=tokens)
+
+
+async def _context_tokens(url: str, size: int, key: str) -> int:
+    """The tokens of a context. Raises Refused if something had to be left out of it: that takes longer."""
+    async with httpx.AsyncClient(trust_env=False, headers={"Authorization": f"Bearer {key}"}) as client:
+        params: dict[str, str | int] = {"format": "openai", "max_tokens": CONTEXT_TOKENS}
+        answer = await client.get(f"{url}/v1/chats/{chat_id(size, 0)}/context", params=params)
+        context = answer.raise_for_status().json()
+    if context["omitted"]:
+        raise Refused(f"a context of {size} messages does not fit into {CONTEXT_TOKENS} tokens")
+    return int(context["tokens"])
+
+
+async def _measure_ceiling(stack: Stack, load: Load, effort: Effort, body_bytes: float) -> dict[int, Outcome]:
+    """What the load reaches against a server that only answers, with as many bytes as a context has."""
+    request = "GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+    async with running_server(stack.directory, "ceiling", round(body_bytes), environment={}) as port:
+        return {
+            connections: await load.run(
+                Plan(port=port, requests=[request], connections=connections, measure_s=effort.measure_s)
+            )
+            for connections in CONNECTIONS
+        }
+
+
+async def _measure_hanging(data: Path, load: Load, key: str, extent: Extent) -> Hanging:
+    async with ScriptedModel() as model:
+        environment = {"MEMOBOOK_LLM_BASE_URL": model.base_url, "MEMOBOOK_LLM_MODEL": "scripted"}
+        async with serving(data, environment) as stack, connected(stack) as connection:
+            return await compare_models(
+                load,
+                connection,
+                model,
+                port=int(stack.url.rpartition(":")[2]),
+                key=key,
+                runs=extent.effort.runs,
+                measure_s=extent.hanging_s,
+            )
+
+
+def write_results(report: str) -> None:
+    """Put `report` below the mark in RESULTS.md."""
+    head, _, _ = RESULTS.read_text(encoding="utf-8").partition(MARK)
+    RESULTS.write_text(f"{head}{MARK}\n{report}", encoding="utf-8")
+
+
+def measure_memos(locomo: Path | None) -> str:
+    """What `bench.extractive` prints, or why it is not run."""
+    heading = "### What extractive memos keep\n\n"
+    if locomo is None or not locomo.is_file():
+        return f"{heading}Skipped: `--locomo` or `LOCOMO` does not name the LoCoMo conversations.\n"
+    command = (sys.executable, "-m", "bench.extractive", "--locomo", str(locomo.resolve()))
+    done = subprocess.run(command, cwd=RESULTS.parents[1], check=True, capture_output=True, text=True)
+    return heading + done.stdout
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="How fast, beside its floor")
+    parser.add_argument("--quick", action="store_true", help="one short run of everything, without the longest chats")
+    parser.add_argument("--write", action="store_true", help="also put the tables into bench/RESULTS.md")
+    parser.add_argument("--locomo", type=Path, default=os.environ.get("LOCOMO"), metavar="PATH")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-") as path:
+        report = asyncio.run(measure(Path(path) / "data", QUICK if options.quick else FULL))
+    report = f"{report}\n{measure_memos(options.locomo)}"
+    print(report)
+    if options.write:
+        write_results(report)
+
+
+if __name__ == "__main__":
+    main()

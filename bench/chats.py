@@ -1,0 +1,180 @@
+"""The chats that are measured on: what they say, and how there come to be many of them quickly.
+
+Two patterns are made by the service's own functions, memos by the extractive summariser included: one of 20
+messages, one of 200. Chats of other sizes are the pattern of 200 with itself in front as often as needed, copied
+within PostgreSQL: their newest 200 messages, window and history are the same, only what lies before is more.
+
+Contexts read every chat of a size; appends of the service go to the first half of them, those of the floor
+to the second, so neither finds the other's rows.
+"""
+
+import random
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import orjson
+
+from app.chats.schemas import ChatPut, MessageIn
+from app.chats.service import ChatRef, append_messages, put_chat
+from app.demo.run import CONVERSATION
+from app.kit.auth import DEFAULT_TENANT
+from app.kit.clock import system_clock
+from app.kit.db import Connection, Database, Table
+from app.kit.ids import chat_key
+from app.kit.tokens import count_tokens
+from app.kit.workbench import Workbench
+from app.memos.sentences import split_sentences
+from app.pipeline import Pipeline
+from app.sweep import Sweep
+from bench.load import MARK
+
+SHORT, LONG = 20, 200
+"""The sizes of the patterns."""
+
+CHATS = 32
+"""Of each size as many for the service's appends, and as many again for the floor's."""
+
+MESSAGE_TOKENS = {SHORT: 172, LONG: 70}
+"""About so many has each of their messages, so that a context of either is about 4,000 tokens."""
+
+_PAIRS_AFTER = 8
+"""Pairs that come after the last cut: the history is then as long as it gets, 32 messages."""
+
+
+def chat_id(size: int, number: int) -> str:
+    """The name of one of the chats of a size."""
+    return f"chat-{size}-{number}"
+
+
+def pattern_of(size: int) -> int:
+    """The size of the pattern that a chat of `size` messages is made of."""
+    return SHORT if size == SHORT else LONG
+
+
+def pair_of(rng: random.Random, tokens: int, mark: str = MARK.decode()) -> list[dict[str, str]]:
+    """What a user says and a character answers; `mark` makes each text its own."""
+    return [
+        {"role": "user", "name": "Nell", "content": f"{mark} {_text(rng, tokens)}"},
+        {"role": "assistant", "name": "Quill", "content": f"{mark} {_text(rng, tokens)}"},
+    ]
+
+
+def _text(rng: random.Random, tokens: int) -> str:
+    """Sentences of the demo's conversation, as many as make `tokens` or a few more."""
+    text = ""
+    while count_tokens(text) < tokens:
+        text += rng.choice(_sentences()) + " "
+    return text.rstrip()
+
+
+@cache
+def _sentences() -> Sequence[str]:
+    messages = [orjson.loads(line) for line in CONVERSATION.read_bytes().splitlines()]
+    return [
+        "".join(sentence.clauses)
+        for message in messages
+        if "content" in message
+        for sentence in split_sentences(message["content"])
+    ]
+
+
+async def make_patterns(database_url: str) -> None:
+    """Write the two patterns through the service, and have their memos made."""
+    pipeline = Pipeline(clock=system_clock, settle_s=0, ring=lambda: None)
+    database = Database(database_url, pool_size=8, followers=pipeline.followers())
+    try:
+        for size, tokens in MESSAGE_TOKENS.items():
+            rng = random.Random(size)
+            pairs = [pair_of(rng, tokens, mark=f"({number})") for number in range(size // 2)]
+            await _append_all(database, ChatRef(DEFAULT_TENANT, _pattern(size), _key(_pattern(size))), pairs)
+        await Sweep(Workbench(database, system_clock), slots=4, sweep_s=30).drain()
+    finally:
+        await database.close()
+
+
+async def _append_all(database: Database, ref: ChatRef, pairs: Sequence[Sequence[dict[str, str]]]) -> None:
+    first = [message for pair in pairs[:-_PAIRS_AFTER] for message in pair]
+    async with database.unit_of_work() as db_session:
+        await put_chat(db_session, ref, _PUT, now=system_clock())
+    for messages in (first, *pairs[-_PAIRS_AFTER:]):
+        given = [MessageIn.model_validate(message) for message in messages]
+        async with database.unit_of_work() as db_session:
+            await append_messages(db_session, ref, given, now=system_clock())
+
+
+_PUT = ChatPut.model_validate(orjson.loads(CONVERSATION.read_bytes().splitlines()[0])["chat"])
+
+
+async def copy_chat(connection: Connection, size: int, number: int) -> None:
+    """Make one chat of `size` messages, a multiple of a pattern's."""
+    pattern = pattern_of(size)
+    source, target, last = _key(_pattern(pattern)), _key(chat_id(size, number)), size // pattern - 1
+    row = orjson.loads(await connection.fetchval("SELECT to_jsonb(c)::text FROM chats c WHERE chat_key = $1", source))
+    row |= {"chat_key": str(target), "chat_id": chat_id(size, number)}
+    await connection.execute(
+        "INSERT INTO chats SELECT (jsonb_populate_record(NULL::chats, $1::jsonb)).*",
+        orjson.dumps(_moved_on(row, last, pattern)).decode(),
+    )
+    await connection.execute(_COPY_MESSAGES, source, target, last, pattern)
+    await connection.execute(_COPY_MEMOS, source, target, last, pattern, row["memo_count"])
+
+
+def _moved_on(row: dict[str, Any], times: int, by: int) -> dict[str, Any]:
+    """The chat's row with the pattern's length `by` before it so many `times`."""
+    seqs, memos = times * by, times * row["memo_count"]
+    window = {
+        part: [
+            memo
+            | {
+                "number": memo["number"] + memos,
+                "place": memo["place"] + 2 * seqs,
+                "first_seq": memo["first_seq"] + seqs,
+                "last_seq": memo["last_seq"] + seqs,
+            }
+            for memo in row["memo_window"].get(part, ())
+        ]
+        for part in ("memos", "pinned")
+    }
+    open_batch = row["cursors"]["memos"]
+    return row | {
+        **{name: row[name] * (times + 1) for name in ("message_count", "turn_count", "token_count", "memo_count")},
+        **{name: row[name] + seqs for name in ("head_seq", "anchor_seq")},
+        "cursors": {"memos": open_batch | {"first_seq": open_batch["first_seq"] + seqs}},
+        "memo_window": window | {"gaps": []},
+    }
+
+
+def _copying(table: str, changed: dict[str, str]) -> str:
+    """A statement that copies the rows of chat $1 to chat $2, 0…$3 times $4 seqs on."""
+    columns = Table.metadata.tables[table].columns.keys()
+    chosen = ", ".join(changed.get(column, f't."{column}"') for column in columns)
+    names = ", ".join(f'"{column}"' for column in columns)
+    return f"""INSERT INTO {table} ({names}) SELECT {chosen} FROM generate_series(0, $3::int) AS nth, {table} t
+        WHERE t.chat_key = $1 ORDER BY nth, t.{"seq" if table == "messages" else "place"}"""
+
+
+_COPY_MESSAGES = _copying(
+    "messages",
+    {"chat_key": "$2::uuid", "seq": "t.seq + nth * $4::int", "message_id": "t.message_id || '-' || nth"},
+)
+_COPY_MEMOS = _copying(
+    "memos",
+    {
+        "chat_key": "$2::uuid",
+        "memo_id": "CASE WHEN nth = $3 THEN t.memo_id ELSE gen_random_uuid() END",
+        "number": "t.number + nth * $5::int",
+        "place": "t.place + 2 * nth * $4::int",
+        "first_seq": "t.first_seq + nth * $4",
+        "last_seq": "t.last_seq + nth * $4",
+        "first_message_id": "t.first_message_id || '-' || nth",
+    },
+)
+
+
+def _pattern(size: int) -> str:
+    return f"pattern-{size}"
+
+
+def _key(name: str) -> Any:
+    return chat_key(DEFAULT_TENANT, name)

@@ -1,0 +1,170 @@
+"""What was measured, as Markdown, and which targets it reaches."""
+
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median, median_low
+from typing import Any
+
+import psutil
+
+from bench.background import APPENDS_PER_SECOND, Hanging
+from bench.chats import LONG
+from bench.load import Outcome
+from bench.requests import WHATS, What
+from bench.speed import Row, ratio_of
+from bench.statements import Statements
+
+_MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """All that was measured.
+
+    Attributes:
+        rows: The table's.
+        statements: Of one request, by what and size.
+        appends: Of each of a row of appends to one chat.
+        ceiling: What the load reaches where nothing is done, by connections.
+        context_tokens: How many a context has, by size.
+
+    """
+
+    rows: Sequence[Row]
+    statements: dict[tuple[What, int], Statements]
+    appends: Sequence[Statements]
+    ceiling: dict[int, Outcome]
+    context_tokens: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Something to reach, and what was measured of it."""
+
+    name: str
+    limit: str
+    measured: str
+    reached: bool
+
+
+def describe_machine() -> str:
+    """Cores, memory, system."""
+    memory_gb = psutil.virtual_memory().total / 1e9
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores, {memory_gb:.0f} GB, {system}"
+
+
+def write_report(findings: Findings, hanging: Hanging) -> str:
+    """Everything, as Markdown."""
+    parts = [
+        f"Measured on {describe_machine()}.",
+        _write_targets(list_targets(findings, hanging)),
+        _write_speed(findings),
+        _write_load(findings),
+        _write_hanging(hanging),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _write_speed(findings: Findings) -> str:
+    heads = (
+        *("", "messages", "conns", "req/s", "floor", "ratio", "p50 ms", "floor", "p99 ms", "floor"),
+        *("CPU µs", "floor", "statements", "RSS MB"),
+    )
+    rows = [
+        (
+            *(row.what, f"{row.size:,}", row.connections),
+            *(f"{_middle(outcomes, 'per_second'):,.0f}" for outcomes in _both(row)),
+            f"{row.ratio:.2f}",
+            *(f"{_middle(outcomes, 'p50_ms'):.2f}" for outcomes in _both(row)),
+            *(f"{_middle(outcomes, 'p99_ms'):.2f}" for outcomes in _both(row)),
+            *(f"{median(run.cpu_us for run in runs):.0f}" for runs in (row.service, row.floor)),
+            _word_statements(findings.statements[row.what, row.size]),
+            f"{max(run.rss_bytes for run in row.service) / _MB:.0f}",
+        )
+        for row in findings.rows
+    ]
+    return "### Speed\n\n" + _table(heads, rows)
+
+
+def _both(row: Row) -> tuple[list[Outcome], list[Outcome]]:
+    return [run.outcome for run in row.service], [run.outcome for run in row.floor]
+
+
+def _write_targets(targets: Iterable[Target]) -> str:
+    rows = [
+        (target.name, target.limit, target.measured, "reached" if target.reached else "**missed**")
+        for target in targets
+    ]
+    return "### Targets\n\n" + _table(("", "to reach", "measured", ""), rows)
+
+
+def list_targets(findings: Findings, hanging: Hanging) -> list[Target]:
+    """Each target with what was measured of it; where it is measured several times, with the worst."""
+    targets = [_judge_floor(findings, what) for what in WHATS]
+    targets += [_judge_length(findings, what) for what in WHATS]
+    most = max(findings.statements["context", size].own for size in findings.context_tokens)
+    targets.append(Target("statements of a context", "1", f"{most:.2f}", round(most, 2) <= 1))
+    plain = median_low(sent.own for sent in findings.appends)  # most neither form a batch nor cut
+    targets.append(Target("statements of an append without batch or cut", "≤ 3", f"{plain:.0f}", plain <= 3))
+    rss = max(run.rss_bytes for row in findings.rows for run in row.service) / _MB
+    targets.append(Target("memory of the API process", "< 160 MB", f"{rss:.0f} MB", rss < 160))
+    ratio = hanging.ratio
+    targets.append(Target("append p95, a model that hangs / a fast one", "≤ 1.1", f"{ratio:.2f}", ratio <= 1.1))
+    return targets
+
+
+def _judge_floor(findings: Findings, what: What) -> Target:
+    worst = min(row.ratio for row in findings.rows if row.what == what and row.connections > 1)
+    return Target(f"{what} at 32 connections / its floor", "≥ 0.4", f"{worst:.2f}", worst >= 0.4)
+
+
+def _judge_length(findings: Findings, what: What) -> Target:
+    """How much slower the longest chats are than those of 200, at the worse of the connections."""
+    longest = max(row.size for row in findings.rows)
+    of_size = {(row.size, row.connections): row.service for row in findings.rows if row.what == what}
+    worst = max(
+        ratio_of(runs, of_size[longest, connections]) for (size, connections), runs in of_size.items() if size == LONG
+    )
+    return Target(f"{what}, {longest:,} messages / {LONG}", "≤ 1.15", f"{worst:.2f}", worst <= 1.15)
+
+
+def _write_load(findings: Findings) -> str:
+    heads = ("connections", "req/s at most", "p50 ms", "body bytes")
+    rows = [
+        (count, f"{outcome.per_second:,.0f}", f"{outcome.p50_ms:.3f}", f"{outcome.body_bytes:,.0f}")
+        for count, outcome in findings.ceiling.items()
+    ]
+    busiest = max(run.outcome.busy for row in findings.rows for run in (*row.service, *row.floor))
+    tokens = ", ".join(f"{size:,} messages: {tokens:,}" for size, tokens in findings.context_tokens.items())
+    counts = sorted(Counter(sent.own for sent in findings.appends).items())
+    kinds = ", ".join(f"{own:.0f} ({times} times)" for own, times in counts)
+    return (
+        f"### The load\n\n{_table(heads, rows)}\n\nIt never took more than {busiest:.2f} of a core in the runs above.\n"
+        f"Tokens of a context: {tokens}.\nStatements of appends to one chat, besides BEGIN and COMMIT: {kinds}."
+    )
+
+
+def _write_hanging(hanging: Hanging) -> str:
+    heads = ("model", "p50 ms", "p95 ms", "p99 ms")
+    rows = [
+        (name, *(f"{_middle(outcomes, figure):.2f}" for figure in ("p50_ms", "p95_ms", "p99_ms")))
+        for name, outcomes in (("fast", hanging.fast), ("hangs", hanging.hanging))
+    ]
+    return f"### A model that hangs\n\n{APPENDS_PER_SECOND} appends a second.\n\n{_table(heads, rows)}"
+
+
+def _word_statements(statements: Statements) -> str:
+    return f"{statements.own:.2f} + {statements.transaction:.0f}"
+
+
+def _middle(outcomes: Iterable[Outcome], figure: str) -> float:
+    return float(median(getattr(outcome, figure) for outcome in outcomes))
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
