@@ -137,6 +137,13 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("chat_key", "line_id", "memo_id", name=op.f("pk_memos")),
     )
+    op.create_index(
+        "ix_memos_pinned",
+        "memos",
+        ["chat_key", "line_id", "place"],
+        unique=False,
+        postgresql_where=sa.text("pinned"),
+    )
     op.create_index("ix_memos_place", "memos", ["chat_key", "line_id", "place", "number"], unique=False)
     op.create_index(
         "ix_memos_stale",
@@ -251,6 +258,7 @@ def downgrade() -> None:
         postgresql_where=sa.text("source_hash IS DISTINCT FROM current_hash AND deleted_at IS NULL"),
     )
     op.drop_index("ix_memos_place", table_name="memos")
+    op.drop_index("ix_memos_pinned", table_name="memos", postgresql_where=sa.text("pinned"))
     op.drop_table("memos")
     op.drop_index("uq_keys_environment", table_name="keys", postgresql_where=sa.text("from_environment"))
     op.drop_table("keys")

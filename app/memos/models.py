@@ -29,6 +29,7 @@ class Memo(Table):
         CheckConstraint("(first_seq IS NULL) = (last_seq IS NULL) AND first_seq <= last_seq", name="range"),
         CheckConstraint("first_seq IS NOT NULL OR origin = 'person'", name="person"),
         Index("ix_memos_place", "chat_key", "line_id", "place", "number"),
+        Index("ix_memos_pinned", "chat_key", "line_id", "place", postgresql_where=text("pinned")),
         Index(
             "uq_memos_batch",
             "chat_key",
