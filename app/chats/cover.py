@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+from app.chats.eligibility import Filters
+
 
 @dataclass(frozen=True, slots=True)
 class Cover:
@@ -15,6 +17,7 @@ class Cover:
         kind: What it is: `memo`.
         id: Its id.
         state: `made` also of what has gone stale but is shown; `empty` says nothing.
+        filters: What decided on eligibility in it; None where the chat's settings of today do.
 
     """
 
@@ -23,3 +26,4 @@ class Cover:
     kind: Literal["memo", "summary", "recap"]
     id: UUID
     state: Literal["pending", "failed", "empty", "made"]
+    filters: Filters | None = None

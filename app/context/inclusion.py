@@ -59,12 +59,12 @@ def find_status(
         message: One that was not deleted.
         cover: What covers it, if anything.
         shown: What the context shows.
-        filters: What decides on its eligibility now.
+        filters: What decides on its eligibility where nothing that covers it says so.
 
     """
     if message.seq >= shown.anchor_seq and is_sent(message):
         return "verbatim", None
-    reason = why_ineligible(message, filters)
+    reason = why_ineligible(message, cover.filters if cover and cover.filters else filters)
     if reason is not None:
         return (reason if reason in ("excluded", "hidden") else "none"), None
     if cover is None:

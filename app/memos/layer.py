@@ -9,6 +9,7 @@ from uuid import UUID
 import orjson
 
 from app.chats.cover import Cover
+from app.chats.eligibility import Filters
 from app.chats.service import Advance, Head, is_eligible, list_range, range_hash
 from app.kit import due
 from app.kit.db import DbSession, defer
@@ -106,7 +107,15 @@ async def list_covers(
     """The batches of a range of messages."""
     found = await queries.list_overlapping(db_session, chat_key, line_id, first_seq, last_seq, layer=NAME)
     return [
-        Cover(memo.first_seq or 0, memo.last_seq or 0, "memo", memo.memo_id, _state(memo, work)) for memo, work in found
+        Cover(
+            memo.first_seq or 0,
+            memo.last_seq or 0,
+            "memo",
+            memo.memo_id,
+            _state(memo, work),
+            Filters.from_json(memo.filters or {}),
+        )
+        for memo, work in found
     ]
 
 

@@ -130,3 +130,15 @@ async def _runs(api: httpx.AsyncClient) -> list[tuple[str, str | None, range]]:
         else:
             runs.append((*told, range(seq, seq + 1)))
     return runs
+
+
+async def test_what_a_memo_was_made_of_stays_so_when_the_settings_change(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 32))
+    clock.step(2)
+    await sweep.drain()
+    await append(api, [said(33)])
+    before = await _runs(api)
+    await put(api, status=200, settings={"memos": {"include_user": False}})
+    assert await _runs(api) == before
