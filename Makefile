@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
-LOCOMO ?= ../shared/data/locomo10.json
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test check fmt bench lock migration
@@ -38,8 +37,8 @@ fmt: $(STAMP) ## put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## measure: the table of bench/RESULTS.md
-	LOCOMO="$(LOCOMO)" $(BIN)/python -m bench $(ARGS)
+bench: $(STAMP) ## measure: the tables of bench/RESULTS.md (LOCOMO=FILE adds what memos keep)
+	$(BIN)/python -m bench $(ARGS)
 
 lock: $(STAMP) ## renew both lock files from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --extra embedded --universal --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
