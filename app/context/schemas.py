@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.chats.schemas import MAX_MESSAGES, MessageIn, MessageOut
+from app.context.inclusion import Status
 from app.context.segments import ORDER, Format
 from app.kit.blame import FieldError
 from app.kit.wire import MAX_CONTENT_CHARS, Moment, Text
@@ -225,18 +226,5 @@ class InclusionOut(BaseModel):
 
     seq: int = Field(description="Its place on the line.")
     message_id: str = Field(description="Its id.")
-    status: Literal[
-        "verbatim",
-        "pinned",
-        "memo",
-        "summary",
-        "recap",
-        "expired",
-        "out_of_budget",
-        "excluded",
-        "hidden",
-        "pending",
-        "failed",
-        "none",
-    ] = Field(description="How it is in the context, or why it is not.")
+    status: Status = Field(description="How it is in the context, or why it is not.")
     by: str | None = Field(description="What stands for it: `memo:…`.")

@@ -31,9 +31,6 @@ ORDER = (
 )
 """The names of the service's own segments, by how rarely they change."""
 
-VOLATILE = frozenset({"recalled", "time"})
-"""Segments that change every turn: after the history, never cacheable."""
-
 FLOOR = frozenset({"system", "character", "user", "instruction", "pinned", "newest"})
 """What is never trimmed."""
 

@@ -1,12 +1,10 @@
 """Connections at hand: taking one out of SQLAlchemy's pool costs as much as a query, so idle ones stay out of it."""
 
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
+import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import PoolProxiedConnection
-
-if TYPE_CHECKING:
-    import asyncpg
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 """An asyncpg connection; the class itself cannot be subscripted when it runs."""
