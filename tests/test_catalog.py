@@ -37,7 +37,7 @@ async def test_every_table_of_a_chats_data_lies_under_its_chat_and_line(connecti
         """
     )
     named = {row["name"]: row["key"] for row in keys}
-    assert set(named) >= OF_THE_SERVICE | {"chats", "messages", "memos", "work"}
+    assert set(named) >= OF_THE_SERVICE | {"chats", "messages", "swipes", "revisions", "memos", "work"}
     assert {name: key for name, key in named.items() if key[:2] != ["chat_key", "line_id"]}.keys() == OF_THE_SERVICE
 
 
@@ -120,6 +120,9 @@ async def test_whatever_the_service_would_not_write_the_database_refuses(
         "UPDATE messages SET role = 'bot'",
         "UPDATE messages SET kind = 'dream'",
         "UPDATE messages SET importance = 2",
+        "UPDATE messages SET selected_swipe = -1",
+        "UPDATE chats SET checkpoint = 'a name without being one'",
+        "UPDATE chats SET standing = 'checkpoint'",
         "UPDATE memos SET last_seq = first_seq - 1",
         "UPDATE memos SET first_seq = NULL, last_seq = NULL",
         "UPDATE work SET attempts = -1",

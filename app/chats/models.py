@@ -21,6 +21,7 @@ class Chat(Table):
     Exactly one line of a chat is current; a checkpoint is a frozen one, an abandoned one stays readable.
     An append updates the head columns alone: none of them is in an index, so the update stays in its page,
     and the memo window, the widest column, is only written by a cut or a memo.
+    `checkpoint` is the name of a frozen line, `parent_line_id` the line that this one was copied from.
     """
 
     __tablename__ = "chats"
@@ -28,7 +29,15 @@ class Chat(Table):
         CheckConstraint("standing IN ('current', 'abandoned', 'checkpoint')", name="standing"),
         CheckConstraint("anchor_seq >= 1 AND anchor_seq <= head_seq + 1", name="anchor"),
         CheckConstraint("head_seq >= 0 AND history_messages >= 0", name="head"),
+        CheckConstraint("(standing = 'checkpoint') = (checkpoint IS NOT NULL)", name="checkpoint"),
         Index("uq_chats_current", "chat_key", unique=True, postgresql_where=text("standing = 'current'")),
+        Index(
+            "uq_chats_checkpoint",
+            "chat_key",
+            "checkpoint",
+            unique=True,
+            postgresql_where=text("checkpoint IS NOT NULL"),
+        ),
         Index(
             "ix_chats_tenant",
             "tenant",
@@ -43,6 +52,9 @@ class Chat(Table):
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
     line_id: Mapped[UUID] = mapped_column(primary_key=True)
     standing: Mapped[str] = mapped_column(server_default=CURRENT)
+    checkpoint: Mapped[str | None]
+    parent_line_id: Mapped[UUID | None]
+    line_made_at: Mapped[datetime] = mapped_column(Time)
 
     tenant: Mapped[str]
     chat_id: Mapped[str]
@@ -74,7 +86,10 @@ class Chat(Table):
 
 
 class Message(Table):
-    """One entry of the conversation, never physically deleted while its chat lives."""
+    """One entry of the conversation, never physically deleted while its chat lives.
+
+    It says what its selected swipe says; `selected_swipe` is the place of that among its alternatives, from 0.
+    """
 
     __tablename__ = "messages"
     __table_args__ = (
@@ -83,7 +98,10 @@ class Message(Table):
         CheckConstraint("hidden_by IS NULL OR hidden_by IN ('user', 'scenes')", name="hidden_by"),
         CheckConstraint("importance IS NULL OR (importance >= 0 AND importance <= 1)", name="importance"),
         CheckConstraint("seq >= 1", name="seq"),
+        CheckConstraint("selected_swipe >= 0", name="selected_swipe"),
         Index("uq_messages_id", "chat_key", "line_id", "message_id", unique=True),
+        Index("ix_messages_pinned", "chat_key", "line_id", "seq", postgresql_where=text("pinned")),
+        {"info": {"begins": "seq"}},
     )
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
@@ -106,6 +124,7 @@ class Message(Table):
     excluded: Mapped[bool] = mapped_column(server_default="false")
     pinned: Mapped[bool] = mapped_column(server_default="false")
     hidden_by: Mapped[str | None]
+    selected_swipe: Mapped[int] = mapped_column(server_default="0")
     edited_at: Mapped[datetime | None] = mapped_column(Time)
     deleted_at: Mapped[datetime | None] = mapped_column(Time)
 
@@ -113,3 +132,36 @@ class Message(Table):
     def deleted(self) -> bool:
         """Whether only a tombstone is left."""
         return self.deleted_at is not None
+
+
+class Swipe(Table):
+    """An alternative text of a message that is not the selected one: that is the message's own.
+
+    So no reader of messages can come across a text that is not selected.
+    """
+
+    __tablename__ = "swipes"
+    __table_args__ = (CheckConstraint("place >= 0", name="place"), {"info": {"begins": "seq"}})
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    place: Mapped[int] = mapped_column(primary_key=True)
+    content: Mapped[str] = mapped_column(Text)
+
+
+class Revision(Table):
+    """What a message said, and who said it, before an edit; `swipe` is the alternative that was edited."""
+
+    __tablename__ = "revisions"
+    __table_args__ = ({"info": {"begins": "seq"}},)
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    swipe: Mapped[int]
+    role: Mapped[str]
+    name: Mapped[str | None]
+    content: Mapped[str] = mapped_column(Text)
+    replaced_at: Mapped[datetime] = mapped_column(Time)

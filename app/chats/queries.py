@@ -132,6 +132,7 @@ async def insert_chat(db_session: DbSession, chat: Chat) -> bool:
         "chat_id": chat.chat_id,
         "user_id": chat.user_id,
         "user_key": chat.user_key,
+        "line_made_at": chat.line_made_at,
         "created_at": chat.created_at,
         "last_active_at": chat.last_active_at,
     }

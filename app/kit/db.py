@@ -69,7 +69,11 @@ _AWAY = (
 
 
 class Table(DeclarativeBase):
-    """The base of all tables; constraints are named by convention so that migrations can find them."""
+    """The base of all tables; constraints are named by convention so that migrations can find them.
+
+    A table with a `line_id` is copied with its line. Its `info` says how: `begins` is an expression for the seq
+    that a row begins at, and a column's `copied_as` one for what the copy holds instead of the same value.
+    """
 
     metadata = MetaData(
         naming_convention={

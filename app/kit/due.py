@@ -29,6 +29,9 @@ MAX_WAIT_S = 30
 LEASE_S = 15
 RENEW_S = 5
 
+# Another id with the time of the former: the list of work is ordered by it.
+_NEW_WORK_ID = "overlay(gen_random_uuid()::text PLACING left(work_id::text, 15) FROM 1 FOR 15)::uuid"
+
 
 class Work(Table):
     """One thing that is to be made: the row `key` of `layer` on a line.
@@ -44,21 +47,21 @@ class Work(Table):
         Index("ix_work_soonest", "run_after", postgresql_where=text("failed_at IS NULL")),
         Index("ix_work_transient", "failed_at", postgresql_where=text("transient AND failed_at IS NOT NULL")),
         Index("ix_work_tenant", "tenant", "work_id"),
-        {"postgresql_with": {"fillfactor": 70}},
+        {"postgresql_with": {"fillfactor": 70}, "info": {"begins": "at_seq"}},
     )
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
     line_id: Mapped[UUID] = mapped_column(primary_key=True)
     layer: Mapped[str] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(primary_key=True)
-    work_id: Mapped[UUID]
+    work_id: Mapped[UUID] = mapped_column(info={"copied_as": _NEW_WORK_ID})
     tenant: Mapped[str]
     at_seq: Mapped[int]
     run_after: Mapped[datetime] = mapped_column(Time)
     first_due_at: Mapped[datetime] = mapped_column(Time)
     attempts: Mapped[int] = mapped_column(server_default="0")
-    lease: Mapped[UUID | None]
-    leased_until: Mapped[datetime | None] = mapped_column(Time)
+    lease: Mapped[UUID | None] = mapped_column(info={"copied_as": "NULL"})
+    leased_until: Mapped[datetime | None] = mapped_column(Time, info={"copied_as": "NULL"})
     error: Mapped[str | None] = mapped_column(Text)
     transient: Mapped[bool] = mapped_column(server_default="false")
     failed_at: Mapped[datetime | None] = mapped_column(Time)

@@ -19,6 +19,7 @@ class Memo(Table):
 
     `place` orders the book: twice the first seq of a batch; twice the seq a person's stands after, plus one.
     `source_hash` is what the text was made from, `current_hash` what its range says now: unequal is stale.
+    `size` and `filters` are what the batch was opened with, for the day it is opened again.
     Whether a pending memo has failed is told by its due work, so that there is one truth about it.
     """
 
@@ -45,6 +46,7 @@ class Memo(Table):
             "first_seq",
             postgresql_where=text("source_hash IS DISTINCT FROM current_hash AND deleted_at IS NULL"),
         ),
+        {"info": {"begins": "place / 2"}},
     )
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
@@ -60,6 +62,7 @@ class Memo(Table):
     highlights: Mapped[list[dict[str, Any]]] = mapped_column(Json, server_default="[]")
     text: Mapped[str] = mapped_column(Text, server_default="")
     tokens: Mapped[int] = mapped_column(server_default="0")
+    size: Mapped[int | None]
     filters: Mapped[dict[str, Any] | None] = mapped_column(Json)
     source_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
     current_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
