@@ -252,7 +252,8 @@ async def record_failure(
     last = claimed.attempts >= MAX_ATTEMPTS
     wait_s = max(RETRY_DELAYS_S[min(claimed.attempts, len(RETRY_DELAYS_S)) - 1], retry_after_s or 0)
     await db_session.raw.execute(
-        "UPDATE work SET lease = NULL, leased_until = NULL, error = $6, transient = $7, run_after = $8, failed_at = $9"
+        "UPDATE work SET lease = NULL, leased_until = NULL, error = $6, transient = $7, failed_at = $9,"
+        " run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $8 END"
         " WHERE chat_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
         *_where(claimed),
         error,
@@ -266,7 +267,8 @@ async def revive_transient(db_session: DbSession, *, now: datetime, limit: int =
     """Make due again what failed for good while the model was away; returns how many rows."""
     revived = await db_session.raw.fetch(
         """
-        UPDATE work SET failed_at = NULL, attempts = 0, run_after = $1, first_due_at = $1
+        UPDATE work SET failed_at = NULL, attempts = 0, first_due_at = $1,
+            run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $1 END
         WHERE (chat_key, line_id, layer, key) IN (
             SELECT chat_key, line_id, layer, key FROM work
             WHERE transient AND failed_at IS NOT NULL ORDER BY failed_at LIMIT $2 FOR UPDATE SKIP LOCKED)
@@ -281,16 +283,48 @@ async def revive_transient(db_session: DbSession, *, now: datetime, limit: int =
 async def next_ripe_at(db_session: DbSession, *, now: datetime) -> datetime | None:
     """When the next row ripens after `now`, or None."""
     ripens: datetime | None = await db_session.raw.fetchval(
-        "SELECT run_after FROM work WHERE failed_at IS NULL AND run_after > $1 ORDER BY run_after LIMIT 1",
+        "SELECT run_after FROM work WHERE failed_at IS NULL AND run_after > $1 AND run_after < 'infinity'"
+        " ORDER BY run_after LIMIT 1",
         now,
     )
     return ripens
+
+
+async def rest(db_session: DbSession, chat_key: UUID, line_id: UUID) -> None:
+    """Let the due work of a line that is not current rest: no worker comes across it while it looks for ripe work."""
+    await db_session.raw.execute(
+        "UPDATE work SET run_after = 'infinity' WHERE chat_key = $1 AND line_id = $2", chat_key, line_id
+    )
+
+
+async def wake(db_session: DbSession, chat_key: UUID, line_id: UUID, *, now: datetime) -> None:
+    """Make the due work of a line that has become current ripe, as much of it as rested."""
+    await db_session.raw.execute(
+        "UPDATE work SET run_after = $3, first_due_at = $3"
+        " WHERE chat_key = $1 AND line_id = $2 AND run_after = 'infinity'",
+        chat_key,
+        line_id,
+        now,
+    )
 
 
 async def delete_work(db_session: DbSession, *, chat_key: UUID, line_id: UUID, layer: str, keys: Sequence[str]) -> None:
     """Forget due work; whoever is making it finds no lease."""
     await db_session.raw.execute(
         "DELETE FROM work WHERE chat_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4)",
+        chat_key,
+        line_id,
+        layer,
+        list(keys),
+    )
+
+
+async def forget_unasked(
+    db_session: DbSession, *, chat_key: UUID, line_id: UUID, layer: str, keys: Sequence[str]
+) -> None:
+    """Forget due work that nobody gave a payload: what it was due for is as it was before."""
+    await db_session.raw.execute(
+        "DELETE FROM work WHERE chat_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4) AND payload IS NULL",
         chat_key,
         line_id,
         layer,

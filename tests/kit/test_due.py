@@ -340,3 +340,59 @@ async def test_lines_do_not_share_due_work(database: Database, clock: SteppedClo
     other: UUID = uuid7()
     async with database.unit_of_work() as db_session:
         assert await due.claim(db_session, chat_key=CHAT, line_id=other, anchor_seq=1, limit=9, now=clock()) == []
+
+
+# --- lines that are not current ---
+
+
+async def test_work_that_rests_is_found_by_nobody_until_it_is_woken(database: Database, clock: SteppedClock) -> None:
+    await add_at(database, clock, 1, 2)
+    await rest(database)
+    clock.step(86_400)
+    assert await claim(database, clock) == []
+    async with database.unit_of_work() as db_session:
+        await due.wake(db_session, CHAT, LINE, now=clock())
+    assert keys(await claim(database, clock)) == {"1", "2"}
+
+
+async def test_what_is_being_made_when_it_is_to_rest_is_finished_or_rests_after_it_failed(
+    database: Database, clock: SteppedClock
+) -> None:
+    await add_at(database, clock, 1, 2)
+    first, second = await claim(database, clock)
+    await rest(database)
+    await fail(database, clock, first)
+    async with database.unit_of_work() as db_session:
+        assert await due.holds_lease(db_session, second)
+        await due.finish(db_session, second)
+    clock.step(86_400)
+    assert (await only(database))["error"] == "no"
+    assert await claim(database, clock) == []
+
+
+async def test_what_failed_and_rests_is_revived_without_being_woken(database: Database, clock: SteppedClock) -> None:
+    await add_at(database, clock, 1)
+    for _ in range(MAX_ATTEMPTS):
+        (claimed,) = await claim(database, clock)
+        await fail(database, clock, claimed, transient=True)
+        clock.step(3_600)
+    await rest(database)
+    async with database.unit_of_work() as db_session:
+        assert await due.revive_transient(db_session, now=clock()) == 1
+    assert await claim(database, clock) == []
+    async with database.unit_of_work() as db_session:
+        assert await due.next_ripe_at(db_session, now=clock()) is None
+        await due.wake(db_session, CHAT, LINE, now=clock())
+    assert keys(await claim(database, clock)) == {"1"}
+
+
+async def test_only_what_nobody_asked_for_is_forgotten(database: Database, clock: SteppedClock) -> None:
+    await add(database, clock, Due("1", 1), Due("2", 2, {"instruction": None}))
+    async with database.unit_of_work() as db_session:
+        await due.forget_unasked(db_session, chat_key=CHAT, line_id=LINE, layer="memos", keys=["1", "2"])
+    assert (await only(database))["key"] == "2"
+
+
+async def rest(database: Database) -> None:
+    async with database.unit_of_work() as db_session:
+        await due.rest(db_session, CHAT, LINE)
