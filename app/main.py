@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
-from app.chats.routes import message_router
+from app.chats.message_routes import router as message_router
 from app.chats.routes import router as chat_router
 from app.context.routes import router as context_router
 from app.keys.routes import router as key_router

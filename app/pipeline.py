@@ -5,9 +5,11 @@ Everything runs in the transaction of the change, so memory and conversation nev
 """
 
 from collections.abc import Callable
+from datetime import datetime
 from uuid import UUID
 
-from app.chats.cutting import cut_after_append, cut_if_settled
+from app.chats.changes import Change, Shortening
+from app.chats.cutting import cut_after_append, cut_if_settled, recheck_wait, rewind_if_short
 from app.chats.head import Advance, Head
 from app.chats.service import ChatRef, lock_head, update_head
 from app.kit.clock import Clock
@@ -36,6 +38,8 @@ class Pipeline:
         """What runs when something is deferred, by name."""
         return {
             "line_advanced": self._line_advanced,
+            "messages_changed": self._messages_changed,
+            "line_shortened": self._line_shortened,
             "chat_changed": self._chat_changed,
             "book_changed": self._layer_settled,
             "layer_settled": self._layer_settled,
@@ -49,6 +53,25 @@ class Pipeline:
         if await cut_after_append(db_session, advance, LAYERS):
             await self._refresh(db_session, advance.head)
         await update_head(db_session, advance.head)
+
+    async def _messages_changed(self, db_session: DbSession, change: Change) -> None:
+        """Messages say something else, are hidden, or are gone: what was made from them is stale and due."""
+        for layer in LAYERS:
+            await layer.note_change(db_session, change, settle_s=self._settle_s)
+        await self._bring_in_line(db_session, change.head, change.now)
+
+    async def _line_shortened(self, db_session: DbSession, cut_off: Shortening) -> None:
+        """The end of a line is gone: what was made of it goes, what was made of a part of it opens again."""
+        for layer in LAYERS:
+            await layer.reopen(db_session, cut_off.head, cut_off.from_seq)
+        await self._bring_in_line(db_session, cut_off.head, cut_off.now)
+
+    async def _bring_in_line(self, db_session: DbSession, head: Head, now: datetime) -> None:
+        """Take the anchor back where too few messages are left, and show what is true now."""
+        await rewind_if_short(db_session, head, LAYERS, now=now)
+        await recheck_wait(db_session, head, LAYERS)
+        await self._refresh(db_session, head)
+        await update_head(db_session, head)
 
     async def _chat_changed(self, db_session: DbSession, ref: ChatRef) -> None:
         """Settings may have changed what is shown, and what a cut waits for: the next append judges it anew."""

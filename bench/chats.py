@@ -15,7 +15,8 @@ from typing import Any
 
 import orjson
 
-from app.chats.schemas import ChatPut, MessageIn
+from app.chats.message_schemas import MessageIn
+from app.chats.schemas import ChatPut
 from app.chats.service import ChatRef, append_messages, put_chat
 from app.demo.run import CONVERSATION
 from app.kit.auth import DEFAULT_TENANT

@@ -84,7 +84,7 @@ def refuses(status: int, *, retry_after: str | None = None, message: str = "no",
 def quoting_memo(request: Request) -> str:
     """Two highlights that quote the two longest texts of the request's last message, in their order."""
     content = str(request["messages"][-1]["content"])
-    quoted = [json.loads(text) for text in re.findall(r'"text": ?("(?:[^"\\]|\\.)*")', content)]
+    quoted = [json.loads(text) for text in re.findall(r'"message": ?("(?:[^"\\]|\\.)*")', content)]
     lines = [line for line in quoted or content.splitlines() if line.strip()]
     longest = sorted(sorted(range(len(lines)), key=lambda at: (-len(lines[at]), at))[:2])
     return "\n".join(

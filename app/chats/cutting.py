@@ -10,12 +10,13 @@ from app.chats.cut import (
     count_from,
     every_nth_edge,
     find_forced_target,
+    find_rewind_target,
     find_target,
     judge_whole,
 )
 from app.chats.head import Advance, Head
 from app.chats.layers import Layer
-from app.chats.message_queries import list_history_shape
+from app.chats.message_queries import list_history_shape, list_newest_shape
 from app.kit.db import DbSession
 
 LINE_FIRST_SEQ = 1
@@ -40,6 +41,39 @@ async def cut_if_settled(db_session: DbSession, head: Head, layers: Sequence[Lay
     return _is_full(head) and await _cut_full(db_session, head, layers, now)
 
 
+async def rewind_if_short(db_session: DbSession, head: Head, layers: Sequence[Layer], *, now: datetime) -> bool:
+    """Take the anchor back to where enough is left, if messages that were taken away leave too few; says if it did."""
+    keep = head.settings.history.keep_messages
+    if head.history_messages >= keep or head.anchor_seq <= LINE_FIRST_SEQ:
+        return False
+    # The edge is mostly near; a long chat is read further back only as long as none is found.
+    reach = 2 * keep + 32
+    while True:
+        newest = await list_newest_shape(db_session, head.chat_key, head.line_id, reach)
+        from_seq = newest[0].seq if len(newest) == reach else LINE_FIRST_SEQ
+        edges = await _list_edges(db_session, head, newest, layers, from_seq)
+        # A call just before what was read would not be seen.
+        target = find_rewind_target([edge for edge in edges if edge > from_seq], newest, keep, LINE_FIRST_SEQ)
+        if target > LINE_FIRST_SEQ or from_seq == LINE_FIRST_SEQ:
+            break
+        reach *= 4
+    _move(head, Cut(target, "rewind", count_from(newest, target)), now)
+    return True
+
+
+async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Layer]) -> None:
+    """After a change: a full cut that waited for what is gone is left to the next append, instead of nobody."""
+    if head.cut_waits:
+        history = await list_history_shape(db_session, head.chat_key, head.line_id, head.anchor_seq)
+        target = find_target(
+            await _list_edges(db_session, head, history, layers, head.anchor_seq),
+            history,
+            head.settings.history.keep_messages,
+        )
+        ahead = target is not None and target > head.anchor_seq
+        head.cut_waits = ahead and _is_full(head) and not await _is_whole(db_session, head, target or 0, layers)
+
+
 def _is_full(head: Head) -> bool:
     history = head.settings.history
     return head.history_messages > history.keep_messages + history.grow_messages
@@ -52,7 +86,7 @@ def _is_overdue(head: Head) -> bool:
 async def _cut_cold(db_session: DbSession, advance: Advance, layers: Sequence[Layer]) -> bool:
     head = advance.head
     history = await list_history_shape(db_session, head.chat_key, head.line_id, head.anchor_seq)
-    edges = await _list_edges(db_session, head, history, layers)
+    edges = await _list_edges(db_session, head, history, layers, head.anchor_seq)
     # What has just come counts for nothing here, but for this: a result keeps its call.
     fresh = count_from(history, advance.former_head_seq + 1)
     target = find_target(edges, history, head.settings.history.keep_messages + fresh)
@@ -65,7 +99,7 @@ async def _cut_cold(db_session: DbSession, advance: Advance, layers: Sequence[La
 async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Layer], now: datetime) -> bool:
     keep = head.settings.history.keep_messages
     history = await list_history_shape(db_session, head.chat_key, head.line_id, head.anchor_seq)
-    edges = await _list_edges(db_session, head, history, layers)
+    edges = await _list_edges(db_session, head, history, layers, head.anchor_seq)
     target = find_target(edges, history, keep)
     reason: Reason = "full"
     if target is None or not await _is_whole(db_session, head, target, layers):
@@ -89,17 +123,19 @@ async def _is_whole(db_session: DbSession, head: Head, target: int, layers: Sequ
     return judge_whole(target, min((seq for seq in settled if seq is not None), default=None), head.anchor_seq)
 
 
-async def _list_edges(db_session: DbSession, head: Head, history: Sequence[Sent], layers: Sequence[Layer]) -> list[int]:
-    """Where a cut may fall, by the chat's setting; the line's first seq always is one."""
+async def _list_edges(
+    db_session: DbSession, head: Head, history: Sequence[Sent], layers: Sequence[Layer], from_seq: int
+) -> list[int]:
+    """Where a cut may fall from `from_seq` on, by the chat's setting; the line's first seq always is one."""
     edges: Iterable[int] = (LINE_FIRST_SEQ,)
     if head.settings.history.edges == "every_message":
         edges = (LINE_FIRST_SEQ, *(sent.seq for sent in history))
     elif head.settings.history.edges == "every_8":
-        edges = (LINE_FIRST_SEQ, *every_nth_edge(head.anchor_seq, head.head_seq, 8))
+        edges = (LINE_FIRST_SEQ, *every_nth_edge(from_seq, head.head_seq, 8))
     else:
         edges = [LINE_FIRST_SEQ]
         for layer in layers:
-            edges += await layer.list_edges(db_session, head, head.anchor_seq)
+            edges += await layer.list_edges(db_session, head, from_seq)
     return list(edges)
 
 

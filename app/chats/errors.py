@@ -24,6 +24,20 @@ class MessageNotFound(NotFound):
     title = "Unknown message"
 
 
+class SwipeNotFound(NotFound):
+    """The message has no such swipe."""
+
+    code = "swipe_not_found"
+    title = "Unknown swipe"
+
+
+class CheckpointNotFound(NotFound):
+    """The chat has no checkpoint of that name."""
+
+    code = "checkpoint_not_found"
+    title = "Unknown checkpoint"
+
+
 class MessageIdTaken(Conflict):
     """An id was appended before with another role or text."""
 
@@ -36,3 +50,24 @@ class ChatBusy(Conflict):
 
     code = "chat_busy"
     title = "Chat is being replaced"
+
+
+class ChatTaken(Conflict):
+    """A chat of that id is there already."""
+
+    code = "chat_taken"
+    title = "Chat id taken"
+
+
+class CheckpointTaken(Conflict):
+    """The chat has a checkpoint of that name already."""
+
+    code = "checkpoint_taken"
+    title = "Checkpoint name taken"
+
+
+class LineIsCheckpoint(Conflict):
+    """A checkpoint's line stays as it was frozen."""
+
+    code = "line_is_checkpoint"
+    title = "Line is a checkpoint"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
+from app.chats.changes import Change
 from app.chats.cover import Cover
 from app.chats.head import Advance, Head
 from app.kit.db import DbSession
@@ -19,6 +20,14 @@ class Layer(Protocol):
 
     async def plan(self, db_session: DbSession, advance: Advance, *, settle_s: float) -> None:
         """Say what work the new messages make due; may change `advance.head`."""
+        ...
+
+    async def note_change(self, db_session: DbSession, change: Change, *, settle_s: float) -> None:
+        """Say of what was made from changed messages that it is stale, and make it due; may change `change.head`."""
+        ...
+
+    async def reopen(self, db_session: DbSession, head: Head, from_seq: int) -> None:
+        """Forget what lies wholly from `from_seq` on, and open again what goes through it; may change `head`."""
         ...
 
     async def settled_seq(self, db_session: DbSession, head: Head, from_seq: int) -> int | None:

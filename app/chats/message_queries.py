@@ -40,9 +40,22 @@ _HISTORY_SHAPE = """
         AND kind IS NULL
     ORDER BY seq"""
 
-_RANGE = """
-    SELECT seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest
-    FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq"""
+RANGE_COLUMNS = "seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest"
+"""The fields of a RangeMessage."""
+
+_RANGE = f"""
+    SELECT {RANGE_COLUMNS} FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq"""  # noqa: S608 - constants only
+
+_RANGES = f"""
+    SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq)
+    JOIN messages ON chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq
+    ORDER BY seq"""  # noqa: S608
+
+_NEWEST_SHAPE = """
+    SELECT seq, role, tool_calls::text AS tool_calls, tool_call_id FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NULL
+    ORDER BY seq DESC LIMIT $3"""
 
 
 async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[asyncpg.Record]:
@@ -75,16 +88,13 @@ async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[
 
 async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
     """The messages that are sent from `from_seq` on, without their texts, in seq order."""
-    rows = await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)
-    return [
-        Sent(
-            seq=row["seq"],
-            is_user=row["role"] == "user",
-            calls=tuple(call.get("id", "") for call in orjson.loads(row["tool_calls"])) if row["tool_calls"] else (),
-            answers=row["tool_call_id"] if row["role"] == "tool" else None,
-        )
-        for row in rows
-    ]
+    return [_sent(row) for row in await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)]
+
+
+async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:
+    """The newest `limit` messages that can be sent, wherever the anchor is, in seq order."""
+    rows = await db_session.raw.fetch(_NEWEST_SHAPE, chat_key, line_id, limit)
+    return [_sent(row) for row in reversed(rows)]
 
 
 async def list_messages(
@@ -131,3 +141,20 @@ async def list_range(
     """What eligibility and hashes are judged by, for the seqs of a range (inclusive), tombstones too."""
     rows = await db_session.raw.fetch(_RANGE, chat_key, line_id, first_seq, last_seq)
     return [RangeMessage(*row) for row in rows]
+
+
+async def list_ranges(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]]
+) -> list[RangeMessage]:
+    """`list_range` of several ranges (inclusive) that do not overlap, in seq order."""
+    firsts, lasts = [first for first, _ in ranges], [last for _, last in ranges]
+    return [RangeMessage(*row) for row in await db_session.raw.fetch(_RANGES, chat_key, line_id, firsts, lasts)]
+
+
+def _sent(row: asyncpg.Record) -> Sent:
+    return Sent(
+        seq=row["seq"],
+        is_user=row["role"] == "user",
+        calls=tuple(call.get("id", "") for call in orjson.loads(row["tool_calls"])) if row["tool_calls"] else (),
+        answers=row["tool_call_id"] if row["role"] == "tool" else None,
+    )

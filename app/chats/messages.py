@@ -13,14 +13,14 @@ from uuid import UUID
 
 import orjson
 
-from app.chats import message_queries
+from app.chats import change_queries, message_queries
 from app.chats.access import ChatRef, lock_or_create
 from app.chats.errors import MessageIdTaken, MessageNotFound
 from app.chats.hashes import content_digest, identity
 from app.chats.head import NewMessage, advance
 from app.chats.message_queries import list_messages
-from app.chats.models import Message
-from app.chats.schemas import MessageIn
+from app.chats.message_schemas import MessageIn
+from app.chats.models import Message, Revision
 from app.kit.db import DbSession, defer
 from app.kit.ids import uuid7
 from app.kit.tokens import count_tokens
@@ -54,7 +54,7 @@ async def append_messages(
     Raises MessageIdTaken, naming the ids, if one was appended before with another role or text;
     nothing is appended then. Creates the chat if it is missing.
     """
-    messages = await _new_messages(given, now)
+    messages = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
     rows = {row["message_id"]: row for row in await message_queries.insert_messages(db_session, head, messages)}
     taken = [message.message_id for message in messages if _is_taken(rows.get(message.message_id))]
@@ -73,6 +73,16 @@ async def append_messages(
     if fresh:
         defer(db_session, "line_advanced", advance(head, fresh, now=now, created=created))
     return Appended([_appended(message, rows[message.message_id]) for message in messages], len(fresh))
+
+
+async def make_messages(given: Sequence[MessageIn], now: datetime) -> list[NewMessage]:
+    """Count and hash what is given; aside where that takes long, so that nobody else's request waits for it."""
+
+    def make() -> list[NewMessage]:
+        return [_new_message(message, now) for message in given]
+
+    long = sum(len(message.content) for message in given) > _MANY_CHARS
+    return await asyncio.to_thread(make) if long else make()
 
 
 async def list_page(
@@ -110,14 +120,13 @@ async def get_message(db_session: DbSession, ref: ChatRef, line_id: UUID, messag
     return message
 
 
-async def _new_messages(given: Sequence[MessageIn], now: datetime) -> list[NewMessage]:
-    """Count and hash; aside where that takes long, so that nobody else's request waits for it."""
-
-    def make() -> list[NewMessage]:
-        return [_new_message(message, now) for message in given]
-
-    long = sum(len(message.content) for message in given) > _MANY_CHARS
-    return await asyncio.to_thread(make) if long else make()
+async def list_revisions(
+    db_session: DbSession, message: Message, *, before: int | None, limit: int
+) -> Sequence[Revision]:
+    """What a message said before, newest first, from before a revision's number on."""
+    return await change_queries.list_revisions(
+        db_session, message.chat_key, message.line_id, message.seq, before=before, limit=limit
+    )
 
 
 def _new_message(given: MessageIn, now: datetime) -> NewMessage:
@@ -162,7 +171,7 @@ def _appended(message: NewMessage, row: Any) -> dict[str, Any]:
     }
 
 
-def message_detail(message: Message, memo_id: UUID | None) -> dict[str, Any]:
+def message_detail(message: Message, swipes: Sequence[str], memo_id: UUID | None) -> dict[str, Any]:
     """A message as it goes over the wire."""
     return {
         "id": message.message_id,
@@ -177,8 +186,8 @@ def message_detail(message: Message, memo_id: UUID | None) -> dict[str, Any]:
         "tool_calls": message.tool_calls,
         "tool_call_id": message.tool_call_id,
         "metadata": message.message_metadata,
-        "swipes": [message.content],
-        "selected_swipe": 0,
+        "swipes": swipes,
+        "selected_swipe": message.selected_swipe,
         "excluded": message.excluded,
         "pinned": message.pinned,
         "hidden_by": message.hidden_by,

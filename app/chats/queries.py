@@ -181,11 +181,9 @@ async def find_chat(db_session: DbSession, chat_key: UUID) -> Chat | None:
     ).scalar_one_or_none()
 
 
-async def find_line_id(db_session: DbSession, chat_key: UUID, line_id: UUID) -> UUID | None:
-    """`line_id` if the chat has that line."""
-    return (
-        await db_session.execute(select(Chat.line_id).where(Chat.chat_key == chat_key, Chat.line_id == line_id))
-    ).scalar_one_or_none()
+async def find_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Chat | None:
+    """A line of a chat, whatever its standing."""
+    return await db_session.get(Chat, (chat_key, line_id))
 
 
 async def list_chats(

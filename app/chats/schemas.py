@@ -1,26 +1,16 @@
-"""What goes over the wire about chats and messages."""
+"""What goes over the wire about chats."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.chats.settings import ChatSettings, SettingsPatch
 from app.kit.blame import FieldError
-from app.kit.wire import MAX_CONTENT_CHARS, JsonObject, Moment, Text, TimeZone
+from app.kit.wire import Given, JsonObject, Name, Text, TimeZone
 
-MAX_MESSAGES = 1_000
 MAX_PERSONA_CHARS = 100_000
-
-MessageId = Annotated[Text, Field(min_length=1, max_length=128)]
-Name = Annotated[Text, Field(min_length=1, max_length=200)]
-
-
-class Given(BaseModel):
-    """A request's body: unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Character(Given):
@@ -84,7 +74,7 @@ class Counters(BaseModel):
     messages: int = Field(description="Messages on the line, without deleted ones.")
     turns: int = Field(description="User messages with their replies.")
     tokens: int = Field(description="Tokens of all messages (o200k).")
-    memos: int = Field(description="Memos in the book, deleted ones included.")
+    memos: int = Field(description="Memos numbered so far, those that are gone included.")
 
 
 class WorkCounts(BaseModel):
@@ -109,85 +99,10 @@ class ChatOut(BaseModel):
     counters: Counters = Field(description="What the chat holds.")
     line: UUID = Field(description="The current line.")
     anchor_seq: int = Field(description="The first seq that is still sent verbatim.")
-    head_seq: int = Field(description="The newest seq; 0 for an empty chat.")
+    head_seq: int = Field(description="The highest seq used so far, also by a deleted message; 0 for an empty chat.")
     work: WorkCounts = Field(description="Due and failed background work.")
     created_at: datetime = Field(description="When it was created.")
     last_active_at: datetime = Field(description="When something was appended last.")
-
-
-class ToolFunction(Given):
-    """The function of a tool call."""
-
-    name: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The tool's name.")
-    arguments: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(
-        "", description="Its arguments as JSON text."
-    )
-
-
-class ToolCall(Given):
-    """A call of a tool by the model, in OpenAI's shape."""
-
-    id: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The call's id.")
-    type: Literal["function"] = Field("function", description="Always `function`.")
-    function: ToolFunction = Field(description="What is called.")
-
-
-class MessageIn(Given):
-    """A message to append."""
-
-    id: MessageId | None = Field(None, description="The caller's id; a UUIDv7 is made if none is given.")
-    role: Literal["user", "assistant", "system", "tool", "narrator"] = Field(description="Who speaks, as a role.")
-    name: Name | None = Field(None, description="Who speaks, by name.")
-    content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(
-        "", description="The text, 1–100,000 characters; may be empty only with `tool_calls`."
-    )
-    kind: Literal["thought"] | None = Field(None, description="`thought` marks a model's thinking.")
-    sent_at: Moment | None = Field(None, description="When it was said; now if not given. Order is `seq`.")
-    importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
-        None, description="How much it matters, if the caller knows."
-    )
-    tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64)] | None = Field(
-        None, description="The tools the model calls."
-    )
-    tool_call_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="With role `tool`: the call this is the result of."
-    )
-    metadata: JsonObject | None = Field(None, description="The caller's own; at most 16 KiB.")
-
-    @model_validator(mode="after")
-    def _has_content(self) -> Self:
-        if not self.content and not self.tool_calls:
-            raise FieldError(("content",), "may be empty only when tool_calls is set")
-        return self
-
-
-class MessageOut(BaseModel):
-    """An appended message, or the one that was there already."""
-
-    id: str = Field(description="Its id.")
-    seq: int = Field(description="Its place on the line.")
-    role: str = Field(description="Its role.")
-    name: str | None = Field(description="Who speaks.")
-    content: str = Field(description="What it says now.")
-    sent_at: datetime = Field(description="When it was said.")
-    tokens: int = Field(description="Tokens of the text (o200k).")
-
-
-class MessageDetail(MessageOut):
-    """A message with everything that is known of it."""
-
-    kind: str | None = Field(description="`thought`, or null.")
-    importance: float | None = Field(description="As given.")
-    tool_calls: list[dict[str, Any]] | None = Field(description="As given.")
-    tool_call_id: str | None = Field(description="As given.")
-    metadata: dict[str, Any] | None = Field(description="As given.")
-    swipes: list[str] = Field(description="All alternative texts; only the text itself if there are none.")
-    selected_swipe: int = Field(description="Which of the swipes is selected.")
-    excluded: bool = Field(description="Whether it is never summarised.")
-    pinned: bool = Field(description="Whether it is kept verbatim.")
-    hidden_by: Literal["user", "scenes"] | None = Field(description="Who hid it.")
-    edited: bool = Field(description="Whether its text was changed.")
-    memo_id: UUID | None = Field(description="The memo of its batch.")
 
 
 class PresetOut(BaseModel):

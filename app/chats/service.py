@@ -10,16 +10,26 @@ from pydantic import ValidationError
 
 from app.chats import queries
 from app.chats.access import ChatRef, lock_head, lock_or_create
+from app.chats.editing import cut_off_end, delete_message, edit_message, set_visibility
 from app.chats.eligibility import Filters, is_eligible
 from app.chats.errors import ChatNotFound, LineNotFound
 from app.chats.hashes import range_hash
 from app.chats.head import Advance, Head
-from app.chats.message_queries import list_messages, list_range
-from app.chats.messages import Appended, Bounds, append_messages, get_message, list_page, message_detail
+from app.chats.message_queries import list_messages, list_range, list_ranges
+from app.chats.messages import (
+    Appended,
+    Bounds,
+    append_messages,
+    get_message,
+    list_page,
+    list_revisions,
+    message_detail,
+)
 from app.chats.models import Chat
 from app.chats.queries import filters_of, list_ripe_lines, lock_line, update_head
 from app.chats.schemas import ChatPut
 from app.chats.settings import check_overrides, merge, still_valid
+from app.chats.swipes import add_swipe, list_swipes, select_swipe
 from app.kit.auth import Caller, Forbidden
 from app.kit.db import DbSession, Table, defer
 from app.kit.errors import Invalid
@@ -34,8 +44,12 @@ __all__ = [
     "ChatRef",
     "Filters",
     "Head",
+    "add_swipe",
     "append_messages",
     "count_work",
+    "cut_off_end",
+    "delete_message",
+    "edit_message",
     "erase_chat",
     "erase_user",
     "filters_of",
@@ -47,12 +61,17 @@ __all__ = [
     "list_messages",
     "list_page",
     "list_range",
+    "list_ranges",
+    "list_revisions",
     "list_ripe_lines",
+    "list_swipes",
     "lock_head",
     "lock_line",
     "message_detail",
     "put_chat",
     "range_hash",
+    "select_swipe",
+    "set_visibility",
     "update_head",
 ]
 
@@ -88,14 +107,15 @@ async def get_chat(db_session: DbSession, ref: ChatRef) -> Chat:
     return chat
 
 
-async def get_line(db_session: DbSession, ref: ChatRef, line: UUID | None) -> UUID:
-    """The line that is asked for, the current one by default. Raises ChatNotFound, LineNotFound."""
+async def get_line(db_session: DbSession, ref: ChatRef, line: UUID | None) -> Chat:
+    """The chat on the line that is asked for, the current one by default. Raises ChatNotFound, LineNotFound."""
     chat = await get_chat(db_session, ref)
-    if line is None:
-        return chat.line_id
-    if await queries.find_line_id(db_session, ref.key, line) is None:
+    if line is None or line == chat.line_id:
+        return chat
+    other = await queries.find_line(db_session, ref.key, line)
+    if other is None:
         raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line)!r}.")
-    return line
+    return other
 
 
 async def list_chats(

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.chats.schemas import MAX_MESSAGES, MessageIn, MessageOut
+from app.chats.message_schemas import MAX_MESSAGES, MessageIn, MessageOut, refuse_twins
 from app.context.inclusion import Status
 from app.context.segments import ORDER, Format
 from app.kit.blame import FieldError
@@ -130,12 +130,7 @@ class AppendIn(BaseModel):
 
     @model_validator(mode="after")
     def _unique_ids(self) -> Self:
-        seen: set[str] = set()
-        for index, message in enumerate(self.messages):
-            if message.id is not None and message.id in seen:
-                raise FieldError(("messages", index, "id"), "is given twice")
-            if message.id is not None:
-                seen.add(message.id)
+        refuse_twins(self.messages)
         return self
 
 

@@ -8,12 +8,17 @@ AppError
 │   ├── ChatNotFound              chats/errors.py
 │   ├── LineNotFound              chats/errors.py
 │   ├── MessageNotFound           chats/errors.py
+│   ├── SwipeNotFound             chats/errors.py
+│   ├── CheckpointNotFound        chats/errors.py
 │   ├── MemoNotFound              memos/errors.py
 │   ├── KeyNotFound               keys/errors.py
 │   └── WorkNotFound              operations/routes.py
 ├── Conflict                 409
 │   ├── MessageIdTaken            chats/errors.py
 │   ├── ChatBusy                  chats/errors.py
+│   ├── ChatTaken                 chats/errors.py
+│   ├── CheckpointTaken           chats/errors.py
+│   ├── LineIsCheckpoint          chats/errors.py
 │   ├── MemoEdited                memos/errors.py
 │   ├── NothingToSummarise        memos/errors.py
 │   └── FirstKeyNotAdmin          keys/errors.py

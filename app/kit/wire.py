@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 
 import orjson
 from fastapi import Response
-from pydantic import AfterValidator, AwareDatetime
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 CHAT_ID_PATTERN = r"^[A-Za-z0-9._:@-]{1,200}$"
 MAX_METADATA_BYTES = 16 * 1024
@@ -62,6 +62,13 @@ Text = Annotated[str, AfterValidator(_sound)]
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_json_object)]
 TimeZone = Annotated[str, AfterValidator(_known_zone)]
+Name = Annotated[Text, Field(min_length=1, max_length=200)]
+
+
+class Given(BaseModel):
+    """A request's body: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class JsonAnswer(Response):

@@ -45,10 +45,11 @@ class OpenBatch:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A formed batch: `first_seq…last_seq`, both inclusive."""
+    """A formed batch: `first_seq…last_seq`, both inclusive, with what it was opened with."""
 
     first_seq: int
     last_seq: int
+    size: int
     filters: Filters
 
 
@@ -83,9 +84,20 @@ def form_batches(
         if is_eligible(message, open_batch.filters):
             open_batch = replace(open_batch, count=open_batch.count + 1)
             if open_batch.count >= open_batch.size:
-                formed.append(Batch(open_batch.first_seq, message.seq, open_batch.filters))
+                formed.append(Batch(open_batch.first_seq, message.seq, open_batch.size, open_batch.filters))
                 open_batch = OpenBatch(message.seq + 1, size, filters)
     return formed, open_batch
+
+
+def recount(open_batch: OpenBatch, pairs: Iterable[tuple[Placed, Placed]]) -> OpenBatch:
+    """The batch that is filling after messages have changed; `pairs` are these as they were and as they are.
+
+    It can have more than it takes then: it is formed by the next append, as if they had been so from the start.
+    """
+    inside = [(before, after) for before, after in pairs if after.seq >= open_batch.first_seq]
+    filters = open_batch.filters
+    more = sum(is_eligible(after, filters) - is_eligible(before, filters) for before, after in inside)
+    return replace(open_batch, count=open_batch.count + more)
 
 
 def eligible_members(messages: Sequence[Any], filters: Filters) -> list[tuple[int, bytes]]:

@@ -21,9 +21,8 @@ async def list_book(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, after: tuple[int, int] | None, limit: int
 ) -> tuple[Sequence[tuple[Memo, due.Work | None]], frozenset[str]]:
     """A page of the book in story order, each memo with its due work; and the ids in the window."""
-    chat = await get_chat(db_session, ref)
-    line_id = chat.line_id if line is None else await get_line(db_session, ref, line)
-    book = await queries.list_book(db_session, ref.key, line_id, layer=NAME, after=after, limit=limit)
+    chat = await get_line(db_session, ref, line)
+    book = await queries.list_book(db_session, ref.key, chat.line_id, layer=NAME, after=after, limit=limit)
     return book, ids_in_window(chat.memo_window)
 
 
@@ -113,8 +112,8 @@ async def regenerate_memo(
             "source_hash": None,
         }
         await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, values)
-    payload = {"instruction": instruction} if instruction else None
-    item = due.Due(key=str(memo_id), at_seq=memo.first_seq, payload=payload)
+    # A payload also where there is no instruction: what a person asks for is not forgotten when an edit is undone.
+    item = due.Due(key=str(memo_id), at_seq=memo.first_seq, payload={"instruction": instruction})
     await make_due(db_session, head, [item], now=now, settle_s=0)
     defer(db_session, "book_changed", head)
 

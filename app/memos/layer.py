@@ -1,4 +1,7 @@
-"""What the pipeline asks of the layer: plan, settled_seq, list_edges, refresh, list_covers; and how a memo is saved."""
+"""What the pipeline asks of the layer: plan, settled_seq, list_edges, refresh, list_covers; and how a memo is saved.
+
+What it asks when messages change (note_change, reopen) is in `changes.py`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +13,7 @@ import orjson
 
 from app.chats.cover import Cover
 from app.chats.eligibility import Filters
+from app.chats.head import RangeMessage
 from app.chats.service import Advance, Head, is_eligible, list_range, range_hash
 from app.kit import due
 from app.kit.db import DbSession, defer
@@ -44,12 +48,9 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
         head.cursors.pop(NAME, None)
         return
     stored = head.cursors.get(NAME)
-    batches, open_batch = form_batches(
-        OpenBatch.from_json(stored) if stored else None,
-        advance.fresh,
-        size=settings.every_messages,
-        filters=head.filters,
-    )
+    formed, open_batch = await _catch_up(db_session, advance, OpenBatch.from_json(stored)) if stored else ([], None)
+    batches, open_batch = form_batches(open_batch, advance.fresh, size=settings.every_messages, filters=head.filters)
+    batches = [*formed, *batches]
     head.cursors[NAME] = open_batch.to_json() if open_batch else None
     if batches:
         rows = await _insert_batches(db_session, head, batches, advance.now)
@@ -120,11 +121,9 @@ async def list_covers(
 
 
 def _state(memo: Memo, work: due.Work | None) -> Literal["pending", "failed", "empty", "made"]:
-    if memo.status == "pending":
+    if memo.status == "pending" or (memo.source_hash != memo.current_hash and not memo.edited):
         return "failed" if work is not None and work.failed_at is not None else "pending"
-    if memo.status == "empty":
-        return "empty"
-    return "pending" if memo.source_hash != memo.current_hash and not memo.edited else "made"
+    return "empty" if memo.status == "empty" else "made"
 
 
 async def save_memo(
@@ -186,6 +185,11 @@ async def make_due(
     defer(db_session, "work_due", head.chat_key)
 
 
+def first_shown(inside: Sequence[RangeMessage], told: Sequence[RangeMessage]) -> str:
+    """The id of the message that a memo leads back to: the first it tells of, or else that can be shown at all."""
+    return next((m for m in (*told, *inside) if not m.deleted), inside[0]).message_id
+
+
 def text_values(highlights: Sequence[Highlight], text: str) -> dict[str, Any]:
     """The columns that a memo's text fills."""
     return {
@@ -193,6 +197,26 @@ def text_values(highlights: Sequence[Highlight], text: str) -> dict[str, Any]:
         "text": text,
         "tokens": count_tokens(text),
     }
+
+
+async def _catch_up(
+    db_session: DbSession, advance: Advance, open_batch: OpenBatch
+) -> tuple[list[Batch], OpenBatch | None]:
+    """What has become of the batch that fills where messages or settings have changed since the last append.
+
+    One that has more than it takes is formed from its first message on, as if they had been so from the start.
+    One that has nothing yet takes up the settings of today, and what is eligible by these.
+    """
+    size, filters = advance.head.settings.memos.every_messages, advance.head.filters
+    if open_batch.count > 0:
+        if open_batch.count < open_batch.size:
+            return [], open_batch
+        size, filters = open_batch.size, open_batch.filters
+    elif (open_batch.size, open_batch.filters) == (size, filters):
+        return [], open_batch
+    head, emptied = advance.head, OpenBatch(open_batch.first_seq, size, filters)
+    older = await list_range(db_session, head.chat_key, head.line_id, emptied.first_seq, advance.former_head_seq)
+    return form_batches(emptied, older, size=size, filters=filters)
 
 
 async def _insert_batches(
@@ -211,7 +235,8 @@ async def _insert_batches(
                 "number": head.memo_count,
                 "first_seq": batch.first_seq,
                 "last_seq": batch.last_seq,
-                "first_message_id": (told or inside)[0].message_id,  # a tombstone could not be shown
+                "first_message_id": first_shown(inside, told),
+                "size": batch.size,
                 "filters": batch.filters.to_json(),
                 "current_hash": range_hash([(message.seq, message.digest) for message in told]),
             }

@@ -33,16 +33,16 @@ _PINNED = f"""
 _GAPS = """
     SELECT first_seq, least(last_seq, $3 - 1) AS last_seq FROM memos
     WHERE chat_key = $1 AND line_id = $2 AND first_seq < $3 AND place >= $4 AND deleted_at IS NULL
-        AND (status = 'pending' OR (status = 'ready' AND NOT edited AND source_hash IS DISTINCT FROM current_hash))
+        AND (status = 'pending' OR (NOT edited AND source_hash IS DISTINCT FROM current_hash))
     ORDER BY first_seq"""
 
 _INSERT_BATCHES = """
     INSERT INTO memos (chat_key, line_id, memo_id, number, place, first_seq, last_seq, first_message_id, origin,
-        filters, current_hash, created_at)
+        size, filters, current_hash, created_at)
     SELECT $1, $2, b.memo_id, b.number, 2 * b.first_seq, b.first_seq, b.last_seq, b.first_message_id, 'model',
-        b.filters::jsonb, b.current_hash, $3
-    FROM unnest($4::uuid[], $5::int[], $6::int[], $7::int[], $8::text[], $9::text[], $10::bytea[])
-        AS b (memo_id, number, first_seq, last_seq, first_message_id, filters, current_hash)"""
+        b.size, b.filters::jsonb, b.current_hash, $3
+    FROM unnest($4::uuid[], $5::int[], $6::int[], $7::int[], $8::text[], $9::int[], $10::text[], $11::bytea[])
+        AS b (memo_id, number, first_seq, last_seq, first_message_id, size, filters, current_hash)"""
 
 _FIRST_UNSETTLED = """
     SELECT m.first_seq FROM memos m JOIN work w
@@ -94,6 +94,7 @@ async def insert_batches(
         [row["first_seq"] for row in rows],
         [row["last_seq"] for row in rows],
         [row["first_message_id"] for row in rows],
+        [row["size"] for row in rows],
         [orjson.dumps(row["filters"]).decode() for row in rows],
         [row["current_hash"] for row in rows],
     )

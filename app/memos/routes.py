@@ -94,7 +94,7 @@ def _memo_out(memo: Memo, work: Work | None, in_window: bool) -> dict[str, Any]:
         "after_seq": memo.place // 2 if memo.first_seq is None else None,
         "first_message_id": memo.first_message_id,
         "status": "failed" if failed else memo.status,
-        "stale": memo.status == "ready" and memo.source_hash != memo.current_hash,
+        "stale": memo.status != "pending" and memo.source_hash != memo.current_hash,
         "origin": memo.origin,
         "highlights": memo.highlights,
         "text": memo.text,

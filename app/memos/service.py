@@ -9,6 +9,7 @@ from app.memos.book import (
     regenerate_memo,
     write_person_memo,
 )
+from app.memos.changes import note_change, reopen
 from app.memos.layer import (
     NAME,
     MemoDraft,
@@ -31,10 +32,12 @@ __all__ = [
     "list_book",
     "list_covers",
     "list_edges",
+    "note_change",
     "plan",
     "read_window",
     "refresh",
     "regenerate_memo",
+    "reopen",
     "save_memo",
     "settled_seq",
     "write_person_memo",

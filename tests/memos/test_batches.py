@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import orjson
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chats.eligibility import Filters, is_eligible
-from app.memos.batches import Batch, OpenBatch, eligible_members, form_batches
+from app.memos.batches import Batch, OpenBatch, eligible_members, form_batches, recount
 
 Settings = tuple[int, Filters]
 
@@ -59,6 +59,18 @@ def talks(draw: st.DrawFn) -> list[Said]:
     ]
 
 
+def changed(message: Said) -> st.SearchStrategy[Said]:
+    """The same message after a change."""
+    return st.builds(
+        replace,
+        st.just(message),
+        excluded=st.booleans(),
+        deleted=st.booleans(),
+        hidden_by=st.sampled_from([None, "user", "scenes"]),
+        tokens=st.integers(0, 9),
+    )
+
+
 def _slow(messages: Sequence[Said], in_force: Sequence[Settings]) -> list[Batch]:
     """Batches by their definition; `in_force` are the settings at each message."""
     batches: list[Batch] = []
@@ -72,7 +84,7 @@ def _slow(messages: Sequence[Said], in_force: Sequence[Settings]) -> list[Batch]
         if len(eligible) < size:
             return batches
         last = eligible[size - 1]
-        batches.append(Batch(messages[start].seq, messages[last].seq, chosen))
+        batches.append(Batch(messages[start].seq, messages[last].seq, size, chosen))
         start = last + 1
 
 
@@ -146,7 +158,11 @@ def test_a_batch_keeps_the_size_and_the_filters_it_was_opened_with() -> None:
     messages = [Said(seq, "user" if seq % 2 else "assistant") for seq in range(1, 21)]
     _, open_batch = form_batches(None, messages[:1], size=4, filters=all_of_them)
     formed, open_batch = form_batches(open_batch, messages[1:], size=2, filters=characters_only)
-    assert formed[:3] == [Batch(1, 4, all_of_them), Batch(5, 8, characters_only), Batch(9, 12, characters_only)]
+    assert formed[:3] == [
+        Batch(1, 4, 4, all_of_them),
+        Batch(5, 8, 2, characters_only),
+        Batch(9, 12, 2, characters_only),
+    ]
     assert open_batch == OpenBatch(21, 2, characters_only)
 
 
@@ -154,7 +170,7 @@ def test_a_batch_without_anything_eligible_yet_takes_changed_settings_at_once() 
     nobody = Filters(include_user=False)
     _, open_batch = form_batches(None, [Said(1), Said(2)], size=8, filters=nobody)
     formed, _ = form_batches(open_batch, [Said(3), Said(4)], size=2, filters=Filters())
-    assert formed == [Batch(1, 4, Filters())]
+    assert formed == [Batch(1, 4, 2, Filters())]
 
 
 @pytest.mark.parametrize("size", [1, 8, 64])
@@ -172,9 +188,24 @@ def test_nothing_opens_no_batch() -> None:
 
 def test_a_first_message_later_on_the_line_opens_a_batch_there() -> None:
     formed, _ = form_batches(None, [Said(seq) for seq in range(41, 43)], size=2, filters=Filters())
-    assert formed == [Batch(41, 42, Filters())]
+    assert formed == [Batch(41, 42, 2, Filters())]
 
 
 def test_the_members_of_a_batch_are_its_eligible_messages_with_their_digests() -> None:
     messages = [Said(1), Said(2, "system"), Said(3, deleted=True), Said(4, hidden_by="scenes"), Said(5, excluded=True)]
     assert eligible_members(messages, Filters()) == [(1, b"\1"), (4, b"\4")]
+
+
+@given(talks(), settings, st.data())
+def test_the_batch_that_fills_counts_what_is_eligible_in_it_after_any_change(
+    messages: list[Said], chosen: Settings, data: st.DataObject
+) -> None:
+    size, each = chosen
+    _, open_batch = form_batches(None, messages, size=size, filters=each)
+    if open_batch is None:
+        return
+    pairs = [(message, data.draw(changed(message))) for message in messages if data.draw(st.booleans())]
+    now = {message.seq: message for message in messages} | {after.seq: after for _, after in pairs}
+    filling = [message for seq, message in now.items() if seq >= open_batch.first_seq]
+    count = len(eligible_members(filling, each))
+    assert recount(open_batch, pairs) == replace(open_batch, count=count)

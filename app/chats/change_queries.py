@@ -1,0 +1,133 @@
+"""SQL of messages that change: turns are counted by their neighbours, ranges are hidden and cut off at once."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy import func, select
+
+from app.chats.head import Head, RangeMessage
+from app.chats.message_queries import RANGE_COLUMNS
+from app.chats.models import Message, Revision, Swipe
+from app.kit.db import DbSession
+
+_OF_LINE = "chat_key = $1 AND line_id = $2"
+
+# What takes turns: what the user says, and what the character says aloud.
+_SPEAKS = f"{_OF_LINE} AND deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))"
+
+_TURNS = f"""
+    SELECT count(*) FILTER (WHERE role = 'assistant' AND former = 'user')::int FROM (
+        SELECT role, lag(role) OVER (ORDER BY seq) AS former FROM messages
+        WHERE {_SPEAKS} AND seq BETWEEN
+            coalesce((SELECT seq FROM messages WHERE {_SPEAKS} AND seq < $3 ORDER BY seq DESC LIMIT 1), $3)
+            AND coalesce((SELECT seq FROM messages WHERE {_SPEAKS} AND seq > $4 ORDER BY seq LIMIT 1), $4)
+    ) AS spoken"""  # noqa: S608 - constants only
+
+_LAST_SPEAKER = f"SELECT role FROM messages WHERE {_SPEAKS} ORDER BY seq DESC LIMIT 1"  # noqa: S608
+
+_LEFT_FROM = f"""
+    SELECT {RANGE_COLUMNS} FROM messages WHERE {_OF_LINE} AND seq >= $3 AND deleted_at IS NULL
+    ORDER BY seq"""  # noqa: S608
+
+_CUT_OFF = f"UPDATE messages SET deleted_at = $4 WHERE {_OF_LINE} AND seq >= $3 AND deleted_at IS NULL"  # noqa: S608
+
+_SEEN_OTHERWISE = f"""
+    SELECT {RANGE_COLUMNS}, wanted FROM unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq, wanted)
+    JOIN messages ON {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
+        AND hidden_by IS DISTINCT FROM wanted
+    ORDER BY seq"""  # noqa: S608
+
+_HIDE = f"""
+    UPDATE messages SET hidden_by = wanted
+    FROM unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq, wanted)
+    WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
+        AND hidden_by IS DISTINCT FROM wanted"""  # noqa: S608
+
+_SWIPES = f"SELECT seq, place, content FROM swipes WHERE {_OF_LINE} AND seq = ANY($3) ORDER BY seq, place"  # noqa: S608
+
+Visibility = tuple[int, int, str | None]
+"""A range of seqs (inclusive), and who hides it; None shows it."""
+
+
+@asynccontextmanager
+async def recounting_turns(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> AsyncIterator[None]:
+    """Have `head` count the turns anew after the block, which changes messages of the range (inclusive) alone."""
+    around = (head.chat_key, head.line_id, first_seq, last_seq)
+    former: int = await db_session.raw.fetchval(_TURNS, *around)
+    yield
+    head.turn_count += await db_session.raw.fetchval(_TURNS, *around) - former
+    head.awaits_reply = await db_session.raw.fetchval(_LAST_SPEAKER, head.chat_key, head.line_id) == "user"
+
+
+async def find_message_or_tombstone(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, message_id: str
+) -> Message | None:
+    """One message by the caller's id, also if it was deleted."""
+    query = select(Message).where(
+        Message.chat_key == chat_key, Message.line_id == line_id, Message.message_id == message_id
+    )
+    return (await db_session.execute(query)).scalar_one_or_none()
+
+
+async def list_left_from(db_session: DbSession, head: Head, from_seq: int) -> list[RangeMessage]:
+    """The messages from `from_seq` on, without tombstones."""
+    rows = await db_session.raw.fetch(_LEFT_FROM, head.chat_key, head.line_id, from_seq)
+    return [RangeMessage(*row) for row in rows]
+
+
+async def cut_off(db_session: DbSession, head: Head, from_seq: int, now: datetime) -> None:
+    """Leave tombstones from `from_seq` on."""
+    await db_session.raw.execute(_CUT_OFF, head.chat_key, head.line_id, from_seq, now)
+
+
+async def hide(
+    db_session: DbSession, head: Head, ranges: Sequence[Visibility]
+) -> list[tuple[RangeMessage, RangeMessage]]:
+    """Hide and show ranges that do not overlap; returns the messages for which that is new, before and after."""
+    arguments = (head.chat_key, head.line_id, *zip(*ranges, strict=True))
+    rows = await db_session.raw.fetch(_SEEN_OTHERWISE, *arguments)
+    if rows:
+        await db_session.raw.execute(_HIDE, *arguments)
+    seen = [(RangeMessage(*list(row)[:-1]), row["wanted"]) for row in rows]
+    return [(message, message._replace(hidden_by=wanted)) for message, wanted in seen]
+
+
+async def list_swipes(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, seqs: Sequence[int]
+) -> list[asyncpg.Record]:
+    """The alternatives of messages that are not selected: (seq, place, content) in order."""
+    return await db_session.raw.fetch(_SWIPES, chat_key, line_id, list(seqs))
+
+
+async def count_swipes(db_session: DbSession, message: Message) -> int:
+    """How many alternatives a message has beside the selected one."""
+    query = select(func.count()).where(
+        Swipe.chat_key == message.chat_key, Swipe.line_id == message.line_id, Swipe.seq == message.seq
+    )
+    return (await db_session.execute(query)).scalar_one()
+
+
+async def find_swipe(db_session: DbSession, message: Message, place: int) -> Swipe | None:
+    """An alternative of a message that is not selected."""
+    return await db_session.get(Swipe, (message.chat_key, message.line_id, message.seq, place))
+
+
+async def next_revision(db_session: DbSession, message: Message) -> int:
+    """The number of a message's next revision, from 1."""
+    query = select(func.coalesce(func.max(Revision.number), 0) + 1).where(
+        Revision.chat_key == message.chat_key, Revision.line_id == message.line_id, Revision.seq == message.seq
+    )
+    return (await db_session.execute(query)).scalar_one()
+
+
+async def list_revisions(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int, *, before: int | None, limit: int
+) -> Sequence[Revision]:
+    """What a message said before, newest first."""
+    query = select(Revision).where(Revision.chat_key == chat_key, Revision.line_id == line_id, Revision.seq == seq)
+    if before is not None:
+        query = query.where(Revision.number < before)
+    return (await db_session.execute(query.order_by(Revision.number.desc()).limit(limit))).scalars().all()

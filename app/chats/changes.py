@@ -1,0 +1,60 @@
+"""What has changed on a line, and what that does to the counts in its head. Pure.
+
+Messages are changed in place, hidden, or taken away; the end of a line can be cut off. What follows from it
+(stale memos, an anchor that has to go back) is deferred with one of these and runs in the same transaction.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.chats.eligibility import is_sent
+from app.chats.head import Head, RangeMessage
+
+Pair = tuple[RangeMessage, RangeMessage]
+"""A message as it was, and as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Messages of a line are other than they were; deferred as `messages_changed`.
+
+    Attributes:
+        head: The head, with the change counted in; followers change it, it is written last.
+        pairs: Each changed message as it was and as it is, in seq order.
+        now: The service's time.
+
+    """
+
+    head: Head
+    pairs: Sequence[Pair]
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """A line has been cut off: nothing from `from_seq` on is left; deferred as `line_shortened`.
+
+    Attributes:
+        head: The head, counted without what was cut off; followers change it, it is written last.
+        from_seq: The first seq that is gone.
+        now: The service's time.
+
+    """
+
+    head: Head
+    from_seq: int
+    now: datetime
+
+
+def count_changes(head: Head, pairs: Iterable[Pair]) -> None:
+    """Count `pairs` into `head` (changed in place), but for turns, which only their neighbours tell."""
+    for before, after in pairs:
+        head.message_count += before.deleted - after.deleted
+        head.token_count += _counted_tokens(after) - _counted_tokens(before)
+        if after.seq >= head.anchor_seq:
+            head.history_messages += is_sent(after) - is_sent(before)
+
+
+def _counted_tokens(message: RangeMessage) -> int:
+    return 0 if message.deleted else message.tokens

@@ -1,0 +1,41 @@
+"""A chat as it goes over the wire, for every route that answers with one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.chats import service
+from app.chats.models import Chat
+from app.chats.settings import effective
+from app.kit.db import DbSession
+
+
+async def chats_out(db_session: DbSession, chats: Sequence[Chat]) -> list[dict[str, Any]]:
+    """Chats, each with what is due and what has failed of it."""
+    counted = await service.count_work(db_session, chats)
+    return [_chat_out(chat, due, failed) for chat, (due, failed) in zip(chats, counted, strict=True)]
+
+
+def _chat_out(chat: Chat, due: int, failed: int) -> dict[str, Any]:
+    return {
+        "chat_id": chat.chat_id,
+        "user_id": chat.user_id,
+        "characters": chat.characters,
+        "user_persona": chat.user_persona,
+        "system_prompt": chat.system_prompt,
+        "settings": effective(chat.settings).model_dump(),
+        "time_zone": chat.time_zone,
+        "language": chat.language,
+        "metadata": chat.chat_metadata,
+        "counters": {
+            "messages": chat.message_count,
+            "turns": chat.turn_count,
+            "tokens": chat.token_count,
+            "memos": chat.memo_count,
+        },
+        "line": chat.line_id,
+        "anchor_seq": chat.anchor_seq,
+        "head_seq": chat.head_seq,
+        "work": {"due": due, "failed": failed},
+        "created_at": chat.created_at,
+        "last_active_at": chat.last_active_at,
+    }
