@@ -42,12 +42,16 @@ class Shown:
         anchor_seq: The first seq that is sent verbatim.
         window: Ids of the memos that the chat's row holds for the prompt.
         within_budget: Those of them that their layer's budget takes.
+        pinned: Seqs of the messages that stand in the segment `pinned`.
+        pinned_over_budget: Seqs of those that would, but for the budget of pinned messages.
 
     """
 
     anchor_seq: int
     window: AbstractSet[str]
     within_budget: AbstractSet[str]
+    pinned: AbstractSet[int] = frozenset()
+    pinned_over_budget: AbstractSet[int] = frozenset()
 
 
 def find_status(
@@ -64,6 +68,18 @@ def find_status(
     """
     if message.seq >= shown.anchor_seq and is_sent(message):
         return "verbatim", None
+    if message.seq in shown.pinned:
+        return "pinned", None
+    status, by = _find_cover(message, cover, shown, filters)
+    if status in ("expired", "none") and message.seq in shown.pinned_over_budget:
+        return "out_of_budget", None  # its own budget, not that of a memo
+    return status, by
+
+
+def _find_cover(
+    message: PlacedMessage, cover: Cover | None, shown: Shown, filters: Filters
+) -> tuple[Status, str | None]:
+    """The status of a message that is not shown itself."""
     reason = why_ineligible(message, cover.filters if cover and cover.filters else filters)
     if reason is not None:
         return (reason if reason in ("excluded", "hidden") else "none"), None

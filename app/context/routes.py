@@ -6,8 +6,9 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.chats.deps import Layers, ReadingChat, Seq, WritingChat, read_reading, read_writing
 from app.chats.service import append_messages
+from app.context.report import list_inclusion
 from app.context.schemas import AppendIn, AppendOut, ContextOptions, ContextOut, ContextQuery, InclusionOut
-from app.context.service import assemble_context, list_inclusion
+from app.context.service import assemble_context
 from app.kit.deps import Db, Now, Pool
 from app.kit.errors import AppError
 from app.kit.hot import handled_by, read_body, read_query

@@ -9,21 +9,21 @@ import asyncpg
 import orjson
 
 from app.chats.errors import LineNotFound
-from app.chats.layers import Layer
-from app.chats.service import ChatRef, filters_of, get_chat, list_messages
-from app.chats.settings import ChatSettings, effective, effective_json
+from app.chats.service import ChatRef
+from app.chats.settings import ChatSettings, effective_json
 from app.context import texts
 from app.context.budget import BudgetTooSmallError, fit
 from app.context.errors import BudgetTooSmall
 from app.context.formats import is_said, render
-from app.context.inclusion import Shown, find_status
 from app.context.parts import Fitted, Omission, Parts
-from app.context.queries import find_context
+from app.context.pinned import PinnedLine, build_pinned, choose_pinned
+from app.context.queries import find_context, read_entries
 from app.context.schemas import ContextOptions, ContextQuery, OwnSegment
-from app.context.segments import Entry, Manner, Segment, Speech
-from app.kit.db import Database, DbSession
+from app.context.segments import Entry, Manner, Segment
+from app.context.wording import speech_of
+from app.kit.db import Database
 from app.kit.tokens import count_tokens
-from app.memos.segment import WINDOW_PARTS, MemoLine, choose_lines, summarise_shown, word_lines
+from app.memos.segment import MemoLine, choose_lines, summarise_shown, word_lines
 
 DRAFT_ID = "draft"
 
@@ -37,6 +37,7 @@ class Source:
     characters: Sequence[Mapping[str, Any]]
     window: Mapping[str, Any]
     history: Sequence[Entry]
+    pinned: Sequence[Entry]
 
 
 async def assemble_context(
@@ -51,16 +52,16 @@ async def assemble_context(
     source = _read(row)
     settings = source.settings
     max_tokens = options.max_tokens or settings.context_tokens
-    alone = source.characters[0]["name"] if len(source.characters) == 1 else None
     manner = Manner(
         format=options.format,
-        speech=Speech(settings.timestamps, row["time_zone"], alone),
+        speech=speech_of(settings, source.characters, row["time_zone"]),
         prefill=options.prefill,
         token_factor=settings.token_factor,
         count=count_tokens,
     )
-    memos, over_budget = choose_lines(source.window, settings)
-    parts = _gather(source, options, own, memos, options.now or now)
+    memos, memos_over = choose_lines(source.window, settings)
+    pinned, pinned_over = choose_pinned(source.pinned, settings, manner.speech)
+    parts = _gather(source, options, own, memos, pinned, options.now or now)
     try:
         fitted = fit(parts, max_tokens, manner, _build_memos)
     except BudgetTooSmallError as error:
@@ -70,57 +71,31 @@ async def assemble_context(
             errors=[{"loc": [place, "max_tokens"], "msg": f"must be at least {error.needed_tokens}"}],
             extra={"needed_tokens": error.needed_tokens},
         ) from None
+    over_budget = [
+        *(Omission(f"memo {line.number}", "budget", line.tokens) for line in memos_over),
+        *(Omission(f"message:{line.message_id}", "budget", line.tokens) for line in pinned_over),
+    ]
     return _answer(ref, source, options, fitted, max_tokens, over_budget)
 
 
 def _read(row: asyncpg.Record) -> Source:
-    history = orjson.loads(row["history"]) if row["history"] else ()
     return Source(
         row=row,
         settings=effective_json(row["settings"]),
         characters=orjson.loads(row["characters"]),
         window=orjson.loads(row["memo_window"]),
-        history=[
-            Entry(seq, message_id, role, name, text, tokens, datetime.fromisoformat(sent_at), calls, call_id)
-            for seq, message_id, role, name, text, tokens, sent_at, calls, call_id in history
-        ],
+        history=read_entries(row["history"]),
+        pinned=read_entries(row["pinned"]),
     )
-
-
-async def list_inclusion(
-    db_session: DbSession, ref: ChatRef, layers: Sequence[Layer], *, after_seq: int, limit: int
-) -> list[dict[str, Any]]:
-    """How each message after a seq is in the chat's default context. Raises ChatNotFound."""
-    chat = await get_chat(db_session, ref)
-    messages = await list_messages(
-        db_session, ref.key, chat.line_id, after_seq=after_seq, before_seq=None, limit=limit, newest=False
-    )
-    if not messages:
-        return []
-    first_seq, last_seq = messages[0].seq, messages[-1].seq
-    covers = [
-        cover
-        for layer in layers
-        for cover in await layer.list_covers(db_session, ref.key, chat.line_id, first_seq, last_seq)
-    ]
-    settings = effective(chat.settings)
-    lines, _ = choose_lines(chat.memo_window, settings)
-    shown = Shown(
-        chat.anchor_seq,
-        window={memo["id"] for part in WINDOW_PARTS for memo in chat.memo_window.get(part, ())},
-        within_budget={line.memo_id for line in lines},
-    )
-    filters = filters_of(settings, chat.characters)
-    items = []
-    for message in messages:
-        cover = next((c for c in covers if c.first_seq <= message.seq <= c.last_seq), None)
-        status, by = find_status(message, cover, shown, filters)
-        items.append({"seq": message.seq, "message_id": message.message_id, "status": status, "by": by})
-    return items
 
 
 def _gather(
-    source: Source, options: ContextQuery, own: Sequence[OwnSegment], memos: Sequence[MemoLine], now: datetime
+    source: Source,
+    options: ContextQuery,
+    own: Sequence[OwnSegment],
+    memos: Sequence[MemoLine],
+    pinned: Sequence[PinnedLine],
+    now: datetime,
 ) -> Parts:
     """Everything that could go into the context."""
     row, settings = source.row, source.settings
@@ -130,14 +105,15 @@ def _gather(
     else:
         last = next((at for at in reversed(range(len(history))) if is_said(history[at])), None)
         newest = None if last is None or history[last].role != "user" else history.pop(last)
-    instruction = texts.INSTRUCTION if settings.instruction is None else settings.instruction
     texts_by_name = [
         ("system", row["system_prompt"] or ""),
         ("character", texts.word_characters(source.characters)),
         ("user", texts.word_user(row["user_persona"])),
-        ("instruction", instruction if memos else ""),
+        ("instruction", texts.word_instruction(settings.instruction, memos=bool(memos), pinned=bool(pinned))),
     ]
     segments = [Segment(name, text, count_tokens(text)) for name, text in texts_by_name if text.strip()]
+    if pinned:
+        segments.append(build_pinned(pinned))
     if settings.time:
         text = texts.word_time(now, row["time_zone"])
         segments.append(Segment("time", text, count_tokens(text), cacheable=False))
@@ -182,7 +158,7 @@ def _answer(
     options: ContextQuery,
     fitted: Fitted,
     max_tokens: int,
-    over_budget: Sequence[MemoLine],
+    over_budget: Sequence[Omission],
 ) -> dict[str, Any]:
     rendered = render(fitted.worded)
     row = source.row
@@ -202,7 +178,7 @@ def _answer(
         "history": _history_out(row, fitted),
         "memo_window": summarise_shown(source.window, fitted.memos),
         "breakpoints": rendered.breakpoints,
-        "omitted": [*(Omission(f"memo {line.number}", "budget", line.tokens) for line in over_budget), *fitted.omitted],
+        "omitted": [*over_budget, *fitted.omitted],
         "recalled": [],
         "prefix_hash": rendered.prefix_hash,
     }

@@ -11,6 +11,17 @@ It was said or happened there, or the user wrote it so. Let it shape what you kn
 and do not claim to remember what neither it nor the messages say."""
 
 
+PINNED_INSTRUCTION = """\
+Under "Pinned Messages" stand earlier messages of this conversation, word for word; they are to be kept in mind."""
+
+
+def word_instruction(own: str | None, *, memos: bool, pinned: bool) -> str:
+    """How the model is to use what it remembers; nothing where there is nothing, `own` (if not None) instead."""
+    if own is not None:
+        return own if memos or pinned else ""
+    return "\n\n".join([INSTRUCTION] * memos + [PINNED_INSTRUCTION] * pinned)
+
+
 def word_characters(characters: Sequence[Mapping[str, Any]]) -> str:
     """The personas of all characters that are not disabled, each under its name."""
     told = [c for c in characters if c.get("persona", "").strip() and not c.get("disabled")]

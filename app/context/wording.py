@@ -5,13 +5,21 @@ not written before them, or the next reply begins with it too. Every other given
 messages it teaches the model nothing of the kind, and left out it would be lost.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
+from app.chats.settings import ChatSettings
 from app.context.calls import tell_calls
 from app.context.segments import Entry, Segment, SegmentRole, Speech
 
 _BRACKETED = {"narrator": "Narrator", "system": "System", "tool": "tool"}
+
+
+def speech_of(settings: ChatSettings, characters: Sequence[Mapping[str, Any]], time_zone: str) -> Speech:
+    """How the messages of a chat are worded."""
+    return Speech(settings.timestamps, time_zone, characters[0]["name"] if len(characters) == 1 else None)
 
 
 def is_blank(text: str) -> bool:

@@ -1,11 +1,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from app.chats.budgets import choose_newest_first
+from app.chats.settings import Budget
 from app.context.budget import BudgetTooSmallError, fit
 from app.context.calls import find_calls
 from app.context.formats import is_said, render, word
@@ -245,8 +247,25 @@ def test_what_is_missing_uses_nothing_of_a_layers_budget() -> None:
     assert choose_newest_first([2, None, 3, None], 5) == {0, 2}
 
 
-@given(st.lists(st.none() | st.integers(0, 9), max_size=12), st.none() | st.integers(0, 40))
-def test_a_layers_budget_takes_the_longest_newest_run_that_fits(costs: list[int | None], limit: int | None) -> None:
+@st.composite
+def costs_and_limits(draw: st.DrawFn) -> tuple[list[int | None], int | None]:
+    """Costs, some of them missing, and a limit: none, zero, anything, or about what a run of the newest costs."""
+    costs = draw(st.lists(st.none() | st.integers(0, 9), max_size=12))
+    run = costs[draw(st.integers(0, len(costs))) :]
+    about = max(0, sum(cost or 0 for cost in run) + draw(st.integers(-1, 1)))
+    return costs, draw(st.sampled_from([None, 0, about, about]) | st.integers(0, 120))
+
+
+@given(costs_and_limits())
+def test_a_layers_budget_takes_the_longest_newest_run_that_fits(drawn: tuple[list[int | None], int | None]) -> None:
+    costs, limit = drawn
     runs = [{at for at in range(start, len(costs)) if costs[at] is not None} for start in range(len(costs) + 1)]
     fits = [run for run in runs if limit is None or sum(costs[at] or 0 for at in run) <= limit]
     assert choose_newest_first(costs, limit) == max(fits, key=len)
+
+
+@given(st.integers(1, 2_000_000), st.integers(0, 300))
+def test_a_share_of_the_context_is_the_most_whole_tokens_in_it(context_tokens: int, value: int) -> None:
+    tokens = Budget(type="percent", value=value).tokens(context_tokens)
+    assert tokens <= Fraction(value, 100) * context_tokens < tokens + 1
+    assert Budget(type="absolute", value=value).tokens(context_tokens) == value

@@ -1,0 +1,96 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.chats.settings import ChatSettings
+from app.context.pinned import PinnedLine, build_pinned, choose_pinned
+from app.context.segments import Entry, Speech
+from app.context.wording import word_line
+from app.kit.tokens import count_tokens
+from tests.context.plans import entries, entry, talk
+
+PLAIN = Speech()
+
+
+def _settings(value: int | None, kind: str = "absolute", context_tokens: int = 32_000) -> ChatSettings:
+    budget = None if value is None else {"type": kind, "value": value}
+    return ChatSettings.model_validate({"pinned": {"budget": budget}, "context_tokens": context_tokens})
+
+
+def _seqs(lines: Sequence[PinnedLine]) -> list[int]:
+    return [line.seq for line in lines]
+
+
+def test_pinned_messages_stand_in_story_order_under_a_heading_each_with_who_says_it() -> None:
+    pinned = [
+        entry(2, text="Keep this.", name="Mira"),
+        entry(5, "assistant", "I will.\n\nAlways."),
+        entry(9, "narrator", "Rain."),
+    ]
+    segment = build_pinned(choose_pinned(pinned, _settings(None), Speech(character="Kai"))[0])
+    text = "## Pinned Messages\n\nMira: Keep this.\n\nKai: I will.\n\nAlways.\n\n[Narrator] Rain."
+    assert (segment.name, segment.role, segment.text) == ("pinned", "system", text)
+    assert (segment.tokens, segment.cacheable) == (count_tokens(text), True)
+    assert segment.sources == ("message:m2", "message:m5", "message:m9")
+
+
+def test_a_pinned_message_has_its_time_where_the_history_has_times() -> None:
+    speech = Speech("inline", "Asia/Tokyo", "Sakura")
+    pinned = [entry(1, "assistant", "Hi.", sent_at=datetime(2026, 4, 1, 13, 15, tzinfo=UTC))]
+    lines, _ = choose_pinned(pinned, _settings(None), speech)
+    assert [line.text for line in lines] == ["[04/01 22:15] Sakura: Hi."]
+
+
+def test_what_a_pinned_message_costs_is_counted_with_who_says_it() -> None:
+    pinned = talk(3)
+    costs = [count_tokens(word_line(one, PLAIN)) for one in pinned]
+    assert costs[0] > pinned[0].tokens
+    assert [line.tokens for line in choose_pinned(pinned, _settings(None), PLAIN)[0]] == costs
+    exactly = choose_pinned(pinned, _settings(costs[1] + costs[2]), PLAIN)
+    assert tuple(map(_seqs, exactly)) == ([2, 3], [1])
+    too_few = choose_pinned(pinned, _settings(costs[1] + costs[2] - 1), PLAIN)
+    assert tuple(map(_seqs, too_few)) == ([3], [1, 2])
+
+
+def test_the_first_that_exceeds_the_budget_leaves_no_room_for_a_shorter_older_one() -> None:
+    pinned = [entry(1, text="Yes."), entry(2, text="A much longer thing to say. " * 9), entry(3, text="No.")]
+    kept, left_out = choose_pinned(pinned, _settings(20), PLAIN)
+    assert (_seqs(kept), _seqs(left_out)) == ([3], [1, 2])
+
+
+def test_without_room_nothing_is_kept_and_without_a_limit_everything() -> None:
+    assert tuple(map(_seqs, choose_pinned(talk(3), _settings(0), PLAIN))) == ([], [1, 2, 3])
+    assert tuple(map(_seqs, choose_pinned(talk(3), _settings(None), PLAIN))) == ([1, 2, 3], [])
+    assert choose_pinned([], _settings(0), PLAIN) == ([], [])
+
+
+@st.composite
+def _pinned_and_settings(draw: st.DrawFn) -> tuple[list[Entry], Speech, dict[str, Any], int]:
+    """Messages, their wording, a budget that often is just enough for some of them, and what is in it by hand."""
+    pinned = draw(entries())
+    speech = Speech(draw(st.sampled_from(["off", "inline"])), "Asia/Tokyo", draw(st.sampled_from([None, "Sakura"])))
+    newest = draw(st.integers(0, len(pinned)))
+    enough = sum(count_tokens(word_line(one, speech)) for one in pinned[len(pinned) - newest :])
+    limit = max(0, enough + draw(st.integers(-1, 1)))
+    if draw(st.booleans()):
+        return pinned, speech, {"type": "absolute", "value": limit}, limit
+    return pinned, speech, {"type": "percent", "value": 5}, limit
+
+
+@given(_pinned_and_settings(), st.integers(0, 19))
+def test_pinned_messages_are_the_longest_newest_run_that_their_budget_takes(
+    drawn: tuple[list[Entry], Speech, dict[str, Any], int], rest: int
+) -> None:
+    pinned, speech, budget, limit = drawn
+    # 5 percent of this is `limit` and a fraction of a token, which is rounded away.
+    settings = _settings(budget["value"], budget["type"], max(1, limit * 20 + rest))
+    kept, left_out = choose_pinned(pinned, settings, speech)
+    worded = [word_line(one, speech) for one in pinned]
+    start = min(at for at in range(len(pinned) + 1) if sum(map(count_tokens, worded[at:])) <= limit)
+    assert [line.text for line in kept] == worded[start:]
+    assert [line.text for line in left_out] == worded[:start]
+    assert [(line.seq, line.message_id) for line in (*left_out, *kept)] == [(one.seq, one.message_id) for one in pinned]
+    assert [line.tokens for line in (*left_out, *kept)] == [count_tokens(text) for text in worded]

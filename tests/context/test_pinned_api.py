@@ -1,0 +1,326 @@
+"""Pinned messages over HTTP: when they stand in the context, which of them, and what they cost."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from app.kit.tokens import count_tokens
+from app.sweep import Sweep
+from tests.conftest import NOON
+from tests.statements import watched
+from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos
+
+FORMATS = ("segments", "openai", "anthropic", "text")
+CHAT: Json = {
+    "characters": [{"name": "Kai", "persona": "A lighthouse keeper."}],
+    "user_persona": "Mira, a cartographer.",
+    "system_prompt": "You are Kai.",
+}
+HEADING = "## Pinned Messages"
+
+
+async def pin(api: httpx.AsyncClient, *numbers: int, pinned: bool = True) -> None:
+    """Pin the nth messages of the conversation, in this order, or unpin them."""
+    for n in numbers:
+        ok(await api.patch(f"/v1/chats/c/messages/m{n}", json={"pinned": pinned}), 200)
+
+
+async def mark(database: Database, tenant: str, n: int, **values: Any) -> None:
+    """Mark the nth message behind the service's back."""
+    names = ", ".join(f"{name} = ${at}" for at, name in enumerate(values, 3))
+    async with database.raw() as connection:
+        await connection.execute(
+            f"UPDATE messages SET {names} WHERE chat_key = $1 AND seq = $2",
+            chat_key(tenant, "c"),
+            n,
+            *values.values(),
+        )
+
+
+async def cut_at_17(api: httpx.AsyncClient, **settings: Any) -> None:
+    """33 messages without memos, of which the history begins at the 17th."""
+    await put(api, settings={"preset": "agent"} | settings)
+    await append(api, talk(1, 33))
+    assert (await context(api))["history"]["anchor_seq"] == 17
+
+
+def segment(shown: Json) -> Json | None:
+    """The segment `pinned` of a context, if there is one."""
+    return next((part for part in shown["segments"] if part["name"] == "pinned"), None)
+
+
+def sources(shown: Json) -> list[str]:
+    """What the segment was made of."""
+    found = segment(shown)
+    return found["sources"] if found else []
+
+
+def worded(*numbers: int) -> str:
+    """The segment's text for the nth messages."""
+    who = {"user": "User", "assistant": "Assistant"}
+    return "\n\n".join([HEADING, *(f"{who[one['role']]}: {one['content']}" for one in map(said, numbers))])
+
+
+async def test_a_pinned_message_stands_in_the_history_until_a_cut_and_then_before_it(api: httpx.AsyncClient) -> None:
+    await put(api, settings={"preset": "agent"})
+    await append(api, talk(1, 32))
+    await pin(api, 3, 17)
+    before = await context(api)
+    assert (segment(before), before["history"]["anchor_seq"]) == (None, 1)
+    await append(api, [said(33)])
+    after = await context(api)
+    assert after["history"]["anchor_seq"] == 17
+    assert segment(after) == {
+        "name": "pinned",
+        "role": "system",
+        "text": worded(3),
+        "tokens": count_tokens(worded(3)),
+        "cacheable": True,
+        "sources": ["message:m3"],
+    }
+    await pin(api, 3, pinned=False)
+    assert segment(await context(api)) is None
+
+
+async def test_pinned_messages_stand_in_story_order_in_whichever_order_they_were_pinned(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, **CHAT, settings={"time": True})
+    await talk_with_memos(api, sweep, clock, 33)
+    await pin(api, 12, 4, 9)
+    shown = await context(api)
+    names = [part["name"] for part in shown["segments"]]
+    assert names == ["system", "character", "user", "instruction", "pinned", "memos", "history", "time", "newest"]
+    assert sources(shown) == ["message:m4", "message:m9", "message:m12"]
+    assert (segment(shown) or {})["text"] == worded(4, 9, 12).replace("Assistant: ", "Kai: ")
+
+
+async def test_a_pinned_message_is_not_said_twice_and_its_memo_stays(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await talk_with_memos(api, sweep, clock, 33)
+    without = await context(api, format="text")
+    await pin(api, 3, 20)
+    shown = await context(api, format="text")
+    assert [shown["text"].count(said(n)["content"]) for n in (3, 20)] == [1, 1]
+    assert shown["memo_window"] == without["memo_window"]
+
+
+async def test_pinned_messages_have_their_times_where_the_history_has_them(api: httpx.AsyncClient) -> None:
+    await put(api, time_zone="Asia/Tokyo", settings={"preset": "agent", "timestamps": "inline"})
+    first = said(1, name="Sakura", content="Hi.", sent_at="2026-04-01T13:15:00Z")
+    await append(api, [first, *talk(2, 33)])
+    await pin(api, 1)
+    assert (segment(await context(api)) or {})["text"] == f"{HEADING}\n\n[04/01 22:15] Sakura: Hi."
+
+
+async def test_the_instruction_tells_of_pinned_messages_and_of_memos_as_far_as_there_are_any(
+    api: httpx.AsyncClient,
+) -> None:
+    await cut_at_17(api)
+    told = []
+    for step in ("nothing", "pins", "both", "memos"):
+        if step == "both":
+            ok(await api.post("/v1/chats/c/memos", json={"text": "They met at sea.", "after_seq": 1}), 201)
+        elif step != "nothing":
+            await pin(api, 3, pinned=step == "pins")
+        texts = [part["text"] for part in (await context(api))["segments"] if part["name"] == "instruction"]
+        told.append([name for name in ("Memo Book", "Pinned Messages") if f'Under "{name}"' in "".join(texts)])
+    assert told == [[], ["Pinned Messages"], ["Memo Book", "Pinned Messages"], ["Memo Book"]]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+async def test_every_format_says_pinned_messages_before_the_history(api: httpx.AsyncClient, name: str) -> None:
+    await cut_at_17(api, instruction="")
+    await pin(api, 3, 5)
+    shown = await context(api, format=name)
+    assert sources(shown) == ["message:m3", "message:m5"]
+    if name == "openai":
+        assert shown["messages"][0] == {"role": "system", "content": worded(3, 5)}
+    elif name == "anthropic":
+        assert [block["text"] for block in shown["system"]] == [worded(3, 5)]
+        assert "cache_control" in shown["system"][0], "without memos the mark behind them is on what precedes them"
+    elif name == "text":
+        assert shown["text"].startswith(worded(3, 5) + "\n\nUser: ")
+    else:
+        assert shown["segments"][0]["text"] == worded(3, 5)
+    whole = shown["tokens"]
+    await pin(api, 3, 5, pinned=False)
+    assert whole - (await context(api, format=name))["tokens"] == count_tokens(worded(3, 5)) + 4
+
+
+def _kinds() -> Iterator[dict[str, Any]]:
+    """Every way in which a message can be marked."""
+    for hidden_by, deleted, kind, blank, excluded in product(
+        (None, "user", "scenes"), (None, NOON), (None, "thought"), (False, True), (False, True)
+    ):
+        yield {
+            "hidden_by": hidden_by,
+            "deleted_at": deleted,
+            "kind": kind,
+            "blank": blank,
+            "excluded": excluded,
+        }
+
+
+async def test_neither_tombstones_nor_thoughts_nor_what_the_user_hid_are_kept_but_what_scenes_hid_is(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    kinds = list(_kinds())
+    edges: Json = {"keep_messages": len(kinds) + 1, "grow_messages": 0, "edges": "every_message"}
+    await put(api, settings={"preset": "agent", "history": edges})
+    await append(api, talk(1, 2 * len(kinds) + 1))
+    expected = []
+    for n, kind in enumerate([*kinds, *kinds], 1):
+        await mark(database, tenant, n, pinned=True, **kind)
+        said_out_loud = not kind["deleted_at"] and not kind["kind"] and not kind["blank"]
+        out_of_history = n <= len(kinds) or kind["hidden_by"] == "scenes"
+        if said_out_loud and out_of_history and kind["hidden_by"] != "user":
+            expected.append(f"message:m{n}")
+    anchor_seq = (await get(api, ""))["anchor_seq"]
+    assert anchor_seq == len(kinds) + 1
+    assert len(expected) == 4 + 2, "one side of the anchor shows two that are not hidden and both show two that are"
+    shown = await context(api)
+    assert sources(shown) == expected
+    report = (await get(api, "/inclusion", limit=500))["items"]
+    assert [f"message:{one['message_id']}" for one in report if one["status"] == "pinned"] == expected
+
+
+async def test_what_the_user_hides_or_deletes_is_no_longer_kept_though_it_is_pinned(api: httpx.AsyncClient) -> None:
+    await cut_at_17(api)
+    await pin(api, 3, 5, 7)
+    ok(await api.patch("/v1/chats/c/messages/m3", json={"hidden": True}), 200)
+    ok(await api.delete("/v1/chats/c/messages/m5"), 204)
+    assert sources(await context(api)) == ["message:m7"]
+    ok(await api.patch("/v1/chats/c/messages/m3", json={"hidden": False}), 200)
+    assert sources(await context(api)) == ["message:m3", "message:m7"]
+
+
+async def test_another_chats_pinned_messages_are_not_seen(api: httpx.AsyncClient) -> None:
+    await cut_at_17(api)
+    await put(api, "d", settings={"preset": "agent"})
+    await append(api, talk(1, 33), "d")
+    ok(await api.patch("/v1/chats/d/messages/m3", json={"pinned": True}), 200)
+    assert segment(await context(api)) is None
+    assert sources(ok(await api.get("/v1/chats/d/context"), 200)) == ["message:m3"]
+
+
+async def test_pinned_messages_have_a_budget_of_their_own_that_fills_from_the_newest(api: httpx.AsyncClient) -> None:
+    await cut_at_17(api)
+    await pin(api, 3, 5, 7)
+    one = count_tokens(f"User: {said(3)['content']}")
+    for value, kept in ((3 * one, (3, 5, 7)), (3 * one - 1, (5, 7)), (2 * one, (5, 7)), (one - 1, ()), (0, ())):
+        await put(api, status=200, settings={"pinned": {"budget": {"type": "absolute", "value": value}}})
+        shown = await context(api)
+        assert sources(shown) == [f"message:m{n}" for n in kept]
+        left_out = [n for n in (3, 5, 7) if n not in kept]
+        assert shown["omitted"] == [{"name": f"message:m{n}", "why": "budget", "tokens": one} for n in left_out]
+    share = {"context_tokens": 100 * one, "pinned": {"budget": {"type": "percent", "value": 1}}}
+    await put(api, status=200, settings=share)
+    assert sources(await context(api)) == ["message:m7"]
+
+
+async def test_pinned_messages_are_never_trimmed_and_a_limit_below_them_says_what_is_needed(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, **CHAT, settings={"token_factor": 1.35})
+    await talk_with_memos(api, sweep, clock, 41)
+    floor = {name: (await context(api, 422, format=name, max_tokens=1))["needed_tokens"] for name in FORMATS}
+    await pin(api, *range(1, 17))
+    for name in FORMATS:
+        problem = await context(api, 422, format=name, max_tokens=floor[name])
+        assert (problem["code"], problem["needed_tokens"] > floor[name] + 100) == ("budget_too_small", True)
+        needed = problem["needed_tokens"]
+        await context(api, 422, format=name, max_tokens=needed - 1)
+        shown = await context(api, format=name, max_tokens=needed)
+        assert shown["tokens"] == needed
+        assert {part["name"] for part in shown["segments"]} == {
+            "system",
+            "character",
+            "user",
+            "instruction",
+            "pinned",
+            "newest",
+        }
+        assert sources(shown) == [f"message:m{n}" for n in range(1, 17)]
+
+
+async def test_a_pinned_message_that_a_limit_trims_off_the_history_does_not_come_back_as_pinned(
+    api: httpx.AsyncClient,
+) -> None:
+    await cut_at_17(api)
+    await pin(api, 3, 18)
+    needed = (await context(api, 422, max_tokens=1))["needed_tokens"]
+    shown = await context(api, max_tokens=needed)
+    assert shown["history"]["anchor_seq"] == 33
+    assert sources(shown) == ["message:m3"]
+
+
+async def test_a_pin_changes_what_stands_before_the_history_once_it_is_out_of_it(api: httpx.AsyncClient) -> None:
+    await cut_at_17(api)
+    bare = (await context(api))["prefix_hash"]
+    await pin(api, 17)
+    assert (await context(api))["prefix_hash"] == bare, "it still stands in the history"
+    await pin(api, 3)
+    one = (await context(api))["prefix_hash"]
+    await pin(api, 5)
+    two = (await context(api))["prefix_hash"]
+    assert len({bare, one, two}) == 3
+    await append(api, talk(34, 35))
+    assert (await context(api))["prefix_hash"] == two
+    await pin(api, 3, 5, pinned=False)
+    assert (await context(api))["prefix_hash"] == bare
+
+
+async def test_a_context_with_pinned_messages_is_one_statement_too(app: FastAPI, api: httpx.AsyncClient) -> None:
+    await cut_at_17(api)
+    await pin(api, 3, 5)
+    await context(api)
+    async with watched(app.state.database) as statements:
+        shown = await context(api, format="anthropic", draft="Hm?")
+    assert sources(shown) == ["message:m3", "message:m5"]
+    assert (len(statements.asked), statements.frame) == (1, []), statements.asked
+
+
+async def test_the_report_says_of_each_pinned_message_whether_it_stands_there_itself(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await put(api, settings={"memos": {"window": 1}})
+    await talk_with_memos(api, sweep, clock, 33)
+    await pin(api, 1, 2, 9, 10, 18)
+    await mark(database, tenant, 11, hidden_by="scenes")
+    one = count_tokens(f"User: {said(9)['content']}")
+    for value, statuses in (
+        (9 * one, ["pinned", "pinned", "pinned", "pinned"]),
+        (2 * one, ["out_of_budget", "out_of_budget", "pinned", "pinned"]),
+        (0, ["out_of_budget", "out_of_budget", "memo", "memo"]),
+    ):
+        await put(api, status=200, settings={"pinned": {"budget": {"type": "absolute", "value": value}}})
+        report = await _report(api)
+        assert [report[n][0] for n in (1, 2, 9, 10)] == statuses
+        assert [report[n][1] is None for n in (1, 2)] == [True, True], "an expired memo stands for nothing"
+        assert (report[3][0], report[11][0], report[18][0]) == ("expired", "memo", "verbatim")
+    assert {report[n][1] for n in (9, 10, 11, 12)} == {f"memo:{(await get(api, '/memos'))['items'][1]['id']}"}
+
+
+async def test_what_a_pages_pinned_messages_are_is_told_by_all_of_the_chat(api: httpx.AsyncClient) -> None:
+    one = count_tokens(f"User: {said(3)['content']}")
+    await cut_at_17(api, pinned={"budget": {"type": "absolute", "value": 2 * one}})
+    await pin(api, 3, 5, 7, 9)
+    whole = (await get(api, "/inclusion", limit=500))["items"]
+    assert [(item["seq"], item["by"]) for item in whole if item["status"] == "pinned"] == [(7, None), (9, None)]
+    assert [item["seq"] for item in whole if item["status"] == "out_of_budget"] == [3, 5]
+    pages = [(await get(api, "/inclusion", after_seq=seq, limit=4))["items"] for seq in (0, 4, 8)]
+    assert [item for page in pages for item in page] == whole[:12]
+
+
+async def _report(api: httpx.AsyncClient) -> dict[int, tuple[str, str | None]]:
+    items = (await get(api, "/inclusion", limit=500))["items"]
+    return {one["seq"]: (one["status"], one["by"]) for one in items}
