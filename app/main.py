@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
+from app.chats.line_routes import router as line_router
 from app.chats.message_routes import router as message_router
 from app.chats.routes import router as chat_router
 from app.context.routes import router as context_router
@@ -79,7 +80,7 @@ def create_app(settings: Settings | None = None, *, clock: Clock = system_clock)
     install_handlers(app)
     app.add_middleware(HotPaths, routes=context_router.routes)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
-    for router in (context_router, chat_router, message_router, memo_router, key_router, operation_router):
+    for router in (context_router, chat_router, message_router, line_router, memo_router, key_router, operation_router):
         app.include_router(router)
     app.include_router(docs_router())
     if settings.cors_origins:

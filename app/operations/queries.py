@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, exists, func, select, tuple_, update
 
 from app.chats.models import CURRENT, Chat
 from app.kit.db import DbSession
@@ -22,6 +22,10 @@ def _has_status(status: Status) -> ColumnElement[bool]:
         return Work.failed_at.is_not(None)
     leased = func.coalesce(_LEASED, False)
     return and_(Work.failed_at.is_(None), leased if status == "running" else ~leased)
+
+
+def _of_current_line() -> ColumnElement[bool]:
+    return exists().where(Chat.chat_key == Work.chat_key, Chat.line_id == Work.line_id, Chat.standing == CURRENT)
 
 
 async def list_work(
@@ -60,8 +64,11 @@ async def retry_work(
     only_user: str | None,
     now: datetime,
 ) -> bool:
-    """Make a row due now with all its attempts before it, also one that is being made; False if there is none."""
-    query = update(Work).where(Work.tenant == tenant, Work.work_id == work_id)
+    """Make a row due now with all its attempts before it, also one that is being made; False if there is none.
+
+    Rows of other lines than current ones are out of reach: nobody makes them, and a checkpoint stays as it is.
+    """
+    query = update(Work).where(Work.tenant == tenant, Work.work_id == work_id, _of_current_line())
     if only_chat:
         query = query.where(Work.chat_key == only_chat)
     if only_user:

@@ -1,0 +1,105 @@
+"""SQL of lines: which there are, which one is current, what is left of one that was cut off."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Row, Select, select, tuple_, update
+
+from app.chats.copying import Line, list_copied
+from app.chats.head import Head
+from app.chats.models import Chat
+from app.kit.db import DbSession
+
+LineRow = Row[UUID, str, str | None, UUID | None, int, int, datetime, datetime]
+"""What a list tells of a line: line_id, standing, checkpoint, parent_line_id, head_seq, message_count, line_made_at,
+last_active_at. Its settings and its memo window are as wide as a hundred of these."""
+
+_SPEAKS = "role = 'user' OR (role = 'assistant' AND kind IS NULL)"
+
+# A turn is a character's answer right after the user, whatever was thought or told between the two.
+_RECOUNT = f"""
+    SELECT count(*)::int AS messages, coalesce(sum(tokens), 0)::int AS tokens,
+        count(*) FILTER (WHERE seq >= $3 AND hidden_by IS NULL AND NOT blank AND kind IS NULL)::int AS history,
+        count(*) FILTER (WHERE speaks AND role = 'assistant' AND former = 'user')::int AS turns,
+        coalesce(max(seq) FILTER (WHERE speaks AND role = 'user')
+            > coalesce(max(seq) FILTER (WHERE speaks AND role = 'assistant'), 0), false) AS awaits_reply
+    FROM (
+        SELECT *, lag(role) OVER (PARTITION BY speaks ORDER BY seq) AS former FROM (
+            SELECT seq, role, kind, tokens, blank, hidden_by, ({_SPEAKS}) AS speaks FROM messages
+            WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL
+        ) AS living
+    ) AS spoken"""  # noqa: S608 - constants only
+
+_IS_LIVING = "SELECT deleted_at IS NULL FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = $3"
+
+
+async def find_line(db_session: DbSession, line: Line) -> LineRow | None:
+    """One line of a chat, whatever its standing."""
+    query = _lines(line[0]).where(Chat.line_id == line[1])
+    return (await db_session.execute(query)).one_or_none()
+
+
+async def find_checkpoint(db_session: DbSession, chat_key: UUID, name: str) -> LineRow | None:
+    """The frozen line of that name."""
+    query = _lines(chat_key).where(Chat.checkpoint == name)
+    return (await db_session.execute(query)).one_or_none()
+
+
+async def list_lines(
+    db_session: DbSession, chat_key: UUID, *, checkpoints: bool, limit: int, before: tuple[datetime, UUID] | None
+) -> Sequence[LineRow]:
+    """The checkpoints of a chat, or its other lines; by when they were made, newest first."""
+    frozen = Chat.checkpoint.is_not(None) if checkpoints else Chat.checkpoint.is_(None)
+    query = _lines(chat_key).where(frozen)
+    if before:
+        query = query.where(tuple_(Chat.line_made_at, Chat.line_id) < before)
+    ordered = query.order_by(Chat.line_made_at.desc(), Chat.line_id.desc()).limit(limit)
+    return (await db_session.execute(ordered)).all()
+
+
+async def update_standing(db_session: DbSession, line: Line, standing: str) -> None:
+    """Say whether a line is current or abandoned."""
+    await db_session.raw.execute("UPDATE chats SET standing = $3 WHERE chat_key = $1 AND line_id = $2", *line, standing)
+
+
+async def update_parent(db_session: DbSession, chat_key: UUID, former: UUID, parent: UUID | None) -> None:
+    """Say of all lines that were copied from `former` that they were copied from `parent`."""
+    await db_session.execute(
+        update(Chat).where(Chat.chat_key == chat_key, Chat.parent_line_id == former).values(parent_line_id=parent)
+    )
+
+
+async def delete_line(db_session: DbSession, line: Line) -> None:
+    """Delete a line physically, from every table that has lines."""
+    for table in list_copied():
+        await db_session.execute(table.delete().where(table.c.chat_key == line[0], table.c.line_id == line[1]))
+
+
+async def is_living(db_session: DbSession, line: Line, seq: int) -> bool | None:
+    """Whether the message of a seq is there or a tombstone; None where there is neither."""
+    found: bool | None = await db_session.raw.fetchval(_IS_LIVING, *line, seq)
+    return found
+
+
+async def recount(db_session: DbSession, head: Head) -> None:
+    """Count into `head` what its line holds: messages, tokens, turns, and what is sent from the anchor on."""
+    (row,) = await db_session.raw.fetch(_RECOUNT, head.chat_key, head.line_id, head.anchor_seq)
+    head.message_count = row["messages"]
+    head.token_count = row["tokens"]
+    head.history_messages = row["history"]
+    head.turn_count = row["turns"]
+    head.awaits_reply = row["awaits_reply"]
+
+
+def _lines(chat_key: UUID) -> Select[UUID, str, str | None, UUID | None, int, int, datetime, datetime]:
+    return select(
+        Chat.line_id,
+        Chat.standing,
+        Chat.checkpoint,
+        Chat.parent_line_id,
+        Chat.head_seq,
+        Chat.message_count,
+        Chat.line_made_at,
+        Chat.last_active_at,
+    ).where(Chat.chat_key == chat_key)

@@ -1,0 +1,126 @@
+"""HTTP of lines: checkpoints, restoring, switching, forks."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Response
+
+from app.chats import lines, service
+from app.chats.access import ChatRef
+from app.chats.chat_out import chats_out
+from app.chats.deps import ReadingChat, WritingChat
+from app.chats.line_queries import LineRow
+from app.chats.line_schemas import CheckpointIn, CheckpointName, CheckpointOut, CurrentLine, ForkIn, LineOut
+from app.chats.models import CURRENT
+from app.chats.schemas import ChatOut
+from app.kit.auth import Writer
+from app.kit.db import DbSession
+from app.kit.deps import Db, Now
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.wire import JsonAnswer
+
+router = APIRouter(prefix="/v1/chats/{chat_id}", tags=["lines"])
+
+NamePath = Annotated[CheckpointName, Path(description="The checkpoint's name.", examples=["before the storm"])]
+LinePath = Annotated[UUID, Path(description="The line to go on with.")]
+
+
+@router.post("/checkpoints", status_code=201, response_model=CheckpointOut)
+async def make_checkpoint(ref: WritingChat, wanted: CheckpointIn, db_session: Db, clock: Now) -> Response:
+    """Freeze a copy of the current line under a name."""
+    checkpoint = await lines.make_checkpoint(db_session, ref, wanted.name, now=clock())
+    return JsonAnswer(_checkpoint_out(checkpoint), status_code=201)
+
+
+@router.get("/checkpoints", response_model=Page[CheckpointOut])
+async def list_checkpoints(
+    ref: ReadingChat, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Response:
+    """The chat's checkpoints, newest first."""
+    found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=True)
+    return JsonAnswer({"items": [_checkpoint_out(line) for line in found], "next_cursor": next_cursor})
+
+
+@router.post("/checkpoints/{name}/restore", status_code=201, response_model=CurrentLine)
+async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, clock: Now) -> Response:
+    """Go on from a checkpoint, on a new line that is a copy of it.
+
+    Everything is as it was then: messages, memories, settings, and byte for byte the context. The line that was
+    current stays readable and can be switched to; the checkpoint can be restored again.
+    """
+    return JsonAnswer({"line": await lines.restore(db_session, ref, name, now=clock())}, status_code=201)
+
+
+@router.delete("/checkpoints/{name}", status_code=204)
+async def delete_checkpoint(ref: WritingChat, name: NamePath, db_session: Db) -> None:
+    """Delete a checkpoint; lines that were restored from it stay."""
+    await lines.delete_checkpoint(db_session, ref, name)
+
+
+@router.get("/lines", response_model=Page[LineOut])
+async def list_lines(ref: ReadingChat, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Response:
+    """The chat's lines without checkpoints, newest first."""
+    found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=False)
+    return JsonAnswer({"items": [_line_out(line) for line in found], "next_cursor": next_cursor})
+
+
+@router.post("/lines/{line}/switch", response_model=CurrentLine)
+async def switch_line(ref: WritingChat, line: LinePath, db_session: Db, clock: Now) -> Response:
+    """Go on with another line, as it was left; with the current one, nothing happens."""
+    await lines.switch(db_session, ref, line, now=clock())
+    return JsonAnswer({"line": line})
+
+
+@router.post("/fork", status_code=201, response_model=ChatOut)
+async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session: Db, clock: Now) -> Response:
+    """Make a new chat of this one, whole or up to a message.
+
+    It has everything that begins at or before that message; what a memo told beyond it is told anew. From then on
+    the two know nothing of each other.
+    """
+    target = ChatRef.of(caller, wanted.chat_id)
+    await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())
+    await db_session.run_deferred()  # the answer counts what is left after the cut
+    (out,) = await chats_out(db_session, [await service.get_chat(db_session, target)])
+    return JsonAnswer(out, status_code=201)
+
+
+async def _list(
+    db_session: DbSession, ref: ChatRef, limit: int, cursor: str | None, *, checkpoints: bool
+) -> tuple[Sequence[LineRow], str | None]:
+    """A page of lines and the cursor of the next one. Raises ChatNotFound."""
+    before = decode_cursor(cursor, datetime, UUID) if cursor else None
+    await service.get_chat(db_session, ref)
+    found = await lines.list_lines(
+        db_session,
+        ref,
+        checkpoints=checkpoints,
+        limit=limit + 1,
+        before=(before[0], before[1]) if before else None,
+    )
+    last = found[limit - 1] if len(found) > limit else None
+    return found[:limit], encode_cursor(last.line_made_at, last.line_id) if last else None
+
+
+def _checkpoint_out(line: LineRow) -> dict[str, Any]:
+    return {
+        "name": line.checkpoint,
+        "line": line.line_id,
+        "head_seq": line.head_seq,
+        "messages": line.message_count,
+        "created_at": line.line_made_at,
+    }
+
+
+def _line_out(line: LineRow) -> dict[str, Any]:
+    return {
+        "line": line.line_id,
+        "current": line.standing == CURRENT,
+        "parent": line.parent_line_id,
+        "head_seq": line.head_seq,
+        "messages": line.message_count,
+        "created_at": line.line_made_at,
+        "last_active_at": line.last_active_at,
+    }

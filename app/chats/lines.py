@@ -1,0 +1,198 @@
+"""The verbs of lines: checkpoint, restore, switch, fork.
+
+All but the switch are one copy of a line (`copying.py`), so whatever a line holds goes with it. Each locks the chat's
+current line first and reads afterwards: nothing is appended or made while the copy is written, and of two that would
+both make another line current the second finds the line that the first one made.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from app.chats import line_queries
+from app.chats.access import ChatRef, lock_head
+from app.chats.changes import Shortening
+from app.chats.copying import Line, copy_line
+from app.chats.errors import ChatTaken, CheckpointNotFound, CheckpointTaken, LineIsCheckpoint, LineNotFound
+from app.chats.head import Head
+from app.chats.line_queries import LineRow
+from app.chats.models import CURRENT
+from app.chats.queries import lock_line
+from app.kit import due
+from app.kit.db import DbSession, defer
+from app.kit.errors import Invalid
+from app.kit.ids import uuid7
+
+ABANDONED = "abandoned"
+CHECKPOINT = "checkpoint"
+
+
+async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now: datetime) -> LineRow:
+    """Freeze a copy of the current line under a name. Raises ChatNotFound, CheckpointTaken."""
+    head = await lock_head(db_session, ref)
+    if await line_queries.find_checkpoint(db_session, ref.key, name):
+        raise CheckpointTaken(f"The chat {ref.chat_id!r} has a checkpoint {name!r}; delete it or choose another name.")
+    values = {
+        "standing": CHECKPOINT,
+        "checkpoint": name,
+        "parent_line_id": head.line_id,
+        "line_made_at": now,
+    }
+    source, target = (ref.key, head.line_id), (ref.key, uuid7())
+    await copy_line(db_session, source, target, until_seq=None, chat_values=values)
+    await due.rest(db_session, *target)
+    return await _get_checkpoint(db_session, ref, name)
+
+
+async def list_lines(
+    db_session: DbSession, ref: ChatRef, *, checkpoints: bool, limit: int, before: tuple[datetime, UUID] | None
+) -> Sequence[LineRow]:
+    """A chat's checkpoints, or its other lines; by when they were made, newest first. The chat is known to be there."""
+    return await line_queries.list_lines(db_session, ref.key, checkpoints=checkpoints, limit=limit, before=before)
+
+
+async def restore(db_session: DbSession, ref: ChatRef, name: str, *, now: datetime) -> UUID:
+    """Go on with a copy of a checkpoint; returns the new current line. Raises ChatNotFound, CheckpointNotFound.
+
+    Everything comes back as it was frozen, settings and the time of the last append too.
+    """
+    head = await lock_head(db_session, ref)
+    checkpoint = await _get_checkpoint(db_session, ref, name)
+    return await begin_line(db_session, head, checkpoint.line_id, now=now)
+
+
+async def begin_line(
+    db_session: DbSession, head: Head, source_line_id: UUID, *, now: datetime, until_seq: int | None = None
+) -> UUID:
+    """Abandon `head`'s line, which is current and locked, for a copy of one of the chat's; returns the new line.
+
+    With `until_seq` (inclusive; 0 keeps nothing) it is a copy of `head`'s own line, and `cut_copy` comes next.
+    """
+    line_id = uuid7()
+    values = {"standing": CURRENT, "checkpoint": None, "parent_line_id": source_line_id, "line_made_at": now}
+    # First, for no two lines of a chat may be current even for a moment.
+    await line_queries.update_standing(db_session, (head.chat_key, head.line_id), ABANDONED)
+    await copy_line(
+        db_session,
+        (head.chat_key, source_line_id),
+        (head.chat_key, line_id),
+        until_seq=until_seq,
+        chat_values=values | _shortened(head, until_seq),
+    )
+    await _give_work(db_session, head, line_id, now)
+    return line_id
+
+
+async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: datetime) -> None:
+    """Go on with an abandoned line; with the current one, nothing happens.
+
+    Raises ChatNotFound, LineNotFound, or LineIsCheckpoint for one that is frozen.
+    """
+    head = await lock_head(db_session, ref)
+    if line_id == head.line_id:
+        return
+    line = await line_queries.find_line(db_session, (ref.key, line_id))
+    if line is None:
+        raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line_id)!r}.")
+    if line.checkpoint is not None:
+        raise LineIsCheckpoint(
+            f"The line {str(line_id)!r} is the checkpoint {line.checkpoint!r} and stays as it is; restore it instead."
+        )
+    await line_queries.update_standing(db_session, (ref.key, head.line_id), ABANDONED)
+    await line_queries.update_standing(db_session, (ref.key, line_id), CURRENT)
+    await _give_work(db_session, head, line_id, now)
+
+
+async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> None:
+    """Delete a checkpoint; lines that were restored from it stay. Raises ChatNotFound, CheckpointNotFound.
+
+    Its rows go physically, and yet no message is lost: the line that it was copied from has every one of them, with
+    its revisions, and is never deleted while the chat lives.
+    """
+    await lock_head(db_session, ref)
+    checkpoint = await _get_checkpoint(db_session, ref, name)
+    # What was restored from it came from the line that it was a copy of itself, and that one is still there.
+    await line_queries.update_parent(db_session, ref.key, checkpoint.line_id, checkpoint.parent_line_id)
+    await line_queries.delete_line(db_session, (ref.key, checkpoint.line_id))
+
+
+async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int | None, *, now: datetime) -> None:
+    """Copy the current line into a new chat, up to `at_seq` (inclusive) or whole.
+
+    Raises ChatNotFound, ChatTaken, or Invalid where no message stands at `at_seq`.
+    """
+    head = await lock_head(db_session, ref)
+    source = (ref.key, head.line_id)
+    if at_seq is not None:
+        await _check_seq(db_session, head, at_seq)
+    values = {
+        "chat_id": target.chat_id,
+        "parent_line_id": None,
+        "line_made_at": now,
+        "created_at": now,
+        "last_active_at": now,
+    }
+    line_id = uuid7()
+    try:
+        await copy_line(
+            db_session,
+            source,
+            (target.key, line_id),
+            until_seq=at_seq,
+            chat_values=values | _shortened(head, at_seq),
+        )
+    except asyncpg.UniqueViolationError as error:
+        # Asking before would not tell of a chat that somebody else is creating just now; this waits for them.
+        if error.constraint_name != "uq_chats_current":
+            raise
+        raise ChatTaken(f"There is a chat {target.chat_id!r} already; give another chat_id.") from None
+    defer(db_session, "work_due", target.key)
+    if at_seq is not None:
+        await cut_copy(db_session, (target.key, line_id), at_seq, now=now)
+
+
+async def cut_copy(db_session: DbSession, line: Line, until_seq: int, *, now: datetime) -> Head:
+    """Count what a copy that ends at `until_seq` holds; returns its head.
+
+    What goes beyond it opens again, and the anchor goes back, when what is deferred runs.
+    """
+    head = await lock_line(db_session, *line)
+    if head is None:
+        raise LookupError(f"the copy {line[1]} is not there")
+    await line_queries.recount(db_session, head)
+    defer(db_session, "line_shortened", Shortening(head, from_seq=until_seq + 1, now=now))
+    return head
+
+
+async def _give_work(db_session: DbSession, head: Head, line_id: UUID, now: datetime) -> None:
+    """Have the workers go on with another line than `head`'s."""
+    await due.rest(db_session, head.chat_key, head.line_id)
+    await due.wake(db_session, head.chat_key, line_id, now=now)
+    defer(db_session, "work_due", head.chat_key)
+
+
+def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:
+    """The columns of a copy that ends at `until_seq` which would point beyond it; the rest is counted afterwards."""
+    if until_seq is None:
+        return {}
+    return {"head_seq": until_seq, "anchor_seq": min(head.anchor_seq, until_seq + 1)}
+
+
+async def _check_seq(db_session: DbSession, head: Head, at_seq: int) -> None:
+    if at_seq > head.head_seq:
+        message = f"is beyond the newest message, which is {head.head_seq}" if head.head_seq else "the chat is empty"
+    elif not await line_queries.is_living(db_session, (head.chat_key, head.line_id), at_seq):
+        message = "is the seq of a deleted message; give that of one that is there"
+    else:
+        return
+    raise Invalid(f"at_seq: {message}", errors=[{"loc": ["body", "at_seq"], "msg": message}])
+
+
+async def _get_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> LineRow:
+    checkpoint = await line_queries.find_checkpoint(db_session, ref.key, name)
+    if checkpoint is None:
+        raise CheckpointNotFound(f"The chat {ref.chat_id!r} has no checkpoint {name!r}.")
+    return checkpoint

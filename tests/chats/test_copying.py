@@ -1,0 +1,133 @@
+"""A copied line is the line: every table, every row, every column, by the database's own catalog."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from sqlalchemy import Column, MetaData, Uuid
+from sqlalchemy import Table as CoreTable
+
+from app.chats.copying import Line, copy_line, list_copied, write_copy
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key, uuid7
+from app.sweep import Sweep
+from tests.book import change
+from tests.chats.rich import Rows, list_tables, make_rich_chat, rows_of
+from tests.conftest import NOON
+from tests.talk import get
+
+ITS_OWN: dict[str, set[str]] = {
+    "chats": {"standing", "checkpoint", "parent_line_id", "line_made_at"},
+    "work": {"work_id", "lease", "leased_until"},
+}
+"""What a copy does not have from its source, besides the line: what it is called and who works on it."""
+
+OF_THE_COPY: dict[str, Any] = {
+    "standing": "checkpoint",
+    "checkpoint": "dusk",
+    "parent_line_id": UUID(int=1),
+    "line_made_at": NOON,
+}
+
+
+@pytest.fixture
+async def source(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+) -> tuple[UUID, UUID]:
+    """The line of a chat that has something everywhere."""
+    await make_rich_chat(api, sweep, clock, database, tenant)
+    await change(database, tenant, "chats", "cut_waits = true")
+    await change(database, tenant, "work", "transient = true")
+    return chat_key(tenant, "c"), UUID((await get(api, ""))["line"])
+
+
+async def test_the_chat_that_is_copied_here_has_something_in_every_column(database: Database, source: Line) -> None:
+    """Or a column that is forgotten would not be missed."""
+    rows = await rows_of(database, *source)
+    assert [table for table in rows if not rows[table]] == []
+    empty = {(table, name) for table in rows for name in rows[table][0] if not any(row[name] for row in rows[table])}
+    assert empty == {("chats", "checkpoint"), ("chats", "parent_line_id")}, "what only a copy has"
+
+
+async def test_every_table_that_has_lines_is_known_to_the_copy(database: Database) -> None:
+    assert await list_tables(database) == sorted(table.name for table in list_copied())
+
+
+async def test_a_copy_has_every_row_with_every_column(database: Database, source: Line) -> None:
+    before = await rows_of(database, *source)
+    target = await _copy(database, source)
+    copied = await rows_of(database, *target)
+    assert _shared(copied) == _shared(before)
+    assert await rows_of(database, *source) == before
+    (chat,) = copied["chats"]
+    told = {name: chat[name] for name in OF_THE_COPY} | {"line_made_at": datetime.fromisoformat(chat["line_made_at"])}
+    assert told == OF_THE_COPY | {"parent_line_id": str(UUID(int=1))}
+
+
+async def test_a_copy_in_another_chat_differs_by_the_chat_alone(database: Database, source: Line, tenant: str) -> None:
+    target = (chat_key(tenant, "d"), uuid7())
+    async with database.unit_of_work() as db_session:
+        await copy_line(db_session, source, target, until_seq=None, chat_values={"chat_id": "d"})
+    copied, before = await rows_of(database, target[0]), await rows_of(database, *source)
+    assert (copied["chats"][0].pop("chat_id"), before["chats"][0].pop("chat_id")) == ("d", "c")
+    assert _shared(copied) == _shared(before)
+
+
+async def test_copied_work_is_work_of_its_own_that_nobody_has_taken(database: Database, source: Line) -> None:
+    target = await _copy(database, source)
+    mine, copied = [(await rows_of(database, *line))["work"] for line in (source, target)]
+    assert any(row["lease"] for row in mine)
+    assert [(row["lease"], row["leased_until"]) for row in copied] == [(None, None)] * len(mine)
+    assert not {row["work_id"] for row in mine} & {row["work_id"] for row in copied}
+    # In the order in which it became due: that is in the first half of an id.
+    assert sorted(row["work_id"][:14] for row in mine) == sorted(row["work_id"][:14] for row in copied)
+
+
+@pytest.mark.parametrize("until_seq", [0, 1, 12, 20, 36, 43])
+async def test_a_copy_ends_with_what_begins_at_its_last_seq(database: Database, source: Line, until_seq: int) -> None:
+    before = await rows_of(database, *source)
+    values = {"head_seq": until_seq, "anchor_seq": 1}
+    target = await _copy(database, source, until_seq, **values)
+    copied = await rows_of(database, *target)
+    for table, begins in BEGINNINGS.items():
+        assert _stripped(table, copied) == [row for row in _stripped(table, before) if begins(row) <= until_seq], table
+    assert copied.keys() - BEGINNINGS.keys() == {"chats"}
+    assert len(copied["chats"]) == 1
+
+
+BEGINNINGS: dict[str, Callable[[dict[str, Any]], float]] = {
+    "messages": lambda row: row["seq"],
+    "swipes": lambda row: row["seq"],
+    "revisions": lambda row: row["seq"],
+    "memos": lambda row: row["first_seq"] or (row["place"] - 1) / 2,
+    "work": lambda row: row["at_seq"],
+}
+"""Where a row begins, told without what the tables say of it: a person's memo stands after a seq."""
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_table_that_does_not_say_where_its_rows_begin_is_not_copied_in_silence(cut: bool) -> None:
+    key = [Column(name, Uuid, primary_key=True) for name in ("chat_key", "line_id")]
+    with pytest.raises(LookupError, match="forgotten"):
+        write_copy(CoreTable("forgotten", MetaData(), *key), cut=cut)
+
+
+async def _copy(database: Database, source: Line, until_seq: int | None = None, **values: Any) -> Line:
+    target = (source[0], uuid7())
+    async with database.unit_of_work() as db_session:
+        await copy_line(db_session, source, target, until_seq=until_seq, chat_values=OF_THE_COPY | values)
+    return target
+
+
+def _shared(rows: Rows) -> Rows:
+    """The rows without what is a line's own, in an order that does not depend on it."""
+    return {table: _stripped(table, rows) for table in rows}
+
+
+def _stripped(table: str, rows: Rows) -> list[dict[str, Any]]:
+    own = {"chat_key", "line_id"} | ITS_OWN.get(table, set())
+    return sorted(({name: row[name] for name in row if name not in own} for row in rows[table]), key=repr)
