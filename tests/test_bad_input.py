@@ -33,7 +33,7 @@ WITH_BODY = [
     for method, path, operation in OPERATIONS
     if "requestBody" in operation
 ]
-QUESTIONS = ["", "/messages", "/context?max_tokens=10000000", "/inclusion", "/memos"]
+QUESTIONS = ["", "/messages", "/context?max_tokens=10000000", "/inclusion", "/memos", "/lines", "/checkpoints"]
 
 fuzzed = settings(
     max_examples=40,
@@ -55,7 +55,7 @@ async def test_no_body_breaks_anything(
     chat_id = f"c-{uuid4().hex}"
     await append(api, talk(1, 3), chat_id)
     memo = ok(await api.post(f"/v1/chats/{chat_id}/memos", json={"text": "They met at sea."}), 201)
-    url = path.format(chat_id=chat_id, memo_id=memo["id"])
+    url = path.format(chat_id=chat_id, memo_id=memo["id"], message_id="m2")
     answer = await api.request(method, url, content=to_json(body), headers={"Content-Type": "application/json"})
     _check(answer, "body")
     if answer.is_success:

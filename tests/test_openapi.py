@@ -131,7 +131,7 @@ async def test_the_schema_and_the_explorer_are_served(app: FastAPI) -> None:
 
 async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClient) -> None:
     """In the order of the page, in which what has to be there is made before."""
-    known = {"chat_id": "lighthouse", "user_id": "mira", "message_id": "m1"}
+    known = {"chat_id": "lighthouse", "user_id": "mira", "message_id": "m1", "name": "before the storm"}
     for path, method, operation in _in_the_order_of_a_life():
         if "{memo_id}" in path:
             # What a person has edited is not regenerated: that is tried on another one.
@@ -139,9 +139,11 @@ async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClie
             known["memo_id"] = (other if operation["operationId"] == "regenerate_memo" else edited)["id"]
         if "{work_id}" in path:
             known["work_id"] = ok(await admin.get("/v1/work"), 200)["items"][0]["id"]
-        url = path.format(**known)
+        if "{line}" in path:
+            known["line"] = ok(await admin.get("/v1/chats/lighthouse/lines"), 200)["items"][-1]["line"]
+        url, query = path.format(**known), _required_query(operation)
         for example in _examples(operation) or [None]:
-            answer = await admin.request(method, url, json=example)
+            answer = await admin.request(method, url, json=example, params=query)
             assert answer.is_success, (method, url, answer.text)
             _check_answer(operation, answer)
         if operation["operationId"] == "append":
@@ -174,12 +176,19 @@ def _examples(operation: Json) -> list[Any]:
     return [example for name, schema in _bodies() if name == operation["operationId"] for example in schema["examples"]]
 
 
+def _required_query(operation: Json) -> Json:
+    """The examples of what has to be in the query string."""
+    parameters = operation.get("parameters", ())
+    return {one["name"]: one["schema"]["examples"][0] for one in parameters if one["in"] == "query" and one["required"]}
+
+
 def _in_the_order_of_a_life() -> list[tuple[str, str, Json]]:
     """All operations: what makes something first, what ends something last."""
     found = [
         (path, method, operation) for path, methods in SCHEMA["paths"].items() for method, operation in methods.items()
     ]
-    last = {"delete_memo": 1, "erase_chat": 2, "erase_user": 3, "revoke_key": 4}
+    last = {"put_messages": 1, "cut_off_messages": 2, "erase_chat": 4, "erase_user": 5, "revoke_key": 6}
+    last |= dict.fromkeys(("delete_memo", "delete_message", "delete_checkpoint"), 3)
     return sorted(found, key=lambda one: last.get(one[2]["operationId"], 0))
 
 

@@ -11,6 +11,8 @@ from app.chats.layers import Layer
 from app.chats.message_schemas import (
     MessageDetail,
     MessagePatch,
+    MessagesPut,
+    MessagesPutOut,
     RevisionOut,
     SwipeIn,
     SwipeSelect,
@@ -25,6 +27,20 @@ from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, en
 from app.kit.wire import MAX_SEQ, JsonAnswer
 
 router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"])
+
+
+@router.put("", response_model=MessagesPutOut)
+async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, clock: Now) -> Response:
+    """Make the chat be this list: a re-import that touches only what differs.
+
+    Messages are told by their ids, those without one by role, name and text in order. What differs is edited in
+    place, what is missing leaves a tombstone, what is new at the end is appended. Where messages were inserted or
+    reordered, a new line begins, and the former one stays readable.
+    """
+    outcome = await service.put_messages(db_session, ref, wanted.messages, now=clock())
+    return JsonAnswer(
+        {"added": outcome.added, "changed": outcome.changed, "removed": outcome.removed, "line": outcome.line_id}
+    )
 
 
 @router.get("", response_model=Page[MessageDetail])

@@ -27,6 +27,7 @@ from app.chats.messages import (
 )
 from app.chats.models import Chat
 from app.chats.queries import filters_of, list_ripe_lines, lock_line, update_head
+from app.chats.reimport import put_messages
 from app.chats.schemas import ChatPut
 from app.chats.settings import check_overrides, merge, still_valid
 from app.chats.swipes import add_swipe, list_swipes, select_swipe
@@ -69,6 +70,7 @@ __all__ = [
     "lock_line",
     "message_detail",
     "put_chat",
+    "put_messages",
     "range_hash",
     "select_swipe",
     "set_visibility",
