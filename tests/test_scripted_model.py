@@ -36,7 +36,7 @@ async def test_it_follows_its_script_and_then_quotes_the_request() -> None:
 
 
 def test_its_memo_quotes_what_a_prompt_holds_as_json() -> None:
-    lines = [json.dumps({"n": n, "text": text}) for n, text in enumerate(["Hi.", 'The "blue" door.', "Ça va, Léa?"])]
+    lines = [json.dumps({"n": n, "message": text}) for n, text in enumerate(["Hi.", 'The "blue" door.', "Ça va, Léa?"])]
     memo = quoting_memo({"messages": [{"role": "user", "content": "\n".join(["Sum up this long story:", *lines])}]})
     assert '“The "blue" door.”' in memo
     assert "“Ça va, Léa?”" in memo
