@@ -178,7 +178,9 @@ def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:
     """The columns of a copy that ends at `until_seq` which would point beyond it; the rest is counted afterwards."""
     if until_seq is None:
         return {}
-    return {"head_seq": until_seq, "anchor_seq": min(head.anchor_seq, until_seq + 1)}
+    shortened: dict[str, Any] = {"head_seq": until_seq, "anchor_seq": min(head.anchor_seq, until_seq + 1)}
+    # An anchor beyond the end goes back, which is a cut of its own; but where nothing is left it is there already.
+    return shortened if until_seq else shortened | {"last_cut": None}
 
 
 async def _check_seq(db_session: DbSession, head: Head, at_seq: int) -> None:

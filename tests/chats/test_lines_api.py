@@ -263,6 +263,19 @@ async def test_a_deleted_checkpoint_leaves_no_row_and_all_lines(
     await _checkpoint(api, "dusk")
 
 
+async def test_a_line_that_keeps_nothing_of_the_former_one_was_never_cut(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await talk_with_memos(api, sweep, clock, 40)
+    former = (await get(api, ""))["line"]
+    assert (await context(api))["history"]["last_cut"]["at_seq"] > 1
+    wanted = [said(2), said(1, id="new"), said(1)]
+    outcome = ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
+    assert outcome["line"] != former
+    assert (await context(api))["history"] == {"anchor_seq": 1, "last_seq": 3, "messages": 3, "last_cut": None}
+    assert (await get(api, "/lines"))["items"][0]["parent"] == former
+
+
 # --- work ---
 
 
@@ -302,6 +315,23 @@ async def test_only_the_current_line_is_worked_on(
     await _switch(api, first)
     assert await sweep.drain() == 2
     assert await statuses(api) == ["ready"] * 2
+
+
+async def test_work_of_lines_that_are_not_current_rests_out_of_the_workers_way(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await append(api, talk(1, 8))
+    first = (await get(api, ""))["line"]
+    frozen = (await _checkpoint(api, "dusk"))["line"]
+    second = await _restore(api, "dusk")
+
+    async def resting() -> set[str]:
+        rows = (await rows_of(database, chat_key(tenant, "c")))["work"]
+        return {row["line_id"] for row in rows if row["run_after"] == "infinity"}
+
+    assert await resting() == {first, frozen}
+    await _switch(api, first)
+    assert await resting() == {second, frozen}
 
 
 async def test_a_line_that_becomes_current_has_the_workers_called(
