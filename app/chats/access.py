@@ -50,10 +50,6 @@ class ChatRef:
         """The error for a chat that does not exist for this caller."""
         return ChatNotFound(f"There is no chat {self.chat_id!r}.")
 
-    def busy(self) -> ChatBusy:
-        """The error for a chat that is switched again and again."""
-        return ChatBusy(f"The chat {self.chat_id!r} is being replaced; try again.")
-
     def check(self, user_id: str | None) -> None:
         """Raises ChatNotFound if the chat's user is not the one the caller is limited to."""
         if self.only_user is not None and user_id != self.only_user:
@@ -62,16 +58,34 @@ class ChatRef:
 
 async def lock_head(db_session: DbSession, ref: ChatRef) -> Head:
     """Lock the chat's current line and read its head. Raises ChatNotFound, ChatBusy."""
+    locked = await _lock_current(db_session, ref.key)
+    if locked is None:
+        raise ref.unknown()
+    head, user_id = locked
+    ref.check(user_id)
+    return head
+
+
+async def lock_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
+    """Lock every line of a chat and return their users; none for a chat that is not there. Raises ChatBusy.
+
+    Whoever makes a line has locked the current one. So that comes first, in a statement of its own, and the next one
+    sees all lines there are.
+    """
+    if await _lock_current(db_session, chat_key) is None:
+        return []
+    return await queries.lock_all_lines(db_session, chat_key)
+
+
+async def _lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, str | None] | None:
     for _ in range(_LOCK_TRIES):
-        locked = await queries.lock_current(db_session, ref.key)
+        locked = await queries.lock_current(db_session, chat_key)
         if locked is not None:
-            head, user_id = locked
-            ref.check(user_id)
-            return head
+            return locked
         # Missing, or switched to another line while this statement waited: that one it did not see.
-        if not await queries.has_current(db_session, ref.key):
-            raise ref.unknown()
-    raise ref.busy()
+        if not await queries.has_current(db_session, chat_key):
+            return None
+    raise _busy()
 
 
 async def lock_or_create(db_session: DbSession, ref: ChatRef, now: datetime) -> tuple[Head, bool]:
@@ -85,7 +99,11 @@ async def lock_or_create(db_session: DbSession, ref: ChatRef, now: datetime) -> 
             return head, created
         # Missing, or switched to another line while this statement waited: the next one sees which.
         created = await queries.insert_chat(db_session, _new_chat(ref, now))
-    raise ref.busy()
+    raise _busy()
+
+
+def _busy() -> ChatBusy:
+    return ChatBusy("The chat is being replaced again and again; try again.")
 
 
 def _new_chat(ref: ChatRef, now: datetime) -> Chat:

@@ -221,8 +221,8 @@ async def count_work(db_session: DbSession, chats: Sequence[Chat]) -> dict[UUID,
 
 
 async def lock_all_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
-    """Lock every line of a chat for its erasure, the current one first, as everybody does; returns their users."""
-    query = select(Chat.user_id).where(Chat.chat_key == chat_key).order_by(Chat.standing != CURRENT, Chat.line_id)
+    """Lock every line of a chat, whose current one is locked already; returns their users."""
+    query = select(Chat.user_id).where(Chat.chat_key == chat_key).order_by(Chat.line_id)
     return list((await db_session.execute(query.with_for_update())).scalars())
 
 

@@ -9,7 +9,7 @@ import orjson
 from pydantic import ValidationError
 
 from app.chats import queries
-from app.chats.access import ChatRef, lock_head, lock_or_create
+from app.chats.access import ChatRef, lock_head, lock_lines, lock_or_create
 from app.chats.editing import cut_off_end, delete_message, edit_message, set_visibility
 from app.chats.eligibility import Filters, is_eligible
 from app.chats.errors import ChatNotFound, LineNotFound
@@ -151,7 +151,7 @@ async def count_work(db_session: DbSession, chats: Sequence[Chat]) -> list[tuple
 
 async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
     """Delete a chat physically, on all lines, with everything derived from it. Raises ChatNotFound."""
-    users = await queries.lock_all_lines(db_session, ref.key)
+    users = await lock_lines(db_session, ref.key)
     if not users:
         raise ref.unknown()
     for user_id in users:
@@ -165,7 +165,7 @@ async def erase_user(db_session: DbSession, caller: Caller, user_id: str) -> Non
         raise ChatNotFound(f"There is no user {user_id!r}.")
     for key in sorted(await queries.list_user_chat_keys(db_session, user_key(caller.tenant, user_id))):
         # Listed without a lock: meanwhile it may have been erased, or become another user's.
-        if set(await queries.lock_all_lines(db_session, key)) == {user_id}:
+        if set(await lock_lines(db_session, key)) == {user_id}:
             await _erase(db_session, key)
 
 

@@ -318,3 +318,20 @@ async def test_re_imports_and_appends_at_once_are_one_after_another(
     assert set(left[21:]) <= {f"late-{n}" for n in range(3)}
     assert sum(answer.json().get("added", 0) for answer in answers) >= 1
     await check_counts(clients[0], database, tenant)
+
+
+async def test_an_erasure_that_races_restores_leaves_nothing_of_any_line(
+    clients: list[httpx.AsyncClient], database: Database, tenant: str
+) -> None:
+    eraser, *others = clients
+    for _ in range(ROUNDS):
+        await append(eraser, talk(1, 20))
+        ok(await eraser.post(f"{CHAT}/checkpoints", json={"name": "here"}), 201)
+        restoring = [client.post(f"{CHAT}/checkpoints/here/restore") for client in others]
+        erased, *answers = await gathered([eraser.delete(CHAT), *restoring])
+        assert erased.status_code == 204
+        assert {answer.status_code for answer in answers} <= {201, 404}
+        async with database.raw() as connection:
+            for table in ("chats", "messages", "memos", "work"):
+                query = f"SELECT count(*) FROM {table} WHERE chat_key = $1"
+                assert await connection.fetchval(query, chat_key(tenant, "c")) == 0, table
