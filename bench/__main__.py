@@ -21,6 +21,7 @@ import httpx
 from app.local.stack import Stack
 from bench.background import Hanging, compare_models
 from bench.chats import LONG, chat_id
+from bench.lines import IDLE, SIZES, measure_copies
 from bench.load import Outcome, Plan
 from bench.processes import Load, Refused, running_load, running_server, say
 from bench.report import Findings, write_report
@@ -32,9 +33,6 @@ from tests.scripted_model import ScriptedModel
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- Below this line is what `python -m bench --write` wrote. -->\n"
 
-_IDLE = {"MEMOBOOK_MEMO_SETTLE_S": "86400"}
-"""The worker leaves what is appended alone: the floor has none, and both have the same two cores."""
-
 
 @dataclass(frozen=True, slots=True)
 class Extent:
@@ -43,10 +41,11 @@ class Extent:
     sizes: Sequence[int]
     effort: Effort
     hanging_s: float
+    copy_sizes: Sequence[int]
 
 
-FULL = Extent((20, 200, 2_000, 100_000), Effort(runs=5, warm_s=0.5, measure_s=2.0), 8.0)
-QUICK = Extent((20, 200, 2_000), Effort(runs=1, warm_s=0.3, measure_s=0.7), 3.0)
+FULL = Extent((20, 200, 2_000, 100_000), Effort(runs=5, warm_s=0.5, measure_s=2.0), 8.0, SIZES)
+QUICK = Extent((20, 200, 2_000), Effort(runs=1, warm_s=0.3, measure_s=0.7), 3.0, SIZES[:1])
 
 
 async def measure(data: Path, extent: Extent) -> str:
@@ -54,10 +53,19 @@ async def measure(data: Path, extent: Extent) -> str:
     say(f"Making chats of {', '.join(f'{size:,}' for size in extent.sizes)} messages …")
     key = await fill(data, extent.sizes)
     async with running_load() as load:
-        async with serving(data, _IDLE) as stack:
+        async with serving(data, IDLE) as stack:
             findings = await _measure_speed(stack, load, key, extent)
         hanging = await _measure_hanging(data, load, key, extent)
-    return write_report(findings, hanging)
+        async with serving(data, IDLE) as stack:  # last, for it leaves many more rows behind
+            copies = await measure_copies(
+                stack,
+                load,
+                sizes=extent.copy_sizes,
+                key=key,
+                runs=extent.effort.runs,
+                measure_s=extent.hanging_s,
+            )
+    return write_report(findings, hanging, copies)
 
 
 async def _measure_speed(stack: Stack, load: Load, key: str, extent: Extent) -> Findings:

@@ -12,6 +12,8 @@ import psutil
 
 from bench.background import APPENDS_PER_SECOND, Hanging
 from bench.chats import LONG
+from bench.lines import APPENDS_PER_SECOND as APPENDS_BESIDE_COPIES
+from bench.lines import BARS_S, Copies
 from bench.load import Outcome
 from bench.requests import WHATS, What
 from bench.speed import Row, ratio_of
@@ -57,14 +59,15 @@ def describe_machine() -> str:
     return f"{os.cpu_count()} cores, {memory_gb:.0f} GB, {system}"
 
 
-def write_report(findings: Findings, hanging: Hanging) -> str:
+def write_report(findings: Findings, hanging: Hanging, copies: Copies) -> str:
     """Everything, as Markdown."""
     parts = [
         f"Measured on {describe_machine()}.",
-        _write_targets(list_targets(findings, hanging)),
+        _write_targets([*list_targets(findings, hanging), *_judge_copies(copies)]),
         _write_speed(findings),
         _write_load(findings),
         _write_hanging(hanging),
+        _write_copies(copies),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -155,6 +158,36 @@ def _write_hanging(hanging: Hanging) -> str:
         for name, outcomes in (("fast", hanging.fast), ("hangs", hanging.hanging))
     ]
     return f"### A model that hangs\n\n{APPENDS_PER_SECOND} appends a second.\n\n{_table(heads, rows)}"
+
+
+def _judge_copies(copies: Copies) -> list[Target]:
+    """For each size the slowest of the verbs."""
+    worst: dict[int, float] = {}
+    for (_, size), seconds in copies.seconds.items():
+        worst[size] = max(worst.get(size, 0.0), median(seconds))
+    return [
+        Target(
+            f"checkpoint, restore, fork of {size:,}", f"< {BARS_S[size]:g} s", f"{took_s:.2f} s", took_s < BARS_S[size]
+        )
+        for size, took_s in worst.items()
+    ]
+
+
+def _write_copies(copies: Copies) -> str:
+    rows = [
+        (verb, f"{size:,}", f"{median(seconds):.2f}", f"{max(seconds):.2f}")
+        for (verb, size), seconds in copies.seconds.items()
+    ]
+    beside = [
+        (name, *(f"{_middle(outcomes, figure):.2f}" for figure in ("p50_ms", "p95_ms", "p99_ms")))
+        for name, outcomes in (("alone", copies.alone), ("beside copies", copies.beside))
+    ]
+    said = (
+        f"{APPENDS_BESIDE_COPIES} appends a second to other chats, without copies and while the longest is copied"
+        f" without a pause: p95 is then {copies.ratio:.1f} times as long."
+    )
+    tables = _table(("", "messages", "median s", "most s"), rows), _table(("", "p50 ms", "p95 ms", "p99 ms"), beside)
+    return f"### Copies of a line\n\n{tables[0]}\n\n{said}\n\n{tables[1]}"
 
 
 def _word_statements(statements: Statements) -> str:
