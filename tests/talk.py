@@ -52,6 +52,39 @@ async def context(api: httpx.AsyncClient, status: int = 200, **options: Any) -> 
     return await get(api, "/context", status, **options)
 
 
+async def edit(api: httpx.AsyncClient, message_id: str, status: int = 200, **given: Any) -> Json:
+    """Change a message of the chat `c`."""
+    return ok(await api.patch(f"/v1/chats/c/messages/{message_id}", json=given), status)
+
+
+async def bury(api: httpx.AsyncClient, *message_ids: str) -> None:
+    """Delete messages of the chat `c`."""
+    for message_id in message_ids:
+        ok(await api.delete(f"/v1/chats/c/messages/{message_id}"), 204)
+
+
+async def hide(api: httpx.AsyncClient, *ranges: tuple[int, int], hidden: bool = True) -> int:
+    """Hide ranges of the chat `c` or show them; for how many messages that is new."""
+    wanted = [{"from_seq": first, "to_seq": last, "hidden": hidden} for first, last in ranges]
+    changed: int = ok(await api.post("/v1/chats/c/messages/visibility", json={"ranges": wanted}), 200)["changed"]
+    return changed
+
+
+async def cut_off(api: httpx.AsyncClient, from_seq: int) -> None:
+    """Cut off the end of the chat `c`."""
+    ok(await api.delete("/v1/chats/c/messages", params={"from_seq": from_seq}), 204)
+
+
+async def add_swipe(api: httpx.AsyncClient, message_id: str, content: str) -> Json:
+    """Add an alternative text to a message of the chat `c`, and select it."""
+    return ok(await api.post(f"/v1/chats/c/messages/{message_id}/swipes", json={"content": content}), 201)
+
+
+async def select_swipe(api: httpx.AsyncClient, message_id: str, index: int, status: int = 200) -> Json:
+    """Select an alternative text of a message of the chat `c`."""
+    return ok(await api.put(f"/v1/chats/c/messages/{message_id}/swipes/selected", json={"index": index}), status)
+
+
 async def walk(api: httpx.AsyncClient, path: str, **query: Any) -> list[list[Any]]:
     """All pages of a list, each as its items."""
     pages: list[list[Any]] = []

@@ -65,7 +65,7 @@ def asked_about(model: ScriptedModel) -> list[int]:
 
 
 async def test_the_history_stays_where_it_is_as_long_as_enough_is_left(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, sweep, clock, 33)
     before = (await context(api))["history"]
@@ -76,6 +76,7 @@ async def test_the_history_stays_where_it_is_as_long_as_enough_is_left(
     await hide(api, (1, 16))
     await bury(api, "m1", "m16")
     assert (await context(api))["history"] == after, "what is before the anchor is not in the history"
+    assert [chat["history_messages"] for chat in (await rows(database, tenant))["chats"]] == [16]
     await edit(api, "m21", content="Otherwise.", excluded=True, pinned=True)
     await hide(api, (1, 16), hidden=False)
     assert (await context(api))["history"] == after
@@ -207,6 +208,8 @@ async def test_batches_behind_the_cut_are_gone_with_their_work_and_the_one_it_go
     tenant: str,
 ) -> None:
     await append(api, talk(1, 40))
+    wish = {"instruction": "Name the lamp."}
+    ok(await api.post(f"/v1/chats/c/memos/{(await book(api))[3]['id']}/regenerate", json=wish), 202)
     assert len(await due_rows(database, tenant)) == 5
     await cut_off(api, 21)
     assert await batches(api) == [(1, 8), (9, 16)]
@@ -307,7 +310,7 @@ async def test_what_people_wrote_and_edited_moves_to_the_new_head_and_stays_show
 
 
 async def test_what_a_person_deleted_does_not_come_back_with_a_cut(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, sweep, clock, 24)
     path = "/v1/chats/c/memos"
@@ -319,6 +322,8 @@ async def test_what_a_person_deleted_does_not_come_back_with_a_cut(
     await cut_off(api, 13)
     assert await batches(api) == [(1, 8)]
     assert len(await book(api)) == 1
+    kept = [(row["first_seq"], row["text"]) for row in (await rows(database, tenant))["memos"] if row["deleted_at"]]
+    assert kept == [(None, "She kept the key.")], "of a batch that is gone not even a tombstone is left"
 
 
 async def test_a_memo_that_is_being_made_when_its_batch_is_cut_off_is_not_written(
@@ -387,7 +392,7 @@ async def test_from_the_first_message_on_an_emptied_chat_goes_on_like_a_new_one(
     assert (counters["messages"], counters["turns"]) == (8, 4)
 
 
-STORY = [
+STORY: list[Json] = [
     {"role": "assistant", "content": "You are late."},
     {"role": "user", "content": "The tide was early."},
     {"role": "assistant", "content": "She must not know.", "kind": "thought"},

@@ -266,7 +266,7 @@ async def test_a_tombstone_keeps_everything_that_was_said(
 # --- what is counted ---
 
 
-STORY = [
+STORY: list[Json] = [
     {"role": "assistant", "content": "You are late."},
     {"role": "user", "content": "The tide was early."},
     {"role": "user", "content": "And the lamp was out."},

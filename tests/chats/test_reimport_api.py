@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -11,6 +12,7 @@ from app.kit.ids import chat_key
 from app.sweep import Sweep
 from tests.book import book, due_rows
 from tests.scripted_model import ScriptedModel, quoting_memo
+from tests.statements import watched
 from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos, walk
 
 
@@ -168,6 +170,58 @@ async def test_messages_that_move_bring_along_what_was_done_to_them(api: httpx.A
     revisions = (await get(api, "/messages/m5/revisions"))["items"]
     assert [one["content"] for one in revisions] == ["Yet another way.", "Another way to say it."]
     assert [one for _, one, _ in await texts(api)] == ["m2", "m1", "m3", "m4", "m5", "m6"]
+
+
+async def test_what_people_wrote_goes_with_the_messages_it_stood_behind(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await talk_with_memos(api, sweep, clock, 32)
+    for text, after_seq in (("Early.", 1), ("In the middle.", 20), ("At the head.", 32), ("To be forgotten.", 25)):
+        ok(await api.post("/v1/chats/c/memos", json={"text": text, "after_seq": after_seq}), 201)
+    memos = {memo["text"]: memo["id"] for memo in await book(api)}
+    edited, forgotten = (await book(api))[-2]["id"], memos["To be forgotten."]
+    assert (await get(api, f"/memos/{edited}"))["first_seq"] == 25
+    ok(await api.patch(f"/v1/chats/c/memos/{edited}", json={"text": "Edited.", "pinned": True}), 200)
+    ok(await api.delete(f"/v1/chats/c/memos/{forgotten}"), 204)
+    await reimport(api, [*talk(1, 2), said(100), *talk(3, 32)])
+    found = [
+        (memo["after_seq"], memo["text"], memo["pinned"]) for memo in await book(api) if memo["origin"] == "person"
+    ]
+    assert found == [
+        (1, "Early.", False),
+        (21, "In the middle.", False),
+        (26, "Edited.", True),
+        (33, "At the head.", False),
+    ]
+    assert {memos["Early."], memos["In the middle."], edited} <= {memo["id"] for memo in await book(api)}
+    numbers = [memo["number"] for memo in await book(api)]
+    assert len(numbers) == len(set(numbers))
+    assert (await get(api, ""))["counters"]["memos"] == len(numbers) == 8
+    assert {memo["text"] for memo in await book(api) if memo["in_window"]} == {text for _, text, _ in found}
+
+
+async def test_a_long_chat_is_imported_again_with_as_many_statements_as_a_short_one(
+    app: FastAPI, api: httpx.AsyncClient
+) -> None:
+    counts = []
+    for size in (120, 600):
+        chat_id = f"of-{size}"
+        await append(api, talk(1, size), chat_id)
+        wanted = {"messages": [*talk(1, 5), said(9_999), *talk(6, size)]}
+        async with watched(app.state.database) as seen:
+            ok(await api.put(f"/v1/chats/{chat_id}/messages", json=wanted), 200)
+        counts.append(len(seen.asked))
+    assert counts[0] == counts[1]
+
+
+async def test_what_was_only_revived_is_no_append(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await append(api, talk(1, 10))
+    ok(await api.delete("/v1/chats/c/messages/m4"), 204)
+    before = await get(api, "")
+    clock.step(1_000)
+    assert counted(await reimport(api, talk(1, 10))) == (1, 0, 0)
+    after = await get(api, "")
+    assert (after["last_active_at"], after["anchor_seq"]) == (before["last_active_at"], before["anchor_seq"])
 
 
 async def test_a_retried_append_is_known_on_the_new_line_too(api: httpx.AsyncClient) -> None:

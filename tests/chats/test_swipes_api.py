@@ -89,6 +89,26 @@ async def test_the_same_text_can_be_a_swipe_twice_and_no_memo_is_made_for_it(
     assert await due_rows(database, tenant) == []
 
 
+async def test_a_memo_is_made_of_the_selected_text_and_of_another_when_that_is_selected(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
+) -> None:
+    await append(api, [said(1), said(2, content=LEFT), *talk(3, 8)])
+    clock.step(2)
+    await sweep.drain()
+    assert "brass key" in (await book(api))[0]["text"]
+    await add_swipe(api, "m2", CHOSEN)
+    assert [row["at_seq"] for row in await due_rows(database, tenant)] == [1]
+    clock.step(2)
+    await sweep.drain()
+    assert "brass key" not in str((await book(api), model.requests[-1]))
+    assert "silver whistle" in (await book(api))[0]["text"]
+    await select_swipe(api, "m2", 0)
+    clock.step(2)
+    await sweep.drain()
+    assert "silver whistle" not in str((await book(api), model.requests[-1]))
+    assert "brass key" in (await book(api))[0]["text"]
+
+
 async def test_what_is_not_selected_is_in_no_answer_but_the_list_of_swipes(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:

@@ -1,0 +1,574 @@
+"""Memos of messages that change: what is made again and how often, and what is shown meanwhile."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.due import RETRY_DELAYS_S
+from app.sweep import Sweep
+from tests.book import book, change, due_rows, shown, statuses
+from tests.scripted_model import ScriptedModel, Step, refuses
+from tests.talk import (
+    Json,
+    add_swipe,
+    append,
+    bury,
+    context,
+    cut_off,
+    edit,
+    get,
+    hide,
+    ok,
+    put,
+    said,
+    select_swipe,
+    talk,
+)
+
+OLD = "The brass key lies under the third stone of the old lamp room, and only Kai knows of it."
+NEW = "The silver whistle hangs behind the seventh door of the harbour house, and only Mira knows of it."
+RUBBISH = "As a language model I would rather talk about something else. Shall we? It could be fun."
+FORMATS = ("segments", "openai", "anthropic", "text")
+
+
+async def remembered(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, *, batches: int = 5, **memos: Any
+) -> list[Json]:
+    """The memos of so many batches, all of them before the anchor; the old text is message 18."""
+    await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}, "memos": memos})
+    told = [said(n, content=OLD) if n == 18 else said(n) for n in range(1, 8 * batches + 2)]
+    await append(api, told[:-1])
+    await settle(sweep, clock)
+    await append(api, told[-1:])
+    found = await book(api)
+    assert (await context(api))["history"]["anchor_seq"] == 8 * batches + 1
+    assert [memo["status"] for memo in found] == ["ready"] * batches
+    return found
+
+
+async def settle(sweep: Sweep, clock: SteppedClock, wait_s: float = 2) -> int:
+    """Let the settle time pass and make what is ripe; returns how much that was."""
+    clock.step(wait_s)
+    return await sweep.drain()
+
+
+async def contexts(api: httpx.AsyncClient) -> list[str]:
+    """The context in every format, as text."""
+    return [str(await context(api, format=name)) for name in FORMATS]
+
+
+async def told_in(api: httpx.AsyncClient, text: str) -> int:
+    """In how many formats the context says something."""
+    return sum(text in one for one in await contexts(api))
+
+
+async def of_memos(api: httpx.AsyncClient, method: str, memo: Json, path: str, status: int, body: Any = None) -> Json:
+    return ok(await api.request(method, f"/v1/chats/c/memos/{memo['id']}{path}", json=body), status)
+
+
+# --- what is made again ---
+
+
+async def test_an_edit_costs_one_call_however_many_memos_there_are(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    before = await remembered(api, sweep, clock)
+    assert len(model.calls) == 5
+    await edit(api, "m18", content=NEW)
+    assert [row["key"] for row in await due_rows(database, tenant)] == [before[2]["id"]]
+    assert await settle(sweep, clock, 1.9) == 0, "it may not be the last edit"
+    assert await settle(sweep, clock, 0.1) == 1
+    assert len(model.calls) == 6
+    assert NEW in str(model.requests[-1])
+    assert OLD not in str(model.requests[-1])
+    after = await book(api)
+    assert [after[n] for n in (0, 1, 3, 4)] == [before[n] for n in (0, 1, 3, 4)]
+    assert (after[2]["id"], after[2]["number"], after[2]["first_seq"], after[2]["last_seq"]) == (
+        before[2]["id"],
+        3,
+        17,
+        24,
+    )
+    assert await due_rows(database, tenant) == []
+
+
+async def test_several_quick_edits_of_a_batch_cost_one_call_together(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await remembered(api, sweep, clock)
+    for name in ("m17", "m18", "m18", "m24"):
+        await edit(api, name, content=f"Told anew at {clock()}.")
+        assert await settle(sweep, clock, 1) == 0
+    assert await settle(sweep, clock, 1) == 1
+    assert len(model.calls) == 6
+
+
+async def test_a_message_that_is_edited_again_and_again_is_remembered_30_seconds_after_the_first_edit(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await remembered(api, sweep, clock)
+    made = []
+    for second in range(30):
+        await edit(api, "m18", content=f"Told anew in second {second}.")
+        made.append(await settle(sweep, clock, 1))
+    assert made == [0] * 29 + [1]
+    assert len(model.calls) == 6
+    assert "in second 29." in str(model.requests[-1])
+
+
+async def test_a_range_that_is_hidden_costs_one_call_for_each_batch_that_it_touches(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await remembered(api, sweep, clock)
+    assert await hide(api, (8, 9), (24, 24)) == 3
+    assert await settle(sweep, clock) == 3
+    assert len(model.calls) == 8
+    asked = "".join(map(str, model.requests[5:]))
+    assert [n for n in range(1, 33) if f"number {n}." not in asked] == [8, 9, 18, *range(24, 33)]
+    assert OLD in asked
+
+
+UNDONE = {
+    "edit": (("PATCH", "/m18", {"content": NEW}), ("PATCH", "/m18", {"content": OLD})),
+    "swipe": (("POST", "/m18/swipes", {"content": NEW}), ("PUT", "/m18/swipes/selected", {"index": 0})),
+    "hide": (("PATCH", "/m18", {"hidden": True}), ("PATCH", "/m18", {"hidden": False})),
+    "hide a range": (
+        ("POST", "/visibility", {"ranges": [{"from_seq": 18, "to_seq": 20, "hidden": True}]}),
+        ("POST", "/visibility", {"ranges": [{"from_seq": 17, "to_seq": 24, "hidden": False}]}),
+    ),
+    "exclude": (("PATCH", "/m18", {"excluded": True}), ("PATCH", "/m18", {"excluded": False})),
+}
+
+
+@pytest.mark.parametrize("way", UNDONE)
+async def test_a_change_that_is_undone_before_its_memo_is_made_costs_nothing(
+    api: httpx.AsyncClient,
+    sweep: Sweep,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    way: str,
+) -> None:
+    before, told = await remembered(api, sweep, clock), await contexts(api)
+    (method, path, body), (method_back, path_back, body_back) = UNDONE[way]
+    assert (await api.request(method, f"/v1/chats/c/messages{path}", json=body)).is_success
+    assert [row["key"] for row in await due_rows(database, tenant)] == [before[2]["id"]]
+    assert await contexts(api) != told
+    clock.step(1)
+    assert (await api.request(method_back, f"/v1/chats/c/messages{path_back}", json=body_back)).is_success
+    assert await due_rows(database, tenant) == []
+    assert await settle(sweep, clock, 60) == 0
+    assert len(model.calls) == 5
+    assert (await book(api), await contexts(api)) == (before, told)
+
+
+@pytest.mark.parametrize("way", UNDONE)
+async def test_a_change_that_is_undone_after_its_memo_was_made_costs_another_call(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: str
+) -> None:
+    (*_, before, _, _), told = await remembered(api, sweep, clock), await contexts(api)
+    for method, path, body in UNDONE[way]:
+        assert (await api.request(method, f"/v1/chats/c/messages{path}", json=body)).is_success
+        assert await settle(sweep, clock) == 1
+    assert len(model.calls) == 7
+    assert [memo["text"] for memo in await book(api)][2] == before["text"]
+    assert await contexts(api) == told
+
+
+async def test_a_change_that_is_undone_while_the_model_is_asked_leaves_the_memo_as_it_was(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    before = await remembered(api, sweep, clock)
+    await edit(api, "m18", content=NEW)
+    clock.step(2)
+    gate = model.hold(1)
+    making = asyncio.create_task(sweep.drain())
+    await gate.reached()
+    await edit(api, "m18", content=OLD)
+    gate.release()
+    await making
+    assert await book(api) == before
+    assert await due_rows(database, tenant) == []
+
+
+async def test_what_was_asked_for_by_hand_is_made_although_an_edit_is_undone(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    memo = (await remembered(api, sweep, clock))[2]
+    await of_memos(api, "POST", memo, "/regenerate", 202, {"instruction": "Name the stone."})
+    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=OLD)
+    assert await settle(sweep, clock) == 1
+    assert "Name the stone." in str(model.requests[-1])
+
+
+async def test_what_is_not_summarised_changes_without_any_memo_being_made(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    unheard = [
+        {"id": "thought", "role": "assistant", "content": "Hm.", "kind": "thought"},
+        {"id": "note", "role": "system", "content": "A note."},
+        {"id": "result", "role": "tool", "content": "Waves.", "tool_call_id": "x"},
+    ]
+    await append(api, [*talk(1, 4), *unheard, *talk(5, 8)])
+    await settle(sweep, clock)
+    before = await book(api)
+    for message in unheard:
+        name = str(message["id"])
+        await edit(api, name, content="Otherwise.")
+        await edit(api, name, excluded=True, hidden=True)
+        await edit(api, "m3", pinned=True, metadata={"mood": name})
+        assert await due_rows(database, tenant) == []
+        await bury(api, name)
+    assert await settle(sweep, clock, 60) == 0
+    assert await book(api) == before
+
+
+async def test_a_change_in_the_batch_that_fills_makes_nothing_due_and_forms_nothing(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await append(api, talk(1, 15))
+    await settle(sweep, clock)
+    (before,) = await book(api)
+    await edit(api, "m10", content=NEW)
+    await add_swipe(api, "m12", OLD)
+    await select_swipe(api, "m12", 0)
+    await edit(api, "m11", excluded=True)
+    await edit(api, "m11", excluded=False)
+    assert await due_rows(database, tenant) == []
+    assert await settle(sweep, clock, 60) == 0
+    assert await book(api) == [before]
+    await append(api, [said(16)])
+    assert [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)] == [(1, 8), (9, 16)]
+    await settle(sweep, clock)
+    assert len(model.calls) == 2
+    assert NEW in str(model.requests[-1])
+    assert OLD not in str(model.requests[-1])
+
+
+# --- what is shown meanwhile ---
+
+
+async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    memo = (await remembered(api, sweep, clock, window=3))[2]
+    assert await shown(api) == [3, 4, 5]
+    assert "brass key" in memo["text"]
+    assert await told_in(api, "brass key") == len(FORMATS)
+
+    await edit(api, "m18", content=NEW)
+    assert await shown(api) == [2, 4, 5], "an older memo takes the place"
+    assert (await context(api))["memo_window"] == {"memos": 3, "first_seq": 9, "last_seq": 40, "gaps": [[17, 24]]}
+    assert await told_in(api, "brass key") == 0
+    stale = (await book(api))[2]
+    assert stale == memo | {"stale": True, "in_window": False, "attempts": 0}
+    report = (await get(api, "/inclusion", after_seq=16, limit=8))["items"]
+    assert {(one["status"], one["by"]) for one in report} == {("pending", f"memo:{memo['id']}")}
+
+    await settle(sweep, clock)
+    assert await shown(api) == [3, 4, 5]
+    assert (await context(api))["memo_window"] == {"memos": 3, "first_seq": 17, "last_seq": 40, "gaps": []}
+    again = (await book(api))[2]
+    assert (again["status"], again["stale"], again["attempts"], again["error"]) == ("ready", False, 1, None)
+    assert "silver whistle" in again["text"]
+    assert await told_in(api, "silver whistle") == len(FORMATS)
+    assert "brass key" not in str(await book(api))
+    assert await told_in(api, "brass key") == 0
+
+
+async def test_a_stale_memo_that_has_left_the_window_leaves_no_gap_and_is_made_again(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await remembered(api, sweep, clock, window=2)
+    before = await contexts(api)
+    await edit(api, "m18", content=NEW)
+    assert await contexts(api) == before
+    assert (await get(api, "/inclusion", after_seq=17))["items"][0]["status"] == "pending"
+    assert await settle(sweep, clock) == 1
+    assert await contexts(api) == before
+    assert "silver whistle" in (await book(api))[2]["text"]
+    assert (await get(api, "/inclusion", after_seq=17))["items"][0]["status"] == "expired"
+
+
+async def test_a_stale_memo_that_cannot_be_made_again_stays_a_gap_until_the_change_is_undone(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    before, told = await remembered(api, sweep, clock), await contexts(api)
+    await edit(api, "m18", content=NEW)
+    model.otherwise = RUBBISH
+    for wait_s in (2, *RETRY_DELAYS_S):
+        assert await settle(sweep, clock, wait_s) == 1
+    assert await settle(sweep, clock, 86_400) == 0
+    stale = (await book(api))[2]
+    assert (stale["stale"], stale["in_window"], stale["attempts"]) == (True, False, 6)
+    assert stale["error"] is not None
+    assert (await context(api))["memo_window"]["gaps"] == [[17, 24]]
+    assert (await get(api, "/inclusion", after_seq=17))["items"][0]["status"] == "failed"
+    await edit(api, "m18", content=OLD)
+    assert await due_rows(database, tenant) == []
+    assert (await book(api), await contexts(api)) == (before, told)
+
+
+async def test_a_pinned_memo_leaves_the_context_while_it_is_stale_and_comes_back_pinned(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    memo = (await remembered(api, sweep, clock, window=1))[2]
+    await of_memos(api, "PATCH", memo, "", 200, {"pinned": True})
+    assert await shown(api) == [3, 5]
+    await edit(api, "m18", content=NEW)
+    assert await shown(api) == [5]
+    assert await told_in(api, "brass key") == 0
+    await settle(sweep, clock)
+    assert await shown(api) == [3, 5]
+    assert (await book(api))[2]["pinned"]
+
+
+async def test_what_a_person_edited_stays_shown_and_says_that_it_is_stale(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    memo = (await remembered(api, sweep, clock))[2]
+    edited = await of_memos(api, "PATCH", memo, "", 200, {"text": "Kai hid something."})
+    await edit(api, "m18", content=NEW)
+    assert (await book(api))[2] == edited | {"stale": True}
+    assert (await context(api))["memo_window"] == {"memos": 5, "first_seq": 1, "last_seq": 40, "gaps": []}
+    assert await told_in(api, "Kai hid something.") == len(FORMATS)
+    assert await due_rows(database, tenant) == []
+    assert await settle(sweep, clock, 60) == 0
+    assert len(model.calls) == 5
+
+    assert (await of_memos(api, "POST", memo, "/regenerate", 409))["code"] == "memo_edited"
+    await of_memos(api, "POST", memo, "/regenerate", 202, {"replace_edited": True})
+    assert await sweep.drain() == 1
+    again = (await book(api))[2]
+    assert (again["edited"], again["stale"]) == (False, False)
+    assert "silver whistle" in again["text"]
+
+
+async def test_what_a_person_edited_is_true_again_when_the_message_is_changed_back(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    memo = (await remembered(api, sweep, clock))[2]
+    edited = await of_memos(api, "PATCH", memo, "", 200, {"text": "Kai hid something."})
+    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=OLD)
+    assert (await book(api))[2] == edited
+
+
+async def test_what_a_person_wrote_is_not_touched_by_a_message_that_changes(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await remembered(api, sweep, clock)
+    own = ok(await api.post("/v1/chats/c/memos", json={"text": "They met at sea.", "after_seq": 18}), 201)
+    await edit(api, "m18", content=NEW)
+    await settle(sweep, clock)
+    assert own in await book(api)
+    assert (own["stale"], own["in_window"]) == (False, True)
+
+
+async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    memo = (await remembered(api, sweep, clock))[2]
+    await of_memos(api, "DELETE", memo, "", 204)
+    await edit(api, "m18", content=NEW)
+    await bury(api, "m19")
+    assert await due_rows(database, tenant) == []
+    assert await settle(sweep, clock, 60) == 0
+    assert [one["number"] for one in await book(api)] == await shown(api) == [1, 2, 4, 5]
+    assert (await context(api))["memo_window"]["gaps"] == []
+    await of_memos(api, "POST", memo, "/regenerate", 202)
+    assert await sweep.drain() == 1
+    assert "silver whistle" in (await book(api))[2]["text"]
+    assert "number 19." not in str(model.requests[-1])
+
+
+# --- what had not become a memo ---
+
+
+@pytest.mark.parametrize(
+    ("answer", "spent", "status", "attempts"),
+    [
+        (refuses(500), 0, "pending", 1),
+        (RUBBISH, 0, "pending", 1),
+        (refuses(500), 5, "failed", 6),
+        (RUBBISH, 5, "failed", 6),
+        ("NONE", 0, "empty", 1),
+    ],
+    ids=["refused", "rubbish", "refused for good", "rubbish for good", "empty"],
+)
+async def test_what_had_not_become_a_memo_is_due_again_with_all_attempts_before_it(
+    api: httpx.AsyncClient,
+    sweep: Sweep,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    answer: Step,
+    spent: int,
+    status: str,
+    attempts: int,
+) -> None:
+    model.script(answer)
+    await append(api, talk(1, 8))
+    await change(database, tenant, "work", f"attempts = {spent}")
+    await settle(sweep, clock)
+    (memo,) = await book(api)
+    assert (memo["status"], memo["attempts"]) == (status, attempts)
+
+    await edit(api, "m3", content=NEW)
+    (work,) = await due_rows(database, tenant)
+    assert (work["attempts"], work["error"], work["failed_at"], work["lease"]) == (0, None, None, None)
+    (memo,) = await book(api)
+    assert (memo["status"], memo["stale"]) == (("empty", True) if status == "empty" else ("pending", False))
+    assert (memo["attempts"], memo["error"]) == (0, None)
+    assert await settle(sweep, clock) == 1
+    (memo,) = await book(api)
+    assert (memo["status"], memo["stale"], memo["attempts"]) == ("ready", False, 1)
+    assert "silver whistle" in memo["text"]
+
+
+async def test_an_empty_memo_whose_messages_change_is_a_gap_until_it_is_made_again(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
+    await append(api, talk(1, 8))
+    await settle(sweep, clock)
+    await append(api, [said(9)])
+    assert (await context(api))["memo_window"]["gaps"] == []
+    await edit(api, "m3", content=NEW)
+    assert (await context(api))["memo_window"]["gaps"] == [[1, 8]]
+    await edit(api, "m3", content=said(3)["content"])
+    assert (await context(api))["memo_window"]["gaps"] == []
+    assert await settle(sweep, clock) == 0
+
+
+GONE: dict[str, Json] = {"hidden": {"hidden": True}, "excluded": {"excluded": True}, "blank": {"content": " \n"}}
+
+
+@pytest.mark.parametrize("way", [*GONE, "deleted"])
+async def test_a_batch_without_anything_to_summarise_has_an_empty_memo_that_no_model_was_asked_for(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: str
+) -> None:
+    await remembered(api, sweep, clock)
+    for n in range(17, 25):
+        await (bury(api, f"m{n}") if way == "deleted" else edit(api, f"m{n}", **GONE[way]))
+    assert (await context(api))["memo_window"]["gaps"] == [[17, 24]]
+    assert await settle(sweep, clock) == 1
+    memo = (await book(api))[2]
+    assert (memo["status"], memo["stale"], memo["text"], memo["highlights"]) == ("empty", False, "", [])
+    assert (memo["in_window"], memo["model"], memo["error"]) == (False, None, None)
+    assert (await context(api))["memo_window"]["gaps"] == []
+    assert len(model.calls) == 5
+
+
+@pytest.mark.parametrize(("way", "back"), [("hidden", {"hidden": False}), ("excluded", {"excluded": False})])
+async def test_the_first_message_that_comes_back_to_an_empty_batch_has_its_memo_made(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: str, back: Json
+) -> None:
+    await remembered(api, sweep, clock)
+    for n in range(17, 25):
+        await edit(api, f"m{n}", **GONE[way])
+    await settle(sweep, clock)
+    await edit(api, "m20", **back)
+    assert await settle(sweep, clock) == 1
+    assert len(model.calls) == 6
+    asked = str(model.requests[-1]["messages"][-1])
+    assert [n for n in range(1, 42) if f"number {n}." in asked] == [20]
+    memo = (await book(api))[2]
+    assert (memo["status"], memo["stale"], memo["in_window"]) == ("ready", False, True)
+    assert "number 20." in memo["text"]
+
+
+async def test_a_memo_that_was_never_made_is_empty_when_nothing_is_left_to_summarise(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await append(api, talk(1, 8))
+    await hide(api, (1, 8))
+    assert await settle(sweep, clock) == 1
+    assert await statuses(api) == ["empty"]
+    assert model.calls == []
+    await hide(api, (1, 8), hidden=False)
+    assert len(await due_rows(database, tenant)) == 1
+    assert await settle(sweep, clock) == 1
+    assert await statuses(api) == ["ready"]
+
+
+# --- where a memo leads to, and what waits for it ---
+
+
+async def test_a_memo_leads_to_a_message_that_can_be_shown(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    memos = await remembered(api, sweep, clock)
+
+    async def leads_to() -> str:
+        found = (await book(api))[2]
+        message = await get(api, f"/messages/{found['first_message_id']}")
+        assert (message["memo_id"], found["first_seq"]) == (found["id"], 17)
+        return str(message["id"])
+
+    assert await leads_to() == "m17"
+    await bury(api, "m17")
+    assert await leads_to() == "m18"
+    await edit(api, "m18", hidden=True)
+    assert await leads_to() == "m19", "the first that it tells of"
+    await hide(api, (19, 24))
+    assert await leads_to() == "m18", "hidden is not gone"
+    await hide(api, (17, 24), hidden=False)
+    assert await leads_to() == "m18"
+    await of_memos(api, "PATCH", memos[2], "", 200, {"text": "Kai hid something."})
+    await bury(api, "m18", "m19")
+    assert await leads_to() == "m20"
+
+
+async def test_a_full_cut_waits_for_a_memo_that_has_become_stale(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 32))
+    await settle(sweep, clock)
+    await edit(api, "m3", content=NEW)
+    await append(api, [said(33)])
+    assert (await context(api))["history"]["last_cut"] is None
+    await settle(sweep, clock)
+    cut = (await context(api))["history"]
+    assert (cut["anchor_seq"], cut["last_cut"]["reason"]) == (17, "full")
+    assert await told_in(api, "silver whistle") == len(FORMATS)
+
+
+async def test_a_full_cut_that_waited_for_an_edit_which_is_undone_comes_with_the_next_append(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 32))
+    await settle(sweep, clock)
+    await edit(api, "m3", content=NEW)
+    await append(api, [said(33)])
+    await edit(api, "m3", content=said(3)["content"])
+    assert (await context(api))["history"]["last_cut"] is None
+    await append(api, [said(34)])
+    cut = (await context(api))["history"]
+    assert (cut["anchor_seq"], cut["messages"], cut["last_cut"]["reason"]) == (17, 18, "full")
+
+
+async def test_a_full_cut_that_waited_for_a_batch_which_is_cut_off_is_judged_by_what_is_left(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 8))
+    await settle(sweep, clock)
+    await append(api, talk(9, 40))
+    assert (await context(api))["history"]["last_cut"] is None
+    await cut_off(api, 13)
+    await append(api, talk(41, 44))
+    await settle(sweep, clock)
+    assert [(memo["first_seq"], memo["last_seq"], memo["status"]) for memo in await book(api)] == [
+        (1, 8, "ready"),
+        (9, 44, "ready"),
+    ]
+    shown_now = (await context(api))["history"]
+    assert (shown_now["anchor_seq"], shown_now["messages"], shown_now["last_cut"]) == (1, 16, None)
