@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
-from app.chats.changes import Change, Shortening
+from app.chats.changes import Change, Move, Shortening
 from app.chats.cutting import cut_after_append, cut_if_settled, recheck_wait, rewind_if_short
 from app.chats.head import Advance, Head
 from app.chats.service import ChatRef, lock_head, update_head
@@ -40,6 +40,7 @@ class Pipeline:
             "line_advanced": self._line_advanced,
             "messages_changed": self._messages_changed,
             "line_shortened": self._line_shortened,
+            "messages_moved": self._messages_moved,
             "chat_changed": self._chat_changed,
             "book_changed": self._layer_settled,
             "layer_settled": self._layer_settled,
@@ -58,17 +59,25 @@ class Pipeline:
         """Messages say something else, are hidden, or are gone: what was made from them is stale and due."""
         for layer in LAYERS:
             await layer.note_change(db_session, change, settle_s=self._settle_s)
-        await self._bring_in_line(db_session, change.head, change.now)
+        await self._bring_in_line(db_session, change.head, change.now, shortened=change.shortens)
 
     async def _line_shortened(self, db_session: DbSession, cut_off: Shortening) -> None:
         """The end of a line is gone: what was made of it goes, what was made of a part of it opens again."""
         for layer in LAYERS:
             await layer.reopen(db_session, cut_off.head, cut_off.from_seq)
-        await self._bring_in_line(db_session, cut_off.head, cut_off.now)
+        await self._bring_in_line(db_session, cut_off.head, cut_off.now, shortened=True)
 
-    async def _bring_in_line(self, db_session: DbSession, head: Head, now: datetime) -> None:
+    async def _messages_moved(self, db_session: DbSession, move: Move) -> None:
+        """Messages stand elsewhere on a new line: what people wrote of them goes with them."""
+        for layer in LAYERS:
+            await layer.bring_along(db_session, move)
+        await self._refresh(db_session, move.head)
+        await update_head(db_session, move.head)
+
+    async def _bring_in_line(self, db_session: DbSession, head: Head, now: datetime, *, shortened: bool) -> None:
         """Take the anchor back where too few messages are left, and show what is true now."""
-        await rewind_if_short(db_session, head, LAYERS, now=now)
+        if shortened:
+            await rewind_if_short(db_session, head, LAYERS, now=now)
         await recheck_wait(db_session, head, LAYERS)
         await self._refresh(db_session, head)
         await update_head(db_session, head)
@@ -77,6 +86,8 @@ class Pipeline:
         """Settings may have changed what is shown, and what a cut waits for: the next append judges it anew."""
         head = await lock_head(db_session, ref)
         head.cut_waits = False
+        for layer in LAYERS:
+            await layer.catch_up(db_session, head, now=self._clock(), settle_s=self._settle_s)
         await self._refresh(db_session, head)
         await update_head(db_session, head)
 

@@ -121,6 +121,9 @@ async def copy_chat(connection: Connection, size: int, number: int) -> None:
     await connection.execute(_COPY_MEMOS, source, target, last, pattern, row["memo_count"])
 
 
+_COUNTS = ("message_count", "turn_count", "token_count", "memo_count", "memo_number")
+
+
 def _moved_on(row: dict[str, Any], times: int, by: int) -> dict[str, Any]:
     """The chat's row with the pattern's length `by` before it so many `times`."""
     seqs, memos = times * by, times * row["memo_count"]
@@ -139,7 +142,7 @@ def _moved_on(row: dict[str, Any], times: int, by: int) -> dict[str, Any]:
     }
     open_batch = row["cursors"]["memos"]
     return row | {
-        **{name: row[name] * (times + 1) for name in ("message_count", "turn_count", "token_count", "memo_count")},
+        **{name: row[name] * (times + 1) for name in _COUNTS},
         **{name: row[name] + seqs for name in ("head_seq", "anchor_seq")},
         "cursors": {"memos": open_batch | {"first_seq": open_batch["first_seq"] + seqs}},
         "memo_window": window | {"gaps": []},

@@ -100,6 +100,7 @@ def _head_columns(head: asyncpg.Record, given: Sequence[object], now: datetime) 
         head["turn_count"] + 1,
         head["token_count"] + 100 * len(given),
         head["memo_count"],
+        head["memo_number"],
         head["awaits_reply"],
         head["cut_waits"],
         head["last_cut"],

@@ -17,7 +17,8 @@ def upgrade() -> None:
     op.add_column("chats", sa.Column("checkpoint", sa.String(), nullable=True))
     op.add_column("chats", sa.Column("parent_line_id", sa.Uuid(), nullable=True))
     op.add_column("chats", sa.Column("line_made_at", postgresql.TIMESTAMP(timezone=True), nullable=True))
-    op.execute("UPDATE chats SET line_made_at = created_at")
+    op.add_column("chats", sa.Column("memo_number", sa.Integer(), server_default="0", nullable=False))
+    op.execute("UPDATE chats SET line_made_at = created_at, memo_number = memo_count")
     op.alter_column("chats", "line_made_at", nullable=False)
     op.create_check_constraint(
         op.f("ck_chats_checkpoint"), "chats", "(standing = 'checkpoint') = (checkpoint IS NOT NULL)"
@@ -37,6 +38,15 @@ def upgrade() -> None:
         ["chat_key", "line_id", "seq"],
         unique=False,
         postgresql_where=sa.text("pinned"),
+    )
+    op.drop_index("uq_messages_id", table_name="messages")
+    op.create_index("uq_messages_id", "messages", ["chat_key", "message_id", "line_id"], unique=True)
+    op.create_index(
+        "ix_messages_sent",
+        "messages",
+        ["chat_key", "line_id", "seq"],
+        unique=False,
+        postgresql_where=sa.text("deleted_at IS NULL AND hidden_by IS NULL"),
     )
     op.add_column("memos", sa.Column("size", sa.Integer(), nullable=True))
     op.create_table(
@@ -65,13 +75,22 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Loses what the former schema has no place for: texts that are not selected, and what was said before edits."""
     op.drop_table("revisions")
     op.drop_table("swipes")
     op.drop_column("memos", "size")
+    op.drop_index("uq_messages_id", table_name="messages")
+    op.create_index("uq_messages_id", "messages", ["chat_key", "line_id", "message_id"], unique=True)
+    op.drop_index(
+        "ix_messages_sent",
+        table_name="messages",
+        postgresql_where=sa.text("deleted_at IS NULL AND hidden_by IS NULL"),
+    )
     op.drop_index("ix_messages_pinned", table_name="messages", postgresql_where=sa.text("pinned"))
     op.drop_column("messages", "selected_swipe")
     op.drop_index("uq_chats_checkpoint", table_name="chats", postgresql_where=sa.text("checkpoint IS NOT NULL"))
     op.execute("UPDATE chats SET standing = 'abandoned', checkpoint = NULL WHERE standing = 'checkpoint'")
+    op.drop_column("chats", "memo_number")
     op.drop_column("chats", "line_made_at")
     op.drop_column("chats", "parent_line_id")
     op.drop_column("chats", "checkpoint")

@@ -1,5 +1,7 @@
 """Which chat is meant, and its row, locked: what every verb of the log begins with."""
 
+import asyncio
+import random
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -12,7 +14,8 @@ from app.kit.auth import Caller
 from app.kit.db import DbSession
 from app.kit.ids import chat_key, user_key, uuid7
 
-_LOCK_TRIES = 5
+_LOCK_TRIES = 30
+_LOCK_PAUSE_S = 0.003
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +81,13 @@ async def lock_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
 
 
 async def _lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, str | None] | None:
-    for _ in range(_LOCK_TRIES):
+    for misses in range(_LOCK_TRIES):
         locked = await queries.lock_current(db_session, chat_key)
         if locked is not None:
             return locked
-        # Missing, or switched to another line while this statement waited: that one it did not see.
+        # Missing, or switched to another line while this statement waited: that one it did not see. But it has locked
+        # the one that it waited for, which somebody who holds the other may want.
+        await _let_go(db_session, misses)
         if not await queries.has_current(db_session, chat_key):
             return None
     raise _busy()
@@ -91,15 +96,23 @@ async def _lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, st
 async def lock_or_create(db_session: DbSession, ref: ChatRef, now: datetime) -> tuple[Head, bool]:
     """Lock the current line, creating the chat if it is missing; says whether it was created."""
     created = False
-    for _ in range(_LOCK_TRIES):
+    for misses in range(_LOCK_TRIES):
         locked = await queries.lock_current(db_session, ref.key)
         if locked is not None:
             head, user_id = locked
             ref.check(user_id)
             return head, created
         # Missing, or switched to another line while this statement waited: the next one sees which.
+        await _let_go(db_session, misses)
         created = await queries.insert_chat(db_session, _new_chat(ref, now))
     raise _busy()
+
+
+async def _let_go(db_session: DbSession, misses: int) -> None:
+    """Give the locks back; the more often that was in vain, the longer others have the chat to themselves."""
+    await db_session.restart()
+    if misses:
+        await asyncio.sleep(misses * random.uniform(0, _LOCK_PAUSE_S))
 
 
 def _busy() -> ChatBusy:

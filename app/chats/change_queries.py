@@ -9,14 +9,13 @@ import asyncpg
 from sqlalchemy import func, select
 
 from app.chats.head import Head, RangeMessage
-from app.chats.message_queries import RANGE_COLUMNS
+from app.chats.message_queries import RANGE_COLUMNS, SPEAKS
 from app.chats.models import Message, Revision, Swipe
 from app.kit.db import DbSession
 
 _OF_LINE = "chat_key = $1 AND line_id = $2"
 
-# What takes turns: what the user says, and what the character says aloud.
-_SPEAKS = f"{_OF_LINE} AND deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))"
+_SPEAKS = f"{_OF_LINE} AND {SPEAKS}"
 
 _TURNS = f"""
     SELECT count(*) FILTER (WHERE role = 'assistant' AND former = 'user')::int FROM (
@@ -34,17 +33,18 @@ _LEFT_FROM = f"""
 
 _CUT_OFF = f"UPDATE messages SET deleted_at = $4 WHERE {_OF_LINE} AND seq >= $3 AND deleted_at IS NULL"  # noqa: S608
 
+_WANTED = f"""unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq, wanted) CROSS JOIN LATERAL (
+        SELECT *, ctid AS place FROM messages
+        WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
+            AND hidden_by IS DISTINCT FROM r.wanted OFFSET 0
+    ) AS m"""  # noqa: S608
+
 _SEEN_OTHERWISE = f"""
-    SELECT {RANGE_COLUMNS}, wanted FROM unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq, wanted)
-    JOIN messages ON {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
-        AND hidden_by IS DISTINCT FROM wanted
-    ORDER BY seq"""  # noqa: S608
+    SELECT {RANGE_COLUMNS}, wanted FROM {_WANTED} ORDER BY seq"""  # noqa: S608
 
 _HIDE = f"""
-    UPDATE messages SET hidden_by = wanted
-    FROM unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq, wanted)
-    WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
-        AND hidden_by IS DISTINCT FROM wanted"""  # noqa: S608
+    UPDATE messages SET hidden_by = n.wanted FROM (SELECT place, wanted FROM {_WANTED}) AS n
+    WHERE messages.ctid = n.place"""  # noqa: S608
 
 _SWIPES = f"SELECT seq, place, content FROM swipes WHERE {_OF_LINE} AND seq = ANY($3) ORDER BY seq, place"  # noqa: S608
 

@@ -4,9 +4,11 @@ Messages are changed in place, hidden, or taken away; the end of a line can be c
 (stale memos, an anchor that has to go back) is deferred with one of these and runs in the same transaction.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from app.chats.eligibility import is_sent
 from app.chats.head import Head, RangeMessage
@@ -30,6 +32,13 @@ class Change:
     pairs: Sequence[Pair]
     now: datetime
 
+    @property
+    def shortens(self) -> bool:
+        """Whether a message of the history is no longer sent."""
+        return any(
+            after.seq >= self.head.anchor_seq and is_sent(before) and not is_sent(after) for before, after in self.pairs
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Shortening:
@@ -45,6 +54,29 @@ class Shortening:
     head: Head
     from_seq: int
     now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A line has taken up messages that stand on another line of the chat elsewhere; deferred as `messages_moved`.
+
+    Attributes:
+        head: The head; followers change it, it is written last.
+        from_line_id: The other line.
+        kept_seq: Up to here both lines have the same messages in the same places.
+        seqs: (seq there, seq here) of each message that has moved, in the order of the first.
+
+    """
+
+    head: Head
+    from_line_id: UUID
+    kept_seq: int
+    seqs: Sequence[tuple[int, int]]
+
+    def seq_here(self, seq: int) -> int:
+        """Where something stands here that stands behind `seq` on the other line: behind the message it followed."""
+        before = bisect_right(self.seqs, seq, key=lambda pair: pair[0])
+        return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
 
 
 def count_changes(head: Head, pairs: Iterable[Pair]) -> None:

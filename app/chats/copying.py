@@ -50,7 +50,11 @@ async def copy_line(
 
 def list_copied() -> list[CoreTable]:
     """The tables whose rows belong to a line."""
-    return [table for table in Table.metadata.tables.values() if "line_id" in table.c]
+    return [
+        table
+        for table in Table.metadata.tables.values()
+        if [column.name for column in table.primary_key][:2] == ["chat_key", "line_id"]
+    ]
 
 
 def write_copy(table: CoreTable, values: Iterable[str] = (), *, cut: bool) -> str:

@@ -15,7 +15,7 @@ class Cover:
         first_seq: The first message of the range.
         last_seq: The last one, inclusive.
         kind: What it is: `memo`.
-        id: Its id.
+        id: Its id; None for what is not there yet, a batch that fills.
         state: `made` also of what has gone stale but is shown; `empty` says nothing.
         filters: What decided on eligibility in it; None where the chat's settings of today do.
 
@@ -24,6 +24,6 @@ class Cover:
     first_seq: int
     last_seq: int
     kind: Literal["memo", "summary", "recap"]
-    id: UUID
+    id: UUID | None
     state: Literal["pending", "failed", "empty", "made"]
     filters: Filters | None = None

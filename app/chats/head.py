@@ -87,6 +87,7 @@ class Head:
     turn_count: int = 0
     token_count: int = 0
     memo_count: int = 0
+    memo_number: int = 0
     awaits_reply: bool = False
     cut_waits: bool = False
     last_cut: dict[str, Any] | None = None

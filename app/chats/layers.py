@@ -1,10 +1,11 @@
 """What the log asks of a memory layer. `app/pipeline.py` lists the layers there are."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from app.chats.changes import Change
+from app.chats.changes import Change, Move
 from app.chats.cover import Cover
 from app.chats.head import Advance, Head
 from app.kit.db import DbSession
@@ -26,8 +27,16 @@ class Layer(Protocol):
         """Say of what was made from changed messages that it is stale, and make it due; may change `change.head`."""
         ...
 
+    async def catch_up(self, db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+        """Make due what has gone stale while the chat's settings had the layer switched off."""
+        ...
+
     async def reopen(self, db_session: DbSession, head: Head, from_seq: int) -> None:
         """Forget what lies wholly from `from_seq` on, and open again what goes through it; may change `head`."""
+        ...
+
+    async def bring_along(self, db_session: DbSession, move: Move) -> None:
+        """Take over from another line what people wrote of messages that have moved; may change `move.head`."""
         ...
 
     async def settled_seq(self, db_session: DbSession, head: Head, from_seq: int) -> int | None:

@@ -8,6 +8,7 @@ from sqlalchemy import Row, Select, select, tuple_, update
 
 from app.chats.copying import Line, list_copied
 from app.chats.head import Head
+from app.chats.message_queries import IS_SENT, SPEAKS
 from app.chats.models import Chat
 from app.kit.db import DbSession
 
@@ -15,18 +16,16 @@ LineRow = Row[UUID, str, str | None, UUID | None, int, int, datetime, datetime]
 """What a list tells of a line: line_id, standing, checkpoint, parent_line_id, head_seq, message_count, line_made_at,
 last_active_at. Its settings and its memo window are as wide as a hundred of these."""
 
-_SPEAKS = "role = 'user' OR (role = 'assistant' AND kind IS NULL)"
-
 # A turn is a character's answer right after the user, whatever was thought or told between the two.
 _RECOUNT = f"""
     SELECT count(*)::int AS messages, coalesce(sum(tokens), 0)::int AS tokens,
-        count(*) FILTER (WHERE seq >= $3 AND hidden_by IS NULL AND NOT blank AND kind IS NULL)::int AS history,
+        count(*) FILTER (WHERE seq >= $3 AND {IS_SENT})::int AS history,
         count(*) FILTER (WHERE speaks AND role = 'assistant' AND former = 'user')::int AS turns,
         coalesce(max(seq) FILTER (WHERE speaks AND role = 'user')
             > coalesce(max(seq) FILTER (WHERE speaks AND role = 'assistant'), 0), false) AS awaits_reply
     FROM (
         SELECT *, lag(role) OVER (PARTITION BY speaks ORDER BY seq) AS former FROM (
-            SELECT seq, role, kind, tokens, blank, hidden_by, ({_SPEAKS}) AS speaks FROM messages
+            SELECT seq, role, kind, tokens, blank, hidden_by, deleted_at, ({SPEAKS}) AS speaks FROM messages
             WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL
         ) AS living
     ) AS spoken"""  # noqa: S608 - constants only

@@ -32,13 +32,15 @@ APPEND = """
     )
     SELECT message_id, seq, NULL::bool AS same, NULL AS role, NULL AS name, NULL AS content,
         NULL::timestamptz AS sent_at, NULL::int AS tokens FROM added
-    UNION ALL SELECT message_id, seq, same, role, name, content, sent_at, tokens FROM known"""
+    UNION ALL SELECT message_id, seq, same, CASE WHEN deleted_at IS NULL THEN role END, name, content, sent_at, tokens
+    FROM known"""
 
-_HISTORY_SHAPE = """
-    SELECT seq, role, tool_calls::text AS tool_calls, tool_call_id FROM messages
-    WHERE chat_key = $1 AND line_id = $2 AND seq >= $3 AND deleted_at IS NULL AND hidden_by IS NULL AND NOT blank
-        AND kind IS NULL
-    ORDER BY seq"""
+
+SPEAKS = "deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))"
+"""What takes turns: what the user says, and what the character says aloud; likewise `head.advance`."""
+
+IS_SENT = "deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
+"""What is sent from the anchor on; likewise `eligibility.is_sent`."""
 
 RANGE_COLUMNS = "seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest"
 """The fields of a RangeMessage."""
@@ -47,22 +49,28 @@ _RANGE = f"""
     SELECT {RANGE_COLUMNS} FROM messages
     WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq"""  # noqa: S608 - constants only
 
-_RANGES = f"""
-    SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq)
-    JOIN messages ON chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq
-    ORDER BY seq"""  # noqa: S608
+# OFFSET 0 here and in other statements on many places of a line: each is looked up by the key. The planner takes a
+# line that statistics do not know yet for a single row, and would read all of it for each place instead.
+_LIVING = f"""
+    SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
+        SELECT * FROM messages
+        WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL OFFSET 0
+    ) AS m ORDER BY seq"""  # noqa: S608
 
-_NEWEST_SHAPE = """
+_SHAPE = f"""
     SELECT seq, role, tool_calls::text AS tool_calls, tool_call_id FROM messages
-    WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NULL
-    ORDER BY seq DESC LIMIT $3"""
+    WHERE chat_key = $1 AND line_id = $2 AND {IS_SENT}"""  # noqa: S608
+
+_HISTORY_SHAPE = _SHAPE + " AND seq >= $3 ORDER BY seq"
+
+_NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
 
 async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[asyncpg.Record]:
     """Insert those of `messages` whose ids are new, in order, from the head on.
 
     Returns a row for each message: `same` is null for a new one; for a known one it says whether it has the
-    identity given now, beside what it says today. If any has not, nothing is inserted.
+    identity given now, beside what it says today; a tombstone has no role. If any has not, nothing is inserted.
     """
     return await db_session.raw.fetch(
         APPEND,
@@ -143,12 +151,12 @@ async def list_range(
     return [RangeMessage(*row) for row in rows]
 
 
-async def list_ranges(
+async def list_living(
     db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]]
 ) -> list[RangeMessage]:
-    """`list_range` of several ranges (inclusive) that do not overlap, in seq order."""
+    """`list_range` of several ranges (inclusive) that do not overlap, without tombstones, in seq order."""
     firsts, lasts = [first for first, _ in ranges], [last for _, last in ranges]
-    return [RangeMessage(*row) for row in await db_session.raw.fetch(_RANGES, chat_key, line_id, firsts, lasts)]
+    return [RangeMessage(*row) for row in await db_session.raw.fetch(_LIVING, chat_key, line_id, firsts, lasts)]
 
 
 def _sent(row: asyncpg.Record) -> Sent:

@@ -1,4 +1,8 @@
-"""HTTP of messages; appending them, with a context in the same answer, is in `context`."""
+"""HTTP of messages; appending them, with a context in the same answer, is in `context`.
+
+A message's id is the caller's and may hold a slash, so in a path it takes up all there is (`:path`); what has
+something behind the id is declared before what has not.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -84,50 +88,7 @@ async def set_visibility(ref: WritingChat, body: VisibilityIn, db_session: Db, c
     return JsonAnswer({"changed": changed})
 
 
-@router.get("/{message_id}", response_model=MessageDetail)
-async def get_message(
-    ref: ReadingChat, message_id: MessageIdPath, db_session: Db, layers: Layers, line: Line = None
-) -> Response:
-    """One message."""
-    line_id = (await service.get_line(db_session, ref, line)).line_id
-    return await _answer(db_session, layers, await service.get_message(db_session, ref, line_id, message_id))
-
-
-@router.patch("/{message_id}", response_model=MessageDetail)
-async def edit_message(
-    ref: WritingChat, message_id: MessageIdPath, patch: MessagePatch, db_session: Db, layers: Layers, clock: Now
-) -> Response:
-    """Edit a message, exclude it from memory, pin or hide it; what it said before is kept."""
-    given = patch.model_dump(exclude_none=True)
-    message = await service.edit_message(db_session, ref, message_id, given, now=clock())
-    return await _answer(db_session, layers, message)
-
-
-@router.delete("/{message_id}", status_code=204)
-async def delete_message(ref: WritingChat, message_id: MessageIdPath, db_session: Db, clock: Now) -> None:
-    """Delete a message; it leaves a tombstone, and its id and seq are never free again."""
-    await service.delete_message(db_session, ref, message_id, now=clock())
-
-
-@router.post("/{message_id}/swipes", status_code=201, response_model=MessageDetail)
-async def add_swipe(
-    ref: WritingChat, message_id: MessageIdPath, swipe: SwipeIn, db_session: Db, layers: Layers, clock: Now
-) -> Response:
-    """Add an alternative text and select it; the others are kept, and nothing but this list shows them."""
-    message = await service.add_swipe(db_session, ref, message_id, swipe.content, now=clock())
-    return await _answer(db_session, layers, message, status=201)
-
-
-@router.put("/{message_id}/swipes/selected", response_model=MessageDetail)
-async def select_swipe(
-    ref: WritingChat, message_id: MessageIdPath, chosen: SwipeSelect, db_session: Db, layers: Layers, clock: Now
-) -> Response:
-    """Select one of the alternative texts."""
-    message = await service.select_swipe(db_session, ref, message_id, chosen.index, now=clock())
-    return await _answer(db_session, layers, message)
-
-
-@router.get("/{message_id}/revisions", response_model=Page[RevisionOut])
+@router.get("/{message_id:path}/revisions", response_model=Page[RevisionOut])
 async def list_revisions(
     ref: ReadingChat,
     message_id: MessageIdPath,
@@ -154,6 +115,49 @@ async def list_revisions(
     ]
     more = len(revisions) > limit
     return JsonAnswer({"items": items, "next_cursor": encode_cursor(items[-1]["number"]) if more else None})
+
+
+@router.get("/{message_id:path}", response_model=MessageDetail)
+async def get_message(
+    ref: ReadingChat, message_id: MessageIdPath, db_session: Db, layers: Layers, line: Line = None
+) -> Response:
+    """One message."""
+    line_id = (await service.get_line(db_session, ref, line)).line_id
+    return await _answer(db_session, layers, await service.get_message(db_session, ref, line_id, message_id))
+
+
+@router.patch("/{message_id:path}", response_model=MessageDetail)
+async def edit_message(
+    ref: WritingChat, message_id: MessageIdPath, patch: MessagePatch, db_session: Db, layers: Layers, clock: Now
+) -> Response:
+    """Edit a message, exclude it from memory, pin or hide it; what it said before is kept."""
+    given = patch.model_dump(exclude_none=True)
+    message = await service.edit_message(db_session, ref, message_id, given, now=clock())
+    return await _answer(db_session, layers, message)
+
+
+@router.delete("/{message_id:path}", status_code=204)
+async def delete_message(ref: WritingChat, message_id: MessageIdPath, db_session: Db, clock: Now) -> None:
+    """Delete a message; it leaves a tombstone, and its id and seq are never free again."""
+    await service.delete_message(db_session, ref, message_id, now=clock())
+
+
+@router.post("/{message_id:path}/swipes", status_code=201, response_model=MessageDetail)
+async def add_swipe(
+    ref: WritingChat, message_id: MessageIdPath, swipe: SwipeIn, db_session: Db, layers: Layers, clock: Now
+) -> Response:
+    """Add an alternative text and select it; the others are kept, and nothing but this list shows them."""
+    message = await service.add_swipe(db_session, ref, message_id, swipe.content, now=clock())
+    return await _answer(db_session, layers, message, status=201)
+
+
+@router.put("/{message_id:path}/swipes/selected", response_model=MessageDetail)
+async def select_swipe(
+    ref: WritingChat, message_id: MessageIdPath, chosen: SwipeSelect, db_session: Db, layers: Layers, clock: Now
+) -> Response:
+    """Select one of the alternative texts."""
+    message = await service.select_swipe(db_session, ref, message_id, chosen.index, now=clock())
+    return await _answer(db_session, layers, message)
 
 
 async def _answer(db_session: DbSession, layers: Sequence[Layer], message: Message, *, status: int = 200) -> Response:

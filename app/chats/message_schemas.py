@@ -6,15 +6,23 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.kit.blame import FieldError
 from app.kit.wire import MAX_CONTENT_CHARS, MAX_SEQ, Given, JsonObject, Moment, Name, Text
 
 MAX_MESSAGES = 1_000
 MAX_RANGES = 1_000
+MAX_REIMPORT_MESSAGES = 100_000
 
-MessageId = Annotated[Text, Field(min_length=1, max_length=128)]
+
+def _fits_a_path(message_id: str) -> str:
+    if message_id in (".", ".."):
+        raise ValueError("may not be . or .., because clients take these out of a path")
+    return message_id
+
+
+MessageId = Annotated[Text, Field(min_length=1, max_length=128), AfterValidator(_fits_a_path)]
 
 
 class ToolFunction(Given):
@@ -210,7 +218,9 @@ class MessagesPut(Given):
         }
     )
 
-    messages: list[MessageIn] = Field(description="All of them, in order; a body may take 8 MiB.")
+    messages: Annotated[list[MessageIn], Field(max_length=MAX_REIMPORT_MESSAGES)] = Field(
+        description="All of them, in order; a body may take 8 MiB."
+    )
 
     @model_validator(mode="after")
     def _unique_ids(self) -> Self:

@@ -22,6 +22,7 @@ class Chat(Table):
     An append updates the head columns alone: none of them is in an index, so the update stays in its page,
     and the memo window, the widest column, is only written by a cut or a memo.
     `checkpoint` is the name of a frozen line, `parent_line_id` the line that this one was copied from.
+    `memo_count` is how many memos are in the book, `memo_number` the number that the last one was given.
     """
 
     __tablename__ = "chats"
@@ -76,6 +77,7 @@ class Chat(Table):
     turn_count: Mapped[int] = mapped_column(server_default="0")
     token_count: Mapped[int] = mapped_column(server_default="0")
     memo_count: Mapped[int] = mapped_column(server_default="0")
+    memo_number: Mapped[int] = mapped_column(server_default="0")
     awaits_reply: Mapped[bool] = mapped_column(server_default="false")
     cut_waits: Mapped[bool] = mapped_column(server_default="false")
     last_cut: Mapped[dict[str, Any] | None] = mapped_column(Json)
@@ -99,7 +101,15 @@ class Message(Table):
         CheckConstraint("importance IS NULL OR (importance >= 0 AND importance <= 1)", name="importance"),
         CheckConstraint("seq >= 1", name="seq"),
         CheckConstraint("selected_swipe >= 0", name="selected_swipe"),
-        Index("uq_messages_id", "chat_key", "line_id", "message_id", unique=True),
+        # The line last: an index that begins like the key is taken for a seq, too, while statistics know nothing.
+        Index("uq_messages_id", "chat_key", "message_id", "line_id", unique=True),
+        Index(
+            "ix_messages_sent",
+            "chat_key",
+            "line_id",
+            "seq",
+            postgresql_where=text("deleted_at IS NULL AND hidden_by IS NULL"),
+        ),
         Index("ix_messages_pinned", "chat_key", "line_id", "seq", postgresql_where=text("pinned")),
         {"info": {"begins": "seq"}},
     )

@@ -20,8 +20,8 @@ from app.chats.settings import ChatSettings, effective_json
 from app.kit.db import Connection, DbSession
 
 _HEAD_COLUMNS = """line_id, tenant, user_id, settings::text AS settings, characters::text AS characters, head_seq,
-    anchor_seq, history_messages, message_count, turn_count, token_count, memo_count, awaits_reply, cut_waits,
-    last_cut::text AS last_cut, cursors::text AS cursors, last_active_at"""
+    anchor_seq, history_messages, message_count, turn_count, token_count, memo_count, memo_number, awaits_reply,
+    cut_waits, last_cut::text AS last_cut, cursors::text AS cursors, last_active_at"""
 
 LOCK_CURRENT = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND standing = 'current' FOR UPDATE"  # noqa: S608
 
@@ -29,8 +29,8 @@ _LOCK_LINE = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND line_id
 
 WRITE_HEAD = """
     UPDATE chats SET head_seq = $3, anchor_seq = $4, history_messages = $5, message_count = $6, turn_count = $7,
-        token_count = $8, memo_count = $9, awaits_reply = $10, cut_waits = $11, last_cut = $12, cursors = $13,
-        last_active_at = $14
+        token_count = $8, memo_count = $9, memo_number = $10, awaits_reply = $11, cut_waits = $12, last_cut = $13,
+        cursors = $14, last_active_at = $15
     WHERE chat_key = $1 AND line_id = $2"""
 
 _SEEN_LINES = 64
@@ -158,6 +158,7 @@ async def update_head(db_session: DbSession, head: Head) -> None:
         head.turn_count,
         head.token_count,
         head.memo_count,
+        head.memo_number,
         head.awaits_reply,
         head.cut_waits,
         orjson.dumps(head.last_cut).decode() if head.last_cut else None,
@@ -261,6 +262,7 @@ def _head(chat_key: UUID, row: asyncpg.Record) -> Head:
         turn_count=row["turn_count"],
         token_count=row["token_count"],
         memo_count=row["memo_count"],
+        memo_number=row["memo_number"],
         awaits_reply=row["awaits_reply"],
         cut_waits=row["cut_waits"],
         last_cut=orjson.loads(row["last_cut"]) if row["last_cut"] else None,

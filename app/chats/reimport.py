@@ -2,33 +2,35 @@
 
 What the list asks for is found out by `alignment`. In place, messages are edited, taken away, revived and appended.
 Where some were inserted or reordered, a new line begins behind what both have in common; the messages that moved
-bring along what people did to them, and the former line stays as it was.
+bring along what people did to them, as does what people wrote about them, and the former line stays as it was.
+
+What follows from the changes runs in their order: first what was cut off is forgotten, then what is stale is said
+to be, then what was appended fills batches, with everything counted into the head by then.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import asyncpg
-import orjson
 
 from app.chats import reimport_queries
 from app.chats.access import ChatRef, lock_or_create
-from app.chats.alignment import Standing, Wanted, align
 from app.chats.change_queries import recounting_turns
+from app.chats.changes import Move
 from app.chats.editing import note
-from app.chats.hashes import identity
 from app.chats.head import Head, NewMessage, RangeMessage, advance
 from app.chats.lines import begin_line, cut_copy
 from app.chats.message_queries import insert_messages
 from app.chats.message_schemas import MessageIn
 from app.chats.messages import make_messages
+from app.chats.reimport_plan import Match, Plan, make_plan
 from app.kit.db import DbSession, defer
 
-_PLAIN = ("role", "name", "kind", "content", "tool_call_id", "importance", "sent_at")
-_JSON = ("tool_calls", "metadata")
+_MANY_MESSAGES = 1_000
+"""To match so many takes some 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +43,6 @@ class Reimported:
     line_id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
-    """A wanted message, with what the caller left open as it stands; and the row that it is, None if it is new."""
-
-    wanted: NewMessage
-    row: asyncpg.Record | None
-
-    @property
-    def is_added(self) -> bool:
-        """Whether the chat does not have it, or no longer."""
-        return self.row is None or bool(self.row["deleted"])
-
-    @property
-    def differs(self) -> bool:
-        """Whether it is to be other than it stands."""
-        row, wanted = self.row, self.wanted
-        return row is not None and (
-            any(row[name] != getattr(wanted, name) for name in _PLAIN)
-            or any(_read(row[name]) != _read(getattr(wanted, name)) for name in _JSON)
-        )
-
-
 async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime) -> Reimported:
     """Make the chat's messages be `given`, in order; creates the chat if it is missing.
 
@@ -71,41 +51,39 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
     made = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
     rows = await reimport_queries.list_standing(db_session, head)
-    alignment = align(
-        [Standing(r["seq"], r["message_id"], r["role"], r["name"], r["content"], r["deleted"]) for r in rows],
-        [Wanted(message.id, message.role, message.name, message.content) for message in given],
-    )
-    by_seq = {row["seq"]: row for row in rows}
-    matches = [
-        _match(wanted, message, None if seq is None else by_seq[seq])
-        for wanted, message, seq in zip(given, made, alignment.matches, strict=True)
-    ]
-    removed = [by_seq[seq] for seq in alignment.removed]
-    outcome = Reimported(
-        added=sum(match.is_added for match in matches),
-        changed=sum(match.differs and not match.is_added for match in matches),
-        removed=len(removed),
-        line_id=head.line_id,
-    )
-    if alignment.diverges_at is None:
-        await _change(db_session, head, matches, removed, now)
-        fresh = await _append(db_session, head, [match.wanted for match in matches if match.row is None])
-        if outcome.added:
+    if len(rows) + len(given) < _MANY_MESSAGES:
+        plan = make_plan(rows, given, made)
+    else:
+        plan = await asyncio.to_thread(make_plan, rows, given, made)
+    if plan.is_in_place:
+        await _change(db_session, head, plan.matches, plan.removed, now)
+        fresh = await _append(db_session, head, [match.wanted for match in plan.matches if match.row is None])
+        if fresh:
             defer(db_session, "line_advanced", advance(head, fresh, now=now, created=created))
-        return outcome
-    kept, moved = matches[: alignment.diverges_at], matches[alignment.diverges_at :]
-    kept_seq = max((match.wanted.seq for match in kept), default=0)
-    line_id = await begin_line(db_session, head, head.line_id, until_seq=kept_seq, now=now)
-    line = await cut_copy(db_session, (head.chat_key, line_id), kept_seq, now=now)
-    await db_session.run_deferred()  # what was cut off is forgotten before anything else changes
-    await _change(db_session, line, kept, [row for row in removed if row["seq"] <= kept_seq], now)
-    fresh = await _move(db_session, line, moved, head.line_id, now)
-    defer(db_session, "line_advanced", advance(line, fresh, now=now, created=False))
-    return replace(outcome, line_id=line.line_id)
+        line_id = head.line_id
+    else:
+        line_id = await _go_on_elsewhere(db_session, head, plan, now)
+    return Reimported(
+        added=sum(match.is_added for match in plan.matches),
+        changed=sum(match.differs and not match.is_added for match in plan.matches),
+        removed=len(plan.removed),
+        line_id=line_id,
+    )
+
+
+async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now: datetime) -> UUID:
+    """Make the list on a new line, of which only the first messages stay in their places; returns it."""
+    line_id = await begin_line(db_session, former, former.line_id, until_seq=plan.kept_seq, now=now)
+    head = await cut_copy(db_session, (former.chat_key, line_id), plan.kept_seq, now=now)
+    await db_session.run_deferred()  # what was cut off is forgotten before anything else is counted
+    await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
+    fresh = await _move(db_session, head, plan.moved, former.line_id, now)
+    defer(db_session, "line_advanced", advance(head, fresh, now=now, created=False))
+    return line_id
 
 
 async def _change(
-    db_session: DbSession, head: Head, matches: Sequence[_Match], removed: Sequence[asyncpg.Record], now: datetime
+    db_session: DbSession, head: Head, matches: Sequence[Match], removed: Sequence[asyncpg.Record], now: datetime
 ) -> None:
     """Take away and rewrite in place."""
     changed = [(match.wanted, match.row) for match in matches if match.row and (match.differs or match.is_added)]
@@ -130,60 +108,21 @@ async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessa
 
 
 async def _move(
-    db_session: DbSession, head: Head, matches: Sequence[_Match], from_line_id: UUID, now: datetime
+    db_session: DbSession, head: Head, matches: Sequence[Match], from_line_id: UUID, now: datetime
 ) -> list[NewMessage]:
     """Append what is new or has moved, with all that belongs to it; returns it as it stands then.
 
     What has moved is appended as it stood and rewritten then, so that what it said is kept.
     """
-    after_seq = head.head_seq
-    placed = await _append(db_session, head, [_as_stood(match.row) if match.row else match.wanted for match in matches])
-    marks = await reimport_queries.bring_along(db_session, head, from_line_id, after_seq)
+    placed = await _append(db_session, head, [match.stood or match.wanted for match in matches])
+    moved = [(match.row["seq"], place.seq) for match, place in zip(matches, placed, strict=True) if match.row]
+    await reimport_queries.bring_along(db_session, head, from_line_id, moved)
     fresh = [replace(match.wanted, seq=place.seq) for match, place in zip(matches, placed, strict=True)]
     differing = [message for message, match in zip(fresh, matches, strict=True) if match.differs]
     if differing:
         await reimport_queries.rewrite(db_session, head, differing, now)
-    return [
-        replace(message, excluded=marks[message.seq][0], hidden_by=marks[message.seq][1])
-        if message.seq in marks
-        else message
-        for message in fresh
-    ]
-
-
-def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record | None) -> _Match:
-    if row is None:
-        return _Match(made, None)
-    wanted = replace(
-        made,
-        seq=row["seq"],
-        message_id=row["message_id"],
-        sent_at=given.sent_at or row["sent_at"],
-        importance=row["importance"] if given.importance is None else given.importance,
-        metadata=row["metadata"] if given.metadata is None else made.metadata,
-        excluded=row["excluded"],
-        hidden_by=row["hidden_by"],
-    )
-    return _Match(wanted, row)
-
-
-def _as_stood(row: asyncpg.Record) -> NewMessage:
-    return NewMessage(
-        message_id=row["message_id"],
-        role=row["role"],
-        name=row["name"],
-        kind=row["kind"],
-        content=row["content"],
-        tokens=row["tokens"],
-        blank=row["blank"],
-        importance=row["importance"],
-        tool_calls=row["tool_calls"],
-        tool_call_id=row["tool_call_id"],
-        metadata=row["metadata"],
-        sent_at=row["sent_at"],
-        identity=identity(row["role"], row["content"]),
-        digest=row["digest"],
-    )
+    defer(db_session, "messages_moved", Move(head, from_line_id, head.head_seq, sorted(moved)))
+    return fresh
 
 
 def _as_range(row: asyncpg.Record) -> RangeMessage:
@@ -192,7 +131,3 @@ def _as_range(row: asyncpg.Record) -> RangeMessage:
 
 def _as_range_wanted(wanted: NewMessage) -> RangeMessage:
     return RangeMessage(*(getattr(wanted, name) for name in RangeMessage._fields))
-
-
-def _read(json: str | None) -> Any:
-    return None if json is None else orjson.loads(json)

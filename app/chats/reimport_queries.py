@@ -11,7 +11,7 @@ from app.kit.db import DbSession
 
 _STANDING = """
     SELECT seq, message_id, role, name, kind, content, tokens, blank, importance, tool_calls::text AS tool_calls,
-        tool_call_id, metadata::text AS metadata, sent_at, digest, excluded, hidden_by,
+        tool_call_id, metadata::text AS metadata, sent_at, identity, digest, excluded, hidden_by,
         deleted_at IS NOT NULL AS deleted
     FROM messages WHERE chat_key = $1 AND line_id = $2 ORDER BY seq"""
 
@@ -24,8 +24,8 @@ _KEEP_REVISIONS = """
     SELECT $1, $2, m.seq, 1 + coalesce((
             SELECT max(number) FROM revisions r WHERE r.chat_key = $1 AND r.line_id = $2 AND r.seq = m.seq
         ), 0), m.selected_swipe, m.role, m.name, m.content, $7
-    FROM unnest($3::int[], $4::text[], $5::text[], $6::text[]) AS n (seq, role, name, content)
-    JOIN messages m ON m.chat_key = $1 AND m.line_id = $2 AND m.seq = n.seq
+    FROM unnest($3::int[], $4::text[], $5::text[], $6::text[]) AS n (seq, role, name, content) CROSS JOIN LATERAL (
+        SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = n.seq OFFSET 0) AS m
     WHERE (m.role, m.name, m.content) IS DISTINCT FROM (n.role, n.name, n.content)"""
 
 _REWRITE = """
@@ -34,32 +34,37 @@ _REWRITE = """
         metadata = n.metadata::jsonb, sent_at = n.sent_at, digest = n.digest, deleted_at = NULL,
         edited_at = CASE WHEN (m.role, m.name, m.content) IS DISTINCT FROM (n.role, n.name, n.content)
             THEN $4 ELSE m.edited_at END
-    FROM unnest($3::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::bool[], $11::float8[],
-        $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::bytea[]) AS n (seq, role, name, kind, content,
-        tokens, blank, importance, tool_calls, tool_call_id, metadata, sent_at, digest)
-    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq = n.seq"""
+    FROM (
+        SELECT g.*, stood.place FROM unnest($3::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
+            $10::bool[], $11::float8[], $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::bytea[])
+            AS g (seq, role, name, kind, content, tokens, blank, importance, tool_calls, tool_call_id, metadata,
+            sent_at, digest)
+        CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = g.seq OFFSET 0) AS stood
+    ) AS n WHERE m.ctid = n.place"""
 
-_MOVED = """
-    FROM messages n JOIN messages o ON o.chat_key = $1 AND o.line_id = $3 AND o.message_id = n.message_id
-    WHERE n.chat_key = $1 AND n.line_id = $2 AND n.seq > $4"""
+_MOVED = "unnest($3::int[], $4::int[]) AS moved (old_seq, new_seq)"
 
 _BRING_MARKS = f"""
-    UPDATE messages m SET identity = moved.identity, excluded = moved.excluded, pinned = moved.pinned,
-        hidden_by = moved.hidden_by, selected_swipe = moved.selected_swipe, edited_at = moved.edited_at
-    FROM (SELECT n.seq AS at_seq, o.* {_MOVED}) AS moved
-    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq = moved.at_seq
-    RETURNING m.seq, m.excluded, m.hidden_by"""  # noqa: S608 - constants only
+    UPDATE messages m SET identity = n.identity, excluded = n.excluded, pinned = n.pinned, hidden_by = n.hidden_by,
+        selected_swipe = n.selected_swipe, edited_at = n.edited_at
+    FROM (
+        SELECT o.*, here.place FROM {_MOVED} CROSS JOIN LATERAL (
+            SELECT * FROM messages WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq OFFSET 0) AS o
+        CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = new_seq OFFSET 0) AS here
+    ) AS n WHERE m.ctid = n.place"""  # noqa: S608 - constants only
 
 _BRING_SWIPES = f"""
     INSERT INTO swipes (chat_key, line_id, seq, place, content)
-    SELECT $1, $2, moved.at_seq, s.place, s.content FROM (SELECT n.seq AS at_seq, o.seq {_MOVED}) AS moved
-    JOIN swipes s ON s.chat_key = $1 AND s.line_id = $3 AND s.seq = moved.seq"""  # noqa: S608
+    SELECT $1, $2, new_seq, s.place, s.content FROM {_MOVED} CROSS JOIN LATERAL (
+        SELECT * FROM swipes WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq OFFSET 0) AS s"""  # noqa: S608
 
 _BRING_REVISIONS = f"""
     INSERT INTO revisions (chat_key, line_id, seq, number, swipe, role, name, content, replaced_at)
-    SELECT $1, $2, moved.at_seq, r.number, r.swipe, r.role, r.name, r.content, r.replaced_at
-    FROM (SELECT n.seq AS at_seq, o.seq {_MOVED}) AS moved
-    JOIN revisions r ON r.chat_key = $1 AND r.line_id = $3 AND r.seq = moved.seq"""  # noqa: S608
+    SELECT $1, $2, new_seq, r.number, r.swipe, r.role, r.name, r.content, r.replaced_at
+    FROM {_MOVED} CROSS JOIN LATERAL (
+        SELECT * FROM revisions WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq OFFSET 0) AS r"""  # noqa: S608
 
 
 async def list_standing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
@@ -97,15 +102,8 @@ async def rewrite(db_session: DbSession, head: Head, messages: Sequence[NewMessa
     )
 
 
-async def bring_along(
-    db_session: DbSession, head: Head, from_line_id: UUID, after_seq: int
-) -> dict[int, tuple[bool, str | None]]:
-    """Give messages after a seq the marks, swipes and revisions that they have on another line, by their ids.
-
-    Returns (excluded, hidden_by) of each, by its seq here.
-    """
-    arguments = (head.chat_key, head.line_id, from_line_id, after_seq)
-    rows = await db_session.raw.fetch(_BRING_MARKS, *arguments)
-    await db_session.raw.execute(_BRING_SWIPES, *arguments)
-    await db_session.raw.execute(_BRING_REVISIONS, *arguments)
-    return {row["seq"]: (row["excluded"], row["hidden_by"]) for row in rows}
+async def bring_along(db_session: DbSession, head: Head, from_line_id: UUID, moved: Sequence[tuple[int, int]]) -> None:
+    """Give messages the marks, swipes and revisions of another line; `moved` are their (seq there, seq here)."""
+    seqs = list(zip(*moved, strict=True))
+    for statement in (_BRING_MARKS, _BRING_SWIPES, _BRING_REVISIONS) if moved else ():
+        await db_session.raw.execute(statement, head.chat_key, head.line_id, *seqs, from_line_id)

@@ -13,7 +13,7 @@ from app.chats.presets import PRESET_TEXTS
 from app.chats.schemas import ChatOut, ChatPut, PresetOut, Presets
 from app.chats.settings import ChatSettings, effective
 from app.kit.auth import Reader, Writer
-from app.kit.deps import Db, Now
+from app.kit.deps import Db, Now, Pool
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import JsonAnswer
 
@@ -70,10 +70,10 @@ async def erase_chat(ref: WritingChat, db_session: Db) -> None:
 async def erase_user(
     user_id: Annotated[str, Path(min_length=1, max_length=200, description="The caller's id of the user.")],
     caller: Writer,
-    db_session: Db,
+    pool: Pool,
 ) -> None:
-    """Erase all chats of a user."""
-    await service.erase_user(db_session, caller, user_id)
+    """Erase all chats of a user; where that is interrupted, ask again."""
+    await service.erase_user(pool, caller, user_id)
 
 
 @router.get("/presets")

@@ -74,7 +74,7 @@ class Counters(BaseModel):
     messages: int = Field(description="Messages on the line, without deleted ones.")
     turns: int = Field(description="User messages with their replies.")
     tokens: int = Field(description="Tokens of all messages (o200k).")
-    memos: int = Field(description="Memos numbered so far, those that are gone included.")
+    memos: int = Field(description="Memos in the book.")
 
 
 class WorkCounts(BaseModel):

@@ -15,7 +15,7 @@ from app.chats.eligibility import Filters, is_eligible
 from app.chats.errors import ChatNotFound, LineNotFound
 from app.chats.hashes import range_hash
 from app.chats.head import Advance, Head
-from app.chats.message_queries import list_messages, list_range, list_ranges
+from app.chats.message_queries import list_living, list_messages, list_range
 from app.chats.messages import (
     Appended,
     Bounds,
@@ -32,7 +32,7 @@ from app.chats.schemas import ChatPut
 from app.chats.settings import check_overrides, merge, still_valid
 from app.chats.swipes import add_swipe, list_swipes, select_swipe
 from app.kit.auth import Caller, Forbidden
-from app.kit.db import DbSession, Table, defer
+from app.kit.db import Database, DbSession, Table, defer
 from app.kit.errors import Invalid
 from app.kit.hot import placed
 from app.kit.ids import chat_key, user_key
@@ -59,10 +59,10 @@ __all__ = [
     "get_message",
     "is_eligible",
     "list_chats",
+    "list_living",
     "list_messages",
     "list_page",
     "list_range",
-    "list_ranges",
     "list_revisions",
     "list_ripe_lines",
     "list_swipes",
@@ -159,14 +159,20 @@ async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
     await _erase(db_session, ref.key)
 
 
-async def erase_user(db_session: DbSession, caller: Caller, user_id: str) -> None:
-    """Delete all chats of a user physically; a user without any is erased already. Raises ChatNotFound."""
+async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
+    """Delete all chats of a user physically; a user without any is erased already. Raises ChatNotFound.
+
+    One chat after the other: together they could wait in a circle with somebody who copies one to another's place.
+    """
     if caller.chat_id is not None or caller.user_id not in (None, user_id):
         raise ChatNotFound(f"There is no user {user_id!r}.")
-    for key in sorted(await queries.list_user_chat_keys(db_session, user_key(caller.tenant, user_id))):
-        # Listed without a lock: meanwhile it may have been erased, or become another user's.
-        if set(await lock_lines(db_session, key)) == {user_id}:
-            await _erase(db_session, key)
+    async with database.unit_of_work() as db_session:
+        keys = await queries.list_user_chat_keys(db_session, user_key(caller.tenant, user_id))
+    for key in keys:
+        async with database.unit_of_work() as db_session:
+            # Listed without a lock: meanwhile it may have been erased, or become another user's.
+            if set(await lock_lines(db_session, key)) == {user_id}:
+                await _erase(db_session, key)
 
 
 async def _erase(db_session: DbSession, key: UUID) -> None:

@@ -85,9 +85,12 @@ def _find_cover(
         return (reason if reason in ("excluded", "hidden") else "none"), None
     if cover is None:
         return "none", None
-    by = f"{cover.kind}:{cover.id}"
+    by = f"{cover.kind}:{cover.id}" if cover.id else None
     if cover.state != "made":
         return _OF_STATE[cover.state], by
     if str(cover.id) in shown.within_budget:
         return cover.kind, by
-    return ("out_of_budget" if str(cover.id) in shown.window else "expired"), by
+    if str(cover.id) in shown.window:
+        return "out_of_budget", by
+    # A memo of messages that are still in the history is held until the next cut.
+    return ("pending" if cover.first_seq >= shown.anchor_seq else "expired"), by

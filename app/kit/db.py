@@ -64,6 +64,8 @@ _AWAY = (
     asyncpg.InvalidCatalogNameError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.LockNotAvailableError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.InternalClientError,  # a connection that died in the middle of an answer
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 
@@ -123,6 +125,13 @@ class DbSession(AsyncSession):
             await self._followers[name](self, payload)
         raise RuntimeError(f"followers trigger each other without end: {name}")
 
+    async def restart(self) -> None:
+        """Begin the transaction anew, which gives its locks back. Raises RuntimeError if it has done more than lock."""
+        if self.deferred or self.is_used():
+            raise RuntimeError("the transaction has changed something")
+        await self.raw.execute("ROLLBACK")
+        await self.raw.execute("BEGIN")
+
     def is_used(self) -> bool:
         """Whether the ORM was asked for anything."""
         return self.in_transaction() or bool(self.new)
@@ -161,7 +170,7 @@ def _driver_error(error: DBAPIError | EmulatedDBAPIException) -> BaseException |
 
 def _unavailable(error: BaseException | None) -> Unavailable:
     match error:
-        case asyncpg.LockNotAvailableError():
+        case asyncpg.LockNotAvailableError() | asyncpg.DeadlockDetectedError():
             return Unavailable("Another request is keeping what this one needs; try again.")
         case asyncpg.InvalidCatalogNameError():
             return Unavailable("The database does not exist.")
@@ -185,6 +194,7 @@ class Database:
             url,
             isolation_level="AUTOCOMMIT",
             pool_size=pool_size,
+            hide_parameters=True,  # what people say is not for the log
             max_overflow=0,
             pool_timeout=10,
             pool_use_lifo=True,

@@ -264,14 +264,14 @@ async def record_failure(
 
 
 async def revive_transient(db_session: DbSession, *, now: datetime, limit: int = 500) -> int:
-    """Make due again what failed for good while the model was away; returns how many rows."""
+    """Make due again what failed for good while the model was away, unless it rests; returns how many rows."""
     revived = await db_session.raw.fetch(
         """
-        UPDATE work SET failed_at = NULL, attempts = 0, first_due_at = $1,
-            run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $1 END
+        UPDATE work SET failed_at = NULL, attempts = 0, first_due_at = $1, run_after = $1
         WHERE (chat_key, line_id, layer, key) IN (
             SELECT chat_key, line_id, layer, key FROM work
-            WHERE transient AND failed_at IS NOT NULL ORDER BY failed_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+            WHERE transient AND failed_at IS NOT NULL AND run_after < 'infinity'
+            ORDER BY failed_at LIMIT $2 FOR UPDATE SKIP LOCKED)
         RETURNING 1
         """,
         now,

@@ -4,9 +4,10 @@ A batch is formed once, in the append that fills it, from the seq after the form
 message. It keeps the size and the filters that it was opened with: changed settings apply from the next one.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from app.chats.eligibility import Filters, Marked, is_eligible
 
@@ -60,6 +61,9 @@ class Placed(Marked, Protocol):
     def seq(self) -> int: ...  # noqa: D102 - a field
 
 
+PlacedMessage = TypeVar("PlacedMessage", bound=Placed)
+
+
 def form_batches(
     open_batch: OpenBatch | None, messages: Iterable[Placed], *, size: int, filters: Filters
 ) -> tuple[list[Batch], OpenBatch | None]:
@@ -98,6 +102,12 @@ def recount(open_batch: OpenBatch, pairs: Iterable[tuple[Placed, Placed]]) -> Op
     filters = open_batch.filters
     more = sum(is_eligible(after, filters) - is_eligible(before, filters) for before, after in inside)
     return replace(open_batch, count=open_batch.count + more)
+
+
+def inside_of(messages: Sequence[PlacedMessage], first_seq: int, last_seq: int) -> Sequence[PlacedMessage]:
+    """Those of `messages` (in seq order, with gaps) that stand in `first_seq…last_seq`, both inclusive."""
+    start = bisect_left(messages, first_seq, key=lambda message: message.seq)
+    return messages[start : bisect_right(messages, last_seq, lo=start, key=lambda message: message.seq)]
 
 
 def eligible_members(messages: Sequence[Any], filters: Filters) -> list[tuple[int, bytes]]:

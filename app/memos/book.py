@@ -43,11 +43,12 @@ async def write_person_memo(
             errors=[{"loc": ["body", "after_seq"], "msg": f"must be at most {head.head_seq}"}],
         )
     head.memo_count += 1
+    head.memo_number += 1
     memo = Memo(
         chat_key=head.chat_key,
         line_id=head.line_id,
         memo_id=uuid7(),
-        number=head.memo_count,
+        number=head.memo_number,
         place=2 * at_seq + 1,
         status="ready",
         origin="person",
@@ -83,6 +84,7 @@ async def delete_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, now
     head, _ = await _lock_memo(db_session, ref, memo_id)
     await due.delete_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=[str(memo_id)])
     await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, {"deleted_at": now})
+    head.memo_count -= 1
     defer(db_session, "book_changed", head)
 
 
@@ -105,6 +107,7 @@ async def regenerate_memo(
     if memo.edited and memo.deleted_at is None and not replace_edited:
         raise MemoEdited("A person edited this memo; send replace_edited: true to have it written anew.")
     if memo.deleted_at is not None:
+        head.memo_count += 1
         values = text_values((), "") | {
             "deleted_at": None,
             "status": "pending",

@@ -18,14 +18,33 @@ _TOUCHED = """
 
 _UPDATE_HASHES = """
     UPDATE memos SET current_hash = n.current_hash, first_message_id = n.first_message_id
-    FROM unnest($3::uuid[], $4::bytea[], $5::text[]) AS n (memo_id, current_hash, first_message_id)
-    WHERE memos.chat_key = $1 AND memos.line_id = $2 AND memos.memo_id = n.memo_id"""
+    FROM (
+        SELECT g.*, here.place FROM unnest($3::uuid[], $4::bytea[], $5::text[])
+            AS g (memo_id, current_hash, first_message_id)
+        CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM memos
+            WHERE chat_key = $1 AND line_id = $2 AND memo_id = g.memo_id OFFSET 0) AS here
+    ) AS n WHERE memos.ctid = n.place"""
 
 _REACHING = """
     SELECT memo_id, first_seq, last_seq, size, filters::text AS filters FROM memos
     WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND first_seq >= (
         SELECT coalesce(max(first_seq), 0) FROM memos WHERE chat_key = $1 AND line_id = $2 AND first_seq < $3)
     ORDER BY first_seq"""
+
+_WRITTEN_AFTER = """
+    SELECT memo_id, place / 2 AS seq FROM memos
+    WHERE chat_key = $1 AND line_id = $2 AND place > 2 * $3::int + 1 AND deleted_at IS NULL
+        AND (first_seq IS NULL OR edited)
+    ORDER BY place, number"""
+
+_COPY_WRITTEN = """
+    INSERT INTO memos (chat_key, line_id, memo_id, number, place, status, origin, highlights, text, tokens, model,
+        prompt_version, attempts, pinned, edited, created_at, made_at)
+    SELECT $1, $2, m.memo_id, m.number, n.place, m.status, 'person', m.highlights, m.text, m.tokens, m.model,
+        m.prompt_version, m.attempts, m.pinned, m.edited, m.created_at, m.made_at
+    FROM unnest($4::uuid[], $5::int[]) AS n (memo_id, place) CROSS JOIN LATERAL (
+        SELECT * FROM memos WHERE chat_key = $1 AND line_id = $3 AND memo_id = n.memo_id OFFSET 0) AS m"""
 
 # What a person edited has lost its batch: from here on it is a memory of theirs.
 _KEEP_EDITED = """
@@ -41,6 +60,21 @@ _MOVE_WRITTEN = """
     WHERE chat_key = $1 AND line_id = $2 AND place > $3 AND first_seq IS NULL"""
 
 
+_COUNT_BOOK = "SELECT count(*) FROM memos WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL"
+
+_UNNOTICED = """
+    SELECT m.memo_id, m.first_seq FROM memos m
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.source_hash IS DISTINCT FROM m.current_hash
+        AND m.deleted_at IS NULL AND m.first_seq IS NOT NULL AND NOT m.edited AND NOT EXISTS (
+            SELECT FROM work w WHERE w.chat_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.key = m.memo_id::text)
+    ORDER BY m.first_seq"""
+
+
+async def list_unnoticed(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> list[asyncpg.Record]:
+    """Batches whose memo is stale or missing and not due: their messages changed while the layer was off."""
+    return await db_session.raw.fetch(_UNNOTICED, chat_key, line_id, layer)
+
+
 async def list_touched(
     db_session: DbSession, chat_key: UUID, line_id: UUID, seqs: Sequence[int]
 ) -> list[asyncpg.Record]:
@@ -49,7 +83,7 @@ async def list_touched(
 
 
 async def update_hashes(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, rows: Sequence[tuple[UUID, bytes, str]]
+    db_session: DbSession, chat_key: UUID, line_id: UUID, rows: Sequence[tuple[UUID, bytes, str | None]]
 ) -> None:
     """Say what batches say now; `rows` are (memo_id, current_hash, first_message_id)."""
     await db_session.raw.execute(_UPDATE_HASHES, chat_key, line_id, *zip(*rows, strict=True))
@@ -66,6 +100,24 @@ async def delete_batches(
     """Delete batches; what a person edited becomes a memory without one, at `head_place`."""
     await db_session.raw.execute(_KEEP_EDITED, chat_key, line_id, list(memo_ids), head_place)
     await db_session.raw.execute(_DELETE_BATCHES, chat_key, line_id, list(memo_ids))
+
+
+async def list_written_after(db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int) -> list[asyncpg.Record]:
+    """What people wrote or edited behind a seq, as (memo_id, seq), in story order."""
+    return await db_session.raw.fetch(_WRITTEN_AFTER, chat_key, line_id, seq)
+
+
+async def copy_written(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, from_line_id: UUID, places: Sequence[tuple[UUID, int]]
+) -> None:
+    """Copy what people wrote or edited on another line, as memories without a batch, to `places` (memo_id, place)."""
+    await db_session.raw.execute(_COPY_WRITTEN, chat_key, line_id, from_line_id, *zip(*places, strict=True))
+
+
+async def count_book(db_session: DbSession, chat_key: UUID, line_id: UUID) -> int:
+    """How many memos are in the book."""
+    count: int = await db_session.raw.fetchval(_COUNT_BOOK, chat_key, line_id)
+    return count
 
 
 async def move_written(db_session: DbSession, chat_key: UUID, line_id: UUID, *, head_place: int) -> None:

@@ -5,17 +5,18 @@ changed is made again; so an edit costs one memo, and one that is undone before 
 """
 
 from dataclasses import replace
+from datetime import datetime
 
 import orjson
 
-from app.chats.changes import Change
+from app.chats.changes import Change, Move
 from app.chats.eligibility import Filters
-from app.chats.service import Head, is_eligible, list_range, list_ranges, range_hash
+from app.chats.service import Head, is_eligible, list_living, range_hash
 from app.kit import due
 from app.kit.db import DbSession
 from app.memos import change_queries
-from app.memos.batches import OpenBatch, recount
-from app.memos.layer import NAME, first_shown, make_due
+from app.memos.batches import OpenBatch, inside_of, recount
+from app.memos.layer import NAME, make_due
 
 
 async def note_change(db_session: DbSession, change: Change, *, settle_s: float) -> None:
@@ -27,17 +28,14 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
     touched = await change_queries.list_touched(db_session, *line, [after.seq for _, after in change.pairs])
     if not touched:
         return
-    messages = {
-        message.seq: message
-        for message in await list_ranges(db_session, *line, [(row["first_seq"], row["last_seq"]) for row in touched])
-    }
+    messages = await list_living(db_session, *line, [(row["first_seq"], row["last_seq"]) for row in touched])
     hashes, stale, mended = [], [], []
     for row in touched:
-        inside = [messages[seq] for seq in range(row["first_seq"], row["last_seq"] + 1)]
+        inside = inside_of(messages, row["first_seq"], row["last_seq"])
         filters = Filters.from_json(orjson.loads(row["filters"]))
         told = [message for message in inside if is_eligible(message, filters)]
         says = range_hash([(message.seq, message.digest) for message in told])
-        leads_to = first_shown(inside, told)
+        leads_to = next((message.message_id for message in (*told, *inside)), None)
         if (says, leads_to) != (row["current_hash"], row["first_message_id"]):
             hashes.append((row["memo_id"], says, leads_to))
         if says == row["current_hash"] or row["deleted"] or row["edited"]:
@@ -50,8 +48,28 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
         await change_queries.update_hashes(db_session, *line, hashes)
     if mended:
         await due.forget_unasked(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=mended)
-    if stale:
+    if stale and head.settings.memos.enabled:
         await make_due(db_session, head, stale, now=change.now, settle_s=settle_s)
+
+
+async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+    """Make due what has gone stale while memos were switched off."""
+    if head.settings.memos.enabled:
+        rows = await change_queries.list_unnoticed(db_session, head.chat_key, head.line_id, NAME)
+        if rows:
+            items = [due.Due(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
+            await make_due(db_session, head, items, now=now, settle_s=settle_s)
+
+
+async def bring_along(db_session: DbSession, move: Move) -> None:
+    """Take over what people wrote or edited behind the messages that kept their places, to where these stand now."""
+    head = move.head
+    line = (head.chat_key, head.line_id)
+    written = await change_queries.list_written_after(db_session, head.chat_key, move.from_line_id, move.kept_seq)
+    if written:
+        places = [(row["memo_id"], 2 * move.seq_here(row["seq"]) + 1) for row in written]
+        await change_queries.copy_written(db_session, *line, move.from_line_id, places)
+        head.memo_count = await change_queries.count_book(db_session, *line)
 
 
 async def reopen(db_session: DbSession, head: Head, from_seq: int) -> None:
@@ -68,6 +86,7 @@ async def reopen(db_session: DbSession, head: Head, from_seq: int) -> None:
         await due.delete_work(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=keys)
         await change_queries.delete_batches(db_session, *line, memo_ids, head_place=head_place)
     await change_queries.move_written(db_session, *line, head_place=head_place)
+    head.memo_count = await change_queries.count_book(db_session, *line)
     stored = head.cursors.get(NAME)
     if reaching and reaching[0]["first_seq"] < from_seq:
         through = reaching[0]
@@ -78,6 +97,6 @@ async def reopen(db_session: DbSession, head: Head, from_seq: int) -> None:
         filling = replace(filling, first_seq=min(filling.first_seq, from_seq))
     else:
         return
-    left = await list_range(db_session, *line, filling.first_seq, from_seq - 1)
+    left = await list_living(db_session, *line, [(filling.first_seq, from_seq - 1)])
     count = sum(is_eligible(message, filling.filters) for message in left)
     head.cursors[NAME] = replace(filling, count=count).to_json()

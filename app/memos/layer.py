@@ -13,14 +13,14 @@ import orjson
 
 from app.chats.cover import Cover
 from app.chats.eligibility import Filters
-from app.chats.head import RangeMessage
-from app.chats.service import Advance, Head, is_eligible, list_range, range_hash
+from app.chats.service import Advance, Head, is_eligible, list_living, list_range, range_hash
 from app.kit import due
 from app.kit.db import DbSession, defer
 from app.kit.ids import uuid7
 from app.kit.tokens import count_tokens
+from app.kit.wire import MAX_SEQ
 from app.memos import queries
-from app.memos.batches import Batch, OpenBatch, form_batches
+from app.memos.batches import Batch, OpenBatch, form_batches, inside_of
 from app.memos.highlights import Highlight, render_highlights
 from app.memos.models import Memo
 from app.memos.window import make_window
@@ -93,9 +93,11 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
     pinned = await queries.list_pinned(db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled)
     if not settings.enabled:
         return make_window(memos, pinned, ())
-    # A window with room to spare begins where the book does: what is missing there would be in it.
-    from_place = memos[0]["place"] if memos and len(memos) >= settings.window else 0
-    gaps = await queries.list_gaps(db_session, *line, anchor_seq=anchor_seq, from_place=from_place)
+    gaps: list[tuple[int, int]] = []
+    if settings.window:
+        # A window with room to spare begins where the book does: what is missing there would be in it.
+        from_place = memos[0]["place"] if len(memos) >= settings.window else 0
+        gaps = await queries.list_gaps(db_session, *line, anchor_seq=anchor_seq, from_place=from_place)
     filling = head.cursors.get(NAME)
     if filling and filling["first_seq"] < anchor_seq:  # a forced cut went through it: no memo will tell of this yet
         gaps.append((filling["first_seq"], anchor_seq - 1))
@@ -105,9 +107,9 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
 async def list_covers(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Cover]:
-    """The batches of a range of messages."""
+    """The batches of a range of messages, also the one that fills."""
     found = await queries.list_overlapping(db_session, chat_key, line_id, first_seq, last_seq, layer=NAME)
-    return [
+    covers = [
         Cover(
             memo.first_seq or 0,
             memo.last_seq or 0,
@@ -118,6 +120,11 @@ async def list_covers(
         )
         for memo, work in found
     ]
+    stored = await queries.find_cursor(db_session, chat_key, line_id, NAME)
+    if stored:
+        filling = OpenBatch.from_json(stored)
+        covers.append(Cover(filling.first_seq, MAX_SEQ, "memo", None, "pending", filling.filters))
+    return covers
 
 
 def _state(memo: Memo, work: due.Work | None) -> Literal["pending", "failed", "empty", "made"]:
@@ -185,11 +192,6 @@ async def make_due(
     defer(db_session, "work_due", head.chat_key)
 
 
-def first_shown(inside: Sequence[RangeMessage], told: Sequence[RangeMessage]) -> str:
-    """The id of the message that a memo leads back to: the first it tells of, or else that can be shown at all."""
-    return next((m for m in (*told, *inside) if not m.deleted), inside[0]).message_id
-
-
 def text_values(highlights: Sequence[Highlight], text: str) -> dict[str, Any]:
     """The columns that a memo's text fills."""
     return {
@@ -222,20 +224,21 @@ async def _catch_up(
 async def _insert_batches(
     db_session: DbSession, head: Head, batches: Sequence[Batch], now: datetime
 ) -> list[dict[str, Any]]:
-    messages = await list_range(db_session, head.chat_key, head.line_id, batches[0].first_seq, batches[-1].last_seq)
-    offset = messages[0].seq if messages else 0
+    whole = (batches[0].first_seq, batches[-1].last_seq)
+    messages = await list_living(db_session, head.chat_key, head.line_id, [whole])
     rows = []
+    head.memo_count += len(batches)
     for batch in batches:
-        inside = messages[batch.first_seq - offset : batch.last_seq - offset + 1]
+        inside = inside_of(messages, batch.first_seq, batch.last_seq)
         told = [message for message in inside if is_eligible(message, batch.filters)]
-        head.memo_count += 1
+        head.memo_number += 1
         rows.append(
             {
                 "memo_id": uuid7(),
-                "number": head.memo_count,
+                "number": head.memo_number,
                 "first_seq": batch.first_seq,
                 "last_seq": batch.last_seq,
-                "first_message_id": first_shown(inside, told),
+                "first_message_id": told[0].message_id,
                 "size": batch.size,
                 "filters": batch.filters.to_json(),
                 "current_hash": range_hash([(message.seq, message.digest) for message in told]),

@@ -69,6 +69,7 @@ _SOURCE = """
                 'tokens', tokens, 'blank', blank, 'excluded', excluded, 'hidden_by', hidden_by,
                 'deleted', deleted_at IS NOT NULL, 'digest', encode(digest, 'hex')) ORDER BY seq)
             FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN m.first_seq AND m.last_seq
+                AND deleted_at IS NULL
         )::text AS messages
     FROM memos m JOIN chats c USING (chat_key, line_id)
     WHERE chat_key = $1 AND line_id = $2 AND m.memo_id = $3 AND m.deleted_at IS NULL"""
@@ -202,6 +203,14 @@ async def update_memo(
     await db_session.execute(
         update(Memo).where(Memo.chat_key == chat_key, Memo.line_id == line_id, Memo.memo_id == memo_id).values(**values)
     )
+
+
+async def find_cursor(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any] | None:
+    """What the chat's row keeps of the layer, if it keeps anything."""
+    stored = await db_session.raw.fetchval(
+        "SELECT (cursors -> $3)::text FROM chats WHERE chat_key = $1 AND line_id = $2", chat_key, line_id, layer
+    )
+    return orjson.loads(stored) if stored else None
 
 
 async def list_overlapping(

@@ -9,7 +9,7 @@ from app.memos.book import (
     regenerate_memo,
     write_person_memo,
 )
-from app.memos.changes import note_change, reopen
+from app.memos.changes import bring_along, catch_up, note_change, reopen
 from app.memos.layer import (
     NAME,
     MemoDraft,
@@ -25,6 +25,8 @@ from app.memos.layer import (
 __all__ = [
     "NAME",
     "MemoDraft",
+    "bring_along",
+    "catch_up",
     "delete_memo",
     "edit_memo",
     "get_memo",

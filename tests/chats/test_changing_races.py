@@ -14,7 +14,7 @@ from app.sweep import Sweep
 from tests.book import book, due_rows
 from tests.chats.conftest import PROCESSES, gathered
 from tests.scripted_model import ScriptedModel
-from tests.talk import Json, append, context, get, ok, said, talk, walk
+from tests.talk import Json, append, context, get, ok, put, said, talk, walk
 
 CHAT = "/v1/chats/c"
 ROUNDS = 6
@@ -335,3 +335,49 @@ async def test_an_erasure_that_races_restores_leaves_nothing_of_any_line(
             for table in ("chats", "messages", "memos", "work"):
                 query = f"SELECT count(*) FROM {table} WHERE chat_key = $1"
                 assert await connection.fetchval(query, chat_key(tenant, "c")) == 0, table
+
+
+async def test_switching_to_and_fro_while_others_write_is_never_a_circle(
+    clients: list[httpx.AsyncClient], database: Database, tenant: str
+) -> None:
+    switcher, restorer, *others = clients
+    await append(switcher, talk(1, 20))
+    first = (await get(switcher, ""))["line"]
+    ok(await switcher.post(f"{CHAT}/checkpoints", json={"name": "here"}), 201)
+    second = ok(await switcher.post(f"{CHAT}/checkpoints/here/restore"), 201)["line"]
+
+    async def switch() -> list[int]:
+        lines = [first, second] * (5 * ROUNDS)
+        return [(await switcher.post(f"{CHAT}/lines/{line}/switch")).status_code for line in lines]
+
+    async def write(client: httpx.AsyncClient, n: int) -> list[int]:
+        codes = []
+        for k in range(5 * ROUNDS):
+            message = said(1, id=f"w{n}-{k}")
+            codes.append((await client.post(f"{CHAT}/messages", json={"messages": [message]})).status_code)
+            codes.append((await client.patch(f"{CHAT}/messages/m3", json={"content": f"{n} {k}"})).status_code)
+            codes.append((await client.put(CHAT, json={"user_id": f"user-{k}"})).status_code)
+        return codes
+
+    async def restore() -> list[int]:
+        path = f"{CHAT}/checkpoints/here/restore"
+        return [(await restorer.post(path)).status_code for _ in range(ROUNDS)]
+
+    codes = await gathered([switch(), restore(), *(write(client, n) for n, client in enumerate(others))])
+    assert {code for each in codes for code in each} <= {200, 201}
+    await check_counts(switcher, database, tenant)
+
+
+async def test_a_user_is_erased_while_others_fork_onto_the_erased_chats(clients: list[httpx.AsyncClient]) -> None:
+    eraser, *others = clients
+    for _ in range(ROUNDS):
+        for n in range(8):
+            await put(eraser, f"of-{n}", user_id="mira")
+            await append(eraser, talk(1, 8), f"of-{n}")
+        forking = [
+            client.post(f"/v1/chats/of-{n}/fork", json={"chat_id": f"of-{7 - n}"}) for n, client in enumerate(others)
+        ]
+        erased, *answers = await gathered([eraser.delete("/v1/users/mira"), *forking])
+        assert erased.status_code == 204
+        assert {answer.status_code for answer in answers} <= {201, 404, 409}
+        ok(await eraser.delete("/v1/users/mira"), 204)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -556,3 +557,30 @@ async def test_a_chat_that_was_changed_in_every_way_is_appended_to_and_read_with
     async with watched(app.state.database) as statements:
         await context(api)
     assert (len(statements.asked), statements.frame) == (1, []), statements.asked
+
+
+async def test_a_retried_append_does_not_tell_what_a_deleted_message_said_last(api: httpx.AsyncClient) -> None:
+    await append(api, [said(1), said(2)])
+    await edit(api, "m1", content="A secret.")
+    await bury(api, "m1")
+    (known, _) = (await append(api, [said(1), said(2)], status=200))["messages"]
+    assert (known["seq"], known["content"]) == (1, said(1)["content"])
+
+
+@pytest.mark.parametrize("message_id", ["a/b", "/", "a/", "m1/swipes", "x?y#z", "%2F", "a b", "語"])
+async def test_a_message_is_found_by_whatever_id_it_has(api: httpx.AsyncClient, message_id: str) -> None:
+    await append(api, [said(1), said(2, id=message_id)])
+    path = f"/v1/chats/c/messages/{quote(message_id, safe='')}"
+    assert ok(await api.get(path), 200)["id"] == message_id
+    ok(await api.patch(path, json={"content": "Edited."}), 200)
+    assert [one["content"] for one in ok(await api.get(f"{path}/revisions"), 200)["items"]] == [said(2)["content"]]
+    ok(await api.post(f"{path}/swipes", json={"content": "Another."}), 201)
+    assert ok(await api.put(f"{path}/swipes/selected", json={"index": 0}), 200)["content"] == "Edited."
+    ok(await api.delete(path), 204)
+    assert [one["id"] for one in (await get(api, "/messages"))["items"]] == ["m1"]
+
+
+@pytest.mark.parametrize("message_id", [".", ".."])
+async def test_an_id_that_a_client_would_take_out_of_a_path_is_refused(api: httpx.AsyncClient, message_id: str) -> None:
+    problem = await append(api, [said(1, id=message_id)], status=422)
+    assert problem["errors"][0]["loc"] == ["body", "messages", 0, "id"]

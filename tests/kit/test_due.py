@@ -370,7 +370,7 @@ async def test_what_is_being_made_when_it_is_to_rest_is_finished_or_rests_after_
     assert await claim(database, clock) == []
 
 
-async def test_what_failed_and_rests_is_revived_without_being_woken(database: Database, clock: SteppedClock) -> None:
+async def test_what_failed_and_rests_is_revived_once_it_is_woken(database: Database, clock: SteppedClock) -> None:
     await add_at(database, clock, 1)
     for _ in range(MAX_ATTEMPTS):
         (claimed,) = await claim(database, clock)
@@ -378,11 +378,11 @@ async def test_what_failed_and_rests_is_revived_without_being_woken(database: Da
         clock.step(3_600)
     await rest(database)
     async with database.unit_of_work() as db_session:
-        assert await due.revive_transient(db_session, now=clock()) == 1
+        assert await due.revive_transient(db_session, now=clock()) == 0
+        await due.wake(db_session, CHAT, LINE, now=clock())
     assert await claim(database, clock) == []
     async with database.unit_of_work() as db_session:
-        assert await due.next_ripe_at(db_session, now=clock()) is None
-        await due.wake(db_session, CHAT, LINE, now=clock())
+        assert await due.revive_transient(db_session, now=clock()) == 1
     assert keys(await claim(database, clock)) == {"1"}
 
 

@@ -1,0 +1,136 @@
+"""What a re-import has to do: which message of the list is which row, and which of them differ."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import asyncpg
+import orjson
+
+from app.chats.alignment import Standing, Wanted, align
+from app.chats.head import NewMessage
+from app.chats.message_schemas import MessageIn
+
+_PLAIN = ("role", "name", "kind", "content", "tool_call_id", "importance", "sent_at")
+_JSON = ("tool_calls", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A wanted message, and what it is on the line.
+
+    Attributes:
+        wanted: As it is to be; what the caller left open is as it stands.
+        row: As it stands, a tombstone too; None if it is new.
+        stood: The row as a message that could be appended as it stands.
+        differs: Whether it stands, and otherwise than it is to be.
+
+    """
+
+    wanted: NewMessage
+    row: asyncpg.Record | None = None
+    stood: NewMessage | None = None
+    differs: bool = False
+
+    @property
+    def is_added(self) -> bool:
+        """Whether the chat does not have it, or no longer."""
+        return self.row is None or bool(self.row["deleted"])
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What becomes of the line.
+
+    Attributes:
+        matches: The wanted messages in their order.
+        removed: The rows of living messages that nothing wants.
+        diverges_at: The index of the first wanted message that cannot keep its place; None if all can.
+
+    """
+
+    matches: Sequence[Match]
+    removed: Sequence[asyncpg.Record]
+    diverges_at: int | None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the line can become the list as it is."""
+        return self.diverges_at is None
+
+    @property
+    def kept(self) -> Sequence[Match]:
+        """The wanted messages that keep their places."""
+        return self.matches[: self.diverges_at]
+
+    @property
+    def moved(self) -> Sequence[Match]:
+        """The others, new ones too; none if the line can become the list as it is."""
+        return () if self.diverges_at is None else self.matches[self.diverges_at :]
+
+    @property
+    def kept_seq(self) -> int:
+        """The last seq that keeps its place; 0 if none does."""
+        return max((match.wanted.seq for match in self.kept), default=0)
+
+
+def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: Sequence[NewMessage]) -> Plan:
+    """Match what is `given`, counted and hashed as `made`, with the line's rows; both in their order."""
+    alignment = align(
+        [Standing(r["seq"], r["message_id"], r["role"], r["name"], r["content"], r["deleted"]) for r in rows],
+        [Wanted(message.id, message.role, message.name, message.content) for message in given],
+    )
+    by_seq = {row["seq"]: row for row in rows}
+    matches = [
+        Match(new) if seq is None else _match(message, new, by_seq[seq])
+        for message, new, seq in zip(given, made, alignment.matches, strict=True)
+    ]
+    return Plan(matches, [by_seq[seq] for seq in alignment.removed], alignment.diverges_at)
+
+
+def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
+    stood = _as_stood(row)
+    wanted = replace(
+        made,
+        seq=stood.seq,
+        message_id=stood.message_id,
+        sent_at=given.sent_at or stood.sent_at,
+        importance=stood.importance if given.importance is None else given.importance,
+        metadata=stood.metadata if given.metadata is None else made.metadata,
+        excluded=stood.excluded,
+        hidden_by=stood.hidden_by,
+    )
+    differs = any(getattr(stood, name) != getattr(wanted, name) for name in _PLAIN) or any(
+        not _is_same_json(getattr(stood, name), getattr(wanted, name)) for name in _JSON
+    )
+    return Match(wanted, row, stood, differs)
+
+
+def _as_stood(row: asyncpg.Record) -> NewMessage:
+    return NewMessage(
+        message_id=row["message_id"],
+        role=row["role"],
+        name=row["name"],
+        kind=row["kind"],
+        content=row["content"],
+        tokens=row["tokens"],
+        blank=row["blank"],
+        importance=row["importance"],
+        tool_calls=row["tool_calls"],
+        tool_call_id=row["tool_call_id"],
+        metadata=row["metadata"],
+        sent_at=row["sent_at"],
+        identity=row["identity"],
+        digest=row["digest"],
+        seq=row["seq"],
+        excluded=row["excluded"],
+        hidden_by=row["hidden_by"],
+    )
+
+
+def _is_same_json(stored: str | None, given: str | None) -> bool:
+    return stored == given or (stored is not None and given is not None and _read(stored) == _read(given))
+
+
+def _read(json: str) -> Any:
+    return orjson.loads(json)

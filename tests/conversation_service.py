@@ -1,0 +1,155 @@
+"""The service as the state machine sees it: what it is asked, and everything that can be read of a line."""
+
+import asyncio
+import re
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import httpx
+import orjson
+
+from app.chats.service import ChatRef, lock_head
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from app.memos.service import read_window
+from app.sweep import Sweep
+from tests.scripted_model import Request, ScriptedModel
+from tests.talk import Json, ok
+
+PATIENCE_S = 30
+NOW = "2026-04-01T12:00:00Z"
+FORMATS = ("segments", "openai", "anthropic", "text")
+WORD = re.compile(r"\b[wp]\d+[wp]\b")
+"""Each text has a word of its own: `w…w` was said, `p…p` a person wrote in the book."""
+
+_ROW = """
+    SELECT line_id::text AS line, head_seq, anchor_seq, history_messages, message_count, token_count, turn_count,
+        memo_count, memo_number, cut_waits, last_cut::text AS last_cut, memo_window::text AS memo_window
+    FROM chats WHERE chat_key = $1 AND standing = 'current'"""
+
+_MESSAGES = """
+    SELECT seq, message_id, deleted_at IS NOT NULL AS deleted FROM messages
+    WHERE chat_key = $1 AND line_id = $2 ORDER BY seq"""
+
+_MEMOS = """
+    SELECT memo_id::text AS id, number, first_seq, last_seq, deleted_at IS NOT NULL AS deleted, source_hash,
+        current_hash
+    FROM memos WHERE chat_key = $1 AND line_id = $2 ORDER BY place, number"""
+
+_WORK = """
+    SELECT key, error, failed_at IS NOT NULL AS failed, work_id::text AS id FROM work
+    WHERE chat_key = $1 AND line_id = $2"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A chat's current line as it was read: rows of the database, and what the API says.
+
+    Attributes:
+        row: The chat's row.
+        messages: All rows of messages, tombstones too.
+        memos: All rows of the book, deleted ones too.
+        work: Its due work, by the memo that it is to make.
+        window: What the window is by the book, as the layer reads it.
+        listed, book, context: The messages, memos and context over HTTP.
+        words: The words in the context, in their order.
+
+    """
+
+    row: Json
+    messages: list[Json]
+    memos: list[Json]
+    work: dict[str, Json]
+    window: Json
+    listed: list[Json]
+    book: list[Json]
+    context: Json
+    words: list[str]
+
+    @property
+    def anchor(self) -> int:
+        anchor_seq: int = self.row["anchor_seq"]
+        return anchor_seq
+
+
+@dataclass
+class Service:
+    """What the machine, which runs in a thread, works on in the loop of the tests."""
+
+    api: httpx.AsyncClient
+    sweep: Sweep
+    model: ScriptedModel
+    clock: SteppedClock
+    database: Database
+    tenant: str
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+
+    def do(self, what: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(what, self.loop).result(PATIENCE_S)
+
+    def ask(self, method: str, path: str, status: int, body: Any = None, **query: Any) -> Json:
+        """The answer, which has the status that is expected."""
+        return ok(self.do(self.api.request(method, f"/v1{path}", json=body, params=query)), status)
+
+    def look(self, chat_id: str) -> Seen:
+        return self.do(self._look(chat_id))  # type: ignore[no-any-return]  # what `do` hands on
+
+    def contexts(self, chat_id: str, **query: Any) -> dict[str, Json]:
+        """The context in every format, at the same time of day, without the id of its line."""
+
+        async def read() -> dict[str, Json]:
+            path = f"/v1/chats/{chat_id}/context"
+            return {
+                wanted: ok(await self.api.get(path, params={"format": wanted, "now": NOW, **query}), 200)
+                for wanted in FORMATS
+            }
+
+        contexts: dict[str, Json] = self.do(read())
+        for context in contexts.values():
+            del context["line"]
+        return contexts
+
+    async def _look(self, chat_id: str) -> Seen:
+        ref = ChatRef(self.tenant, chat_id, chat_key(self.tenant, chat_id))
+        async with self.database.unit_of_work() as db_session:
+            window = await read_window(db_session, await lock_head(db_session, ref))
+            row = dict(await db_session.raw.fetchrow(_ROW, ref.key) or {})
+            line = (ref.key, UUID(row["line"]))
+            messages = [dict(found) for found in await db_session.raw.fetch(_MESSAGES, *line)]
+            memos = [dict(found) for found in await db_session.raw.fetch(_MEMOS, *line)]
+            work = {found["key"]: dict(found) for found in await db_session.raw.fetch(_WORK, *line)}
+        path = f"/v1/chats/{chat_id}"
+        listed, book, context = await asyncio.gather(
+            self.api.get(f"{path}/messages", params={"limit": 500}),
+            self.api.get(f"{path}/memos", params={"limit": 500}),
+            self.api.get(f"{path}/context", params={"now": NOW}),
+        )
+        return Seen(
+            row={name: orjson.loads(row[name]) if name in _JSON and row[name] else row[name] for name in row},
+            messages=messages,
+            memos=memos,
+            work=work,
+            window=window,
+            listed=ok(listed, 200)["items"],
+            book=ok(book, 200)["items"],
+            context=ok(context, 200),
+            words=WORD.findall(context.text),
+        )
+
+
+_JSON = ("last_cut", "memo_window")
+
+
+def telling_memo(request: Request) -> str:
+    """A memo that says every word that it was given, or that there is nothing to say."""
+    content = str(request["messages"][-1]["content"])
+    words = WORD.findall(content)
+    half = (len(words) + 1) // 2
+    parts = [part for part in (words[:half], words[half:]) if part]
+    lines = [
+        f"【Highlight {n}】: (milestone) They spoke of {', '.join(part)}." for n, part in enumerate(parts, start=1)
+    ]
+    return "\n".join(lines) or "NONE"
