@@ -35,7 +35,7 @@ _CONTEXT = f"""
         ) AS batch_edges
     FROM chats c WHERE c.chat_key = $1 AND """  # noqa: S608 - constants only
 
-_OF_CURRENT = _CONTEXT + "c.standing = 'current'"
+OF_CURRENT = _CONTEXT + "c.standing = 'current'"
 _OF_LINE = _CONTEXT + "c.line_id = $2"
 
 _PINNED_OF_LINE = f"SELECT ({_PINNED})::text FROM chats c WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
@@ -44,7 +44,7 @@ _PINNED_OF_LINE = f"SELECT ({_PINNED})::text FROM chats c WHERE c.chat_key = $1 
 async def find_context(connection: Connection, chat_key: UUID, line_id: UUID | None) -> asyncpg.Record | None:
     """Everything that a context is made of, or None if there is no such chat or line."""
     arguments: tuple[Any, ...] = (chat_key,) if line_id is None else (chat_key, line_id)
-    return await connection.fetchrow(_OF_CURRENT if line_id is None else _OF_LINE, *arguments)
+    return await connection.fetchrow(OF_CURRENT if line_id is None else _OF_LINE, *arguments)
 
 
 async def list_pinned(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Sequence[Entry]:

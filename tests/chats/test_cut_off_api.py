@@ -1,11 +1,13 @@
 """Messages that are taken away: the end is cut off, the open batch is counted anew, the history goes back."""
 
 import asyncio
+import re
 from typing import Any
 
 import httpx
 import pytest
 
+from app.context.queries import OF_CURRENT
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
@@ -497,3 +499,31 @@ async def test_the_cut_end_of_an_open_batch_is_not_counted(api: httpx.AsyncClien
     assert await batches(api) == [(1, 8)]
     await append(api, [said(20)])
     assert await batches(api) == [(1, 8), (9, 20)]
+
+
+async def test_an_edit_that_takes_nothing_away_leaves_the_anchor_where_it_is(api: httpx.AsyncClient) -> None:
+    await put(api, settings={"preset": "agent"})
+    await append(api, talk(1, 64))
+    before = (await context(api))["history"]
+    assert before["anchor_seq"] > 17
+    await put(api, status=200, settings={"history": {"keep_messages": 48}})
+    await edit(api, "m64", content="With a comma, now.")
+    assert (await context(api))["history"] == before
+    await hide(api, (63, 63))
+    assert (await context(api))["history"]["last_cut"]["reason"] == "rewind"
+
+
+async def test_a_context_does_not_walk_over_what_was_cut_off_or_hidden(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await put(api, settings={"memos": {"enabled": False}})
+    for first in (1, 1_001, 2_001):
+        await append(api, talk(first, first + 999))
+    await cut_off(api, 2_001)
+    await hide(api, (31, 2_000))
+    assert (await context(api))["history"]["messages"] == 30
+    async with database.raw() as connection:
+        plan = await connection.fetch(f"EXPLAIN (ANALYZE) {OF_CURRENT}", chat_key(tenant, "c"))
+    told = "\n".join(row[0] for row in plan)
+    assert "ix_messages_sent" in told
+    assert max(map(int, re.findall(r"Rows Removed by Filter: (\d+)", told)), default=0) <= 30

@@ -4,7 +4,10 @@ import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
 from app.sweep import Sweep
+from tests.book import book
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, context, get, ok, put, said, talk, walk
 
@@ -142,3 +145,28 @@ async def test_what_a_memo_was_made_of_stays_so_when_the_settings_change(
     before = await _runs(api)
     await put(api, status=200, settings={"memos": {"include_user": False}})
     assert await _runs(api) == before
+
+
+async def test_a_memo_that_is_held_is_pending_for_what_scenes_hide_of_the_history(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await append(api, talk(1, 32))
+    clock.step(2)
+    await sweep.drain()
+    async with database.raw() as connection:
+        query = "UPDATE messages SET hidden_by = 'scenes' WHERE chat_key = $1 AND seq = 6"
+        await connection.execute(query, chat_key(tenant, "c"))
+    (memo, *_) = await book(api)
+    assert await _runs(api) == [
+        ("verbatim", None, range(1, 6)),
+        ("pending", f"memo:{memo['id']}", range(6, 7)),
+        ("verbatim", None, range(7, 33)),
+    ]
+
+
+async def test_what_a_forced_cut_takes_of_a_batch_that_fills_is_pending(api: httpx.AsyncClient) -> None:
+    history = {"keep_messages": 1, "grow_messages": 0, "max_messages": 5}
+    await put(api, settings={"memos": {"every_messages": 6}, "history": history})
+    await append(api, talk(1, 4))
+    await append(api, talk(5, 5))
+    assert await _runs(api) == [("pending", None, range(1, 5)), ("verbatim", None, range(5, 6))]

@@ -572,3 +572,42 @@ async def test_a_full_cut_that_waited_for_a_batch_which_is_cut_off_is_judged_by_
     ]
     shown_now = (await context(api))["history"]
     assert (shown_now["anchor_seq"], shown_now["messages"], shown_now["last_cut"]) == (1, 16, None)
+
+
+# --- switched off ---
+
+
+async def test_an_edit_calls_no_model_while_memos_are_off_and_is_remembered_once_they_are_on(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await remembered(api, sweep, clock)
+    calls = len(model.calls)
+    await put(api, status=200, settings={"memos": {"enabled": False}})
+    await edit(api, "m3", content=NEW)
+    assert await settle(sweep, clock) == 0
+    assert (await book(api))[0]["stale"]
+    await put(api, status=200, settings={"memos": {"enabled": True}})
+    assert await settle(sweep, clock) == 1
+    assert len(model.calls) == calls + 1
+    assert not (await book(api))[0]["stale"]
+
+
+# --- counted ---
+
+
+async def test_the_chat_counts_the_memos_in_its_book(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+    async def counted() -> tuple[int, int]:
+        return (await get(api, ""))["counters"]["memos"], len(await book(api))
+
+    memos = await remembered(api, sweep, clock)
+    assert await counted() == (5, 5)
+    ok(await api.post("/v1/chats/c/memos", json={"text": "They met at sea."}), 201)
+    await of_memos(api, "DELETE", memos[1], "", 204)
+    assert await counted() == (5, 5)
+    await of_memos(api, "POST", memos[1], "/regenerate", 202)
+    assert await counted() == (6, 6)
+    await cut_off(api, memos[2]["first_seq"] + 1)
+    assert await counted() == (3, 3)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": memos[0]["last_seq"]}), 201)
+    fork = ok(await api.get("/v1/chats/d"), 200)
+    assert fork["counters"]["memos"] == len(ok(await api.get("/v1/chats/d/memos"), 200)["items"]) == 1
