@@ -60,6 +60,7 @@ class Sweep:
         self._running: dict[asyncio.Task[None], Claimed] = {}
         self._served: dict[UUID, int] = {}  # lines that wait, by their last turn
         self._turn = 0
+        self._started = 0
 
     def ring(self) -> None:
         """Something may be due: look."""
@@ -76,13 +77,14 @@ class Sweep:
 
     async def drain(self) -> int:
         """Make everything that is ripe by the clock as it stands; returns how many things were tried."""
-        tried = 0
+        first = self._started
         while True:
+            before = self._started
             await self._look()
-            if not self._running:
-                return tried
-            tried += len(self._running)
-            await asyncio.wait(list(self._running))
+            if self._running:
+                await asyncio.wait(list(self._running))
+            elif self._started == before:  # what was started may be made already
+                return self._started - first
 
     async def _keep_looking(self) -> None:
         while True:
@@ -159,6 +161,7 @@ class Sweep:
                 now=now,
             )
         self._turn += 1
+        self._started += len(claims)
         self._served[line["line_id"]] = self._turn
         for claimed in claims:
             task = asyncio.create_task(self._make(claimed))
