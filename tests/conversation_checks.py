@@ -172,13 +172,16 @@ def check_moves(line: Line, seen: Seen, *, forward: bool, back: bool) -> None:
         assert not line.waits(line.anchor, seen.anchor)
 
 
-def check_cut_after_append(line: Line, seen: Seen) -> None:
-    """A full cut that could be made has been made, and beyond all patience the anchor moves wherever it can."""
+def check_cut_after_append(line: Line, seen: Seen, *, back: bool) -> None:
+    """A full cut that could be made has been made, and beyond all patience the anchor moves wherever it can.
+
+    Where it could also go back in the same step, it may have moved forward from there, and still not be further.
+    """
     sent = len(line.sent_from(seen.anchor))
     target = line.target(seen.anchor) or 1
     if sent > line.rules.keep + line.rules.grow and target > seen.anchor:
         assert line.waits(seen.anchor, target)
-    if sent >= line.rules.most and seen.anchor <= line.anchor:
+    if sent >= line.rules.most and seen.anchor <= line.anchor and not back:
         assert not any(line.keeps(said.seq, seen.anchor) for said in line.sent_from(seen.anchor + 1))
 
 

@@ -104,7 +104,7 @@ class Storyteller(RuleBasedStateMachine):
         checks.check_line(line, seen)
         checks.check_moves(line, seen, forward=forward, back=self.back)
         if self.appended:
-            checks.check_cut_after_append(line, seen)
+            checks.check_cut_after_append(line, seen, back=self.back)
         line.anchor = seen.anchor
 
     def read_again(self, chat: Chat) -> None:
