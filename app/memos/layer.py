@@ -1,6 +1,6 @@
 """What the pipeline asks of the layer: plan, settled_seq, list_edges, refresh, list_covers; and how a memo is saved.
 
-What it asks when messages change (note_change, reopen) is in `changes.py`.
+What it asks when messages change (note_change, catch_up, reopen, bring_along) is in `changes.py`.
 """
 
 from collections.abc import Sequence
