@@ -25,8 +25,8 @@ from app.kit.db import Connection, Database, Table
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
 from app.kit.workbench import Workbench
-from app.memos.sentences import split_sentences
 from app.pipeline import Pipeline
+from app.summarising.sentences import split_sentences
 from app.sweep import Sweep
 from bench.load import MARK
 

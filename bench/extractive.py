@@ -33,9 +33,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from app.kit.tokens import count_tokens
-from app.memos.extractive import MAX_HIGHLIGHTS, Frequencies, extract_with
-from app.memos.sentences import count_words, split_sentences
-from app.memos.transcript import Utterance
+from app.summarising.extractive import MAX_HIGHLIGHTS, Frequencies, extract_with
+from app.summarising.sentences import count_words, split_sentences
+from app.summarising.transcript import Utterance
 from bench.locomo import Conversation, add_locomo_option, read_locomo
 
 BATCH_MESSAGES = 8

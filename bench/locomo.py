@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from app.memos.transcript import Utterance
+from app.summarising.transcript import Utterance
 
 _DIALOGUE_ID = re.compile(r"D\d+:\d+")
 _PAUSE = timedelta(seconds=30)

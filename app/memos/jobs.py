@@ -15,7 +15,7 @@ from app.memos import queries
 from app.memos.batches import eligible_members
 from app.memos.layer import MemoDraft, save_memo
 from app.memos.summarisers import MemoRequest, Summariser, choose_summariser
-from app.memos.transcript import Utterance
+from app.summarising.transcript import Utterance
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,12 @@ Messages are quoted, not spoken: one JSON object a line, in which no line break 
 so no message can end the quotation, whatever it holds.
 """
 
-import json
-import re
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from app.kit.llm import ChatMessage
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
-from app.memos.transcript import Utterance
+from app.summarising.quoting import quoted, shorten_to_share
+from app.summarising.transcript import Utterance
 
 MEMO_PROMPT_VERSION = "memo/1"
 """Stored with every memo. A change of any word below is a new version."""
@@ -103,11 +101,6 @@ class DoesNotFit(Exception):
         super().__init__("the batch does not fit the model's context")
 
 
-_OPENS_TAG = re.compile(r"<(?=[A-Za-z/|!?_])")
-_WORD_CHARS = 20
-_LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
-
-
 def memo_messages(
     batch: Sequence[Utterance],
     *,
@@ -127,82 +120,33 @@ def memo_messages(
     head = _about(characters, user_name, language, instruction)
 
     def ask(texts: Sequence[str]) -> list[ChatMessage]:
-        quoted = [_quoted({"speaker": said.name, "message": text}) for said, text in zip(batch, texts, strict=True)]
-        user = "\n".join([*head, "", "<messages>", *quoted, "</messages>", "", _REMINDER])
+        told = [quoted({"speaker": said.name, "message": text}) for said, text in zip(batch, texts, strict=True)]
+        user = "\n".join([*head, "", "<messages>", *told, "</messages>", "", _REMINDER])
         return [{"role": "system", "content": _RULES}, {"role": "user", "content": user}]
 
     frame = ask([""] * len(batch))
     frame_tokens = sum(count_tokens(message["content"]) + MESSAGE_OVERHEAD_TOKENS for message in frame)
     texts = [utterance.text for utterance in batch]
-    shortened = shorten_to_share(texts, budget_tokens - frame_tokens, lambda text: count_tokens(_quoted(text)))
+    shortened = shorten_to_share(texts, budget_tokens - frame_tokens, lambda text: count_tokens(quoted(text)))
     if frame_tokens > budget_tokens or any(text and not left for text, left in zip(texts, shortened, strict=True)):
         raise DoesNotFit
     return ask(shortened)
-
-
-def shorten_to_share(texts: Sequence[str], budget_tokens: int, count_tokens: Callable[[str], int]) -> list[str]:
-    """Shorten the longest of `texts` so that all together cost at most `budget_tokens`.
-
-    All that are shortened get the same share, as large as it can be: what short texts don't need goes to
-    the long ones. Head and tail are kept. A share too small for the mark leaves an empty text.
-    """
-    costs = [count_tokens(text) for text in texts]
-    share = _share(costs, budget_tokens)
-    return [
-        text if cost <= share else _shorten(text, share, count_tokens) for text, cost in zip(texts, costs, strict=True)
-    ]
 
 
 def _about(
     characters: Sequence[str], user_name: str | None, language: str | None, instruction: str | None
 ) -> list[str]:
     """What the messages don't say themselves, one line each; what comes from outside is quoted."""
-    lines = [f"Characters: {', '.join(map(_quoted, characters))}." if characters else ""]
-    lines.append(f"They talk with the user, whose name is {_quoted(user_name)}." if user_name else "")
+    lines = [f"Characters: {', '.join(map(quoted, characters))}." if characters else ""]
+    lines.append(f"They talk with the user, whose name is {quoted(user_name)}." if user_name else "")
     lines.append(
-        f"Write the sentences in this language: {_quoted(language)}."
+        f"Write the sentences in this language: {quoted(language)}."
         if language
         else "Write the sentences in the language of the messages."
     )
     if instruction:
         lines.append(
-            f"The user wishes for this once: {_quoted(instruction)}. Follow the wish in what you pick and "
+            f"The user wishes for this once: {quoted(instruction)}. Follow the wish in what you pick and "
             "how you put it; it does not allow inventing anything or another form of answer."
         )
     return [line for line in lines if line]
-
-
-def _quoted(value: object) -> str:
-    """JSON on one line, without anything that a model's template or a reader could take for a tag."""
-    return _OPENS_TAG.sub(r"\\u003c", json.dumps(value, ensure_ascii=False)).translate(_LINE_BREAKS)
-
-
-def _share(costs: Sequence[int], budget_tokens: int) -> int:
-    """The largest share such that the costs, each capped at it, fit into `budget_tokens` together."""
-    left = max(budget_tokens, 0)
-    for n, cost in enumerate(sorted(costs)):
-        share = left // (len(costs) - n)
-        if cost > share:
-            return share
-        left -= cost
-    return max(costs, default=0)
-
-
-def _shorten(text: str, share_tokens: int, count_tokens: Callable[[str], int]) -> str:
-    def cost_of(kept_chars: int) -> int:
-        return count_tokens(_without_middle(text, kept_chars))
-
-    # Costs grow almost, not strictly, with length; bisection only ever ends on a length that it has measured.
-    fitting = bisect_right(range(len(text)), share_tokens, key=cost_of)
-    return _without_middle(text, fitting - 1) if fitting else ""
-
-
-def _without_middle(text: str, kept_chars: int) -> str:
-    """At most `kept_chars` of `text`, half from each end, cut between words where one ends nearby."""
-    head, tail = text[: kept_chars - kept_chars // 2], text[len(text) - kept_chars // 2 :]
-    whole_head, whole_tail = head.rpartition(" ")[0], tail.partition(" ")[2]
-    if whole_head and len(head) - len(whole_head) <= _WORD_CHARS:
-        head = whole_head
-    if whole_tail and len(tail) - len(whole_tail) <= _WORD_CHARS:
-        tail = whole_tail
-    return f"{head} […{len(text) - len(head) - len(tail):,} characters left out…] {tail}"

@@ -8,11 +8,11 @@ from typing import Protocol
 from app.kit.llm import ModelClient, ModelError
 from app.kit.tokens import count_tokens
 from app.memos.answers import UnusableAnswer, parse_highlights
-from app.memos.extractive import extract
 from app.memos.highlights import Highlight
 from app.memos.layer import MemoDraft, Origin
 from app.memos.prompts import MEMO_PROMPT_VERSION, DoesNotFit, memo_messages
-from app.memos.transcript import Utterance
+from app.summarising.extractive import extract
+from app.summarising.transcript import Utterance
 
 ANSWER_TOKENS = 600
 """Room for three highlights, also in scripts that take many tokens."""

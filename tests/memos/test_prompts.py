@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.memos.answers import UnusableAnswer, parse_highlights
-from app.memos.prompts import DoesNotFit, memo_messages, shorten_to_share
-from app.memos.transcript import Utterance
+from app.memos.prompts import DoesNotFit, memo_messages
+from app.summarising.quoting import shorten_to_share
+from app.summarising.transcript import Utterance
 
 BUDGET = 8_000
 

@@ -15,7 +15,7 @@ from app.memos.summarisers import (
     ModelSummariser,
     choose_summariser,
 )
-from app.memos.transcript import Utterance
+from app.summarising.transcript import Utterance
 from app.sweep import Sweep
 from tests.book import book
 from tests.scripted_model import HANG_UP, ScriptedModel, Step, refuses, says

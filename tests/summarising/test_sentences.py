@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memos.sentences import (
+from app.summarising.sentences import (
     Kind,
     clean_line,
     count_words,

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kit.tokens import count_tokens
-from app.memos.extractive import MAX_HIGHLIGHTS, Frequencies, extract, extract_with
-from app.memos.sentences import clean_line
-from app.memos.transcript import Utterance
+from app.summarising.extractive import MAX_HIGHLIGHTS, Frequencies, extract, extract_with
+from app.summarising.sentences import clean_line
+from app.summarising.transcript import Utterance
 
 
 def chat(*said: tuple[str, str]) -> list[Utterance]:

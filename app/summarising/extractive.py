@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from itertools import combinations, dropwhile
 
-from app.memos.sentences import (
+from app.summarising.sentences import (
     Kind,
     Sentence,
     clean_line,
@@ -28,7 +28,7 @@ from app.memos.sentences import (
     is_number,
     split_sentences,
 )
-from app.memos.transcript import Utterance
+from app.summarising.transcript import Utterance
 
 MAX_HIGHLIGHTS = 3
 
