@@ -5,6 +5,7 @@ arq ends when Redis dies and waits for it at the start, so it is run again aroun
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +16,7 @@ from redis.exceptions import RedisError
 
 from app.kit.clock import system_clock
 from app.kit.db import Database
+from app.kit.fillable import Fillable
 from app.kit.llm import ModelClient
 from app.kit.settings import Settings
 from app.kit.work import LOOK, redis_settings
@@ -49,13 +51,13 @@ def make_model(settings: Settings) -> ModelClient | None:
     )
 
 
-async def run_worker(settings: Settings) -> None:
-    """Work until cancelled."""
+async def run_worker(settings: Settings, prompts: Mapping[str, Fillable] | None = None) -> None:
+    """Work until cancelled. `prompts`, by name, are asked in place of the built-in ones."""
     model = make_model(settings)
     pipeline = Pipeline(clock=system_clock, settle_s=settings.memo_settle_s, ring=lambda: sweep.ring())
     database = Database(settings.sqlalchemy_url, pool_size=settings.llm_concurrency + 4, followers=pipeline.followers())
-    bench = Workbench(database, system_clock, model)
-    sweep = Sweep(bench, slots=settings.llm_concurrency, sweep_s=settings.sweep_s)
+    bench = Workbench(database, system_clock, model, prompts or {})
+    sweep = Sweep(bench, slots=settings.llm_concurrency, sweep_s=settings.sweep_s, limits=settings.token_limits)
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sweep.run())

@@ -6,9 +6,11 @@ import signal
 from contextlib import suppress
 
 from app.commands.database import require_schema
+from app.commands.prompts import load_prompt_book
 from app.kit.db import Database
 from app.kit.log import configure_logging
 from app.kit.settings import Settings, load_settings
+from app.summarising.prompt_folder import PromptBook
 from app.worker import run_worker
 
 
@@ -19,14 +21,15 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
 def run(_options: argparse.Namespace) -> int:
     """Work until a signal comes; what is not made by then is given back."""
     settings = load_settings()
+    prompts = load_prompt_book(settings)
     configure_logging(settings.log_level)
-    asyncio.run(_until_told(settings))
+    asyncio.run(_until_told(settings, prompts))
     return 0
 
 
-async def _until_told(settings: Settings) -> None:
+async def _until_told(settings: Settings, prompts: PromptBook) -> None:
     await _prepare(settings)
-    working = asyncio.create_task(run_worker(settings))
+    working = asyncio.create_task(run_worker(settings, prompts))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, working.cancel)
     with suppress(asyncio.CancelledError):

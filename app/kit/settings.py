@@ -4,6 +4,7 @@ A wrong one stops the start with one line that names it, and so does one that do
 a misspelt setting that is silently ignored costs an evening.
 """
 
+import json
 import os
 import re
 from pathlib import Path
@@ -13,6 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from app.kit.limits import TokenLimits
+
 PREFIX = "MEMOBOOK_"
 
 _MAX_PORT = 65_535
@@ -21,11 +24,22 @@ _DATABASE_URL = re.compile(
 )
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
+MonthlyTokens = Annotated[int, Field(ge=1, le=10**15)]
 
 
 def _split(value: object) -> object:
     """A comma-separated list, as an environment variable holds it."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _json_object(value: object) -> object:
+    """A JSON object, as an environment variable holds it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError("is no JSON object") from None
 
 
 def _database_url(url: str) -> str:
@@ -87,12 +101,23 @@ class Settings(BaseSettings):
     llm_api_key: Annotated[SecretStr, AfterValidator(_header_value)] | None = None
     llm_timeout_s: Annotated[float, Field(gt=0, le=600)] = 60.0
     llm_concurrency: Annotated[int, Field(ge=1, le=256)] = 4
-    llm_context_tokens: Annotated[int, Field(ge=2_048, le=2_000_000)] = 16_384
+    llm_context_tokens: Annotated[int, Field(ge=4_096, le=2_000_000)] = 16_384
+    prompts_dir: Path | None = None
+
+    tenant_monthly_tokens: MonthlyTokens | None = None
+    tenant_monthly_tokens_of: Annotated[
+        dict[str, Annotated[MonthlyTokens, Field(strict=True)] | None] | None, NoDecode, BeforeValidator(_json_object)
+    ] = None
 
     memo_settle_s: Seconds = 2.0
     sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def token_limits(self) -> TokenLimits:
+        """How many tokens the model may use for each tenant in a month."""
+        return TokenLimits(self.tenant_monthly_tokens, self.tenant_monthly_tokens_of or {})
 
     @property
     def sqlalchemy_url(self) -> str:

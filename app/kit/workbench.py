@@ -1,16 +1,22 @@
 """What a job works with."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from app.kit.clock import Clock
 from app.kit.db import Database
-from app.kit.llm import ModelClient
+from app.kit.fillable import Fillable
+from app.kit.llm import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """The database, the clock, and the model if one is configured."""
+    """The database, the clock, the model if one is configured, and what it is asked.
+
+    `prompts` holds prompts by name; one that is not in it is asked as its layer has it built in.
+    """
 
     database: Database
     clock: Clock
-    model: ModelClient | None = None
+    model: LanguageModel | None = None
+    prompts: Mapping[str, Fillable] = field(default_factory=dict)

@@ -15,16 +15,10 @@ from itertools import takewhile
 from typing import cast
 
 from app.memos.highlights import Category, Highlight
+from app.summarising.reading import FENCE, UnusableAnswer, refuses, says_nothing, spoken, without_controls
 
 MAX_HIGHLIGHTS = 3
 MAX_HIGHLIGHT_CHARS = 400
-
-
-class UnusableAnswer(Exception):
-    """An answer that holds neither highlights nor a plain "nothing memorable".
-
-    The message says why, and quotes nothing of the answer.
-    """
 
 
 def parse_highlights(answer: str) -> list[Highlight]:
@@ -34,8 +28,8 @@ def parse_highlights(answer: str) -> list[Highlight]:
     None, and its tag stays in the text. Without any mark a lone sentence is a highlight, prose is not.
     Raises UnusableAnswer.
     """
-    spoken = _without_thinking(_UNWANTED.sub("", answer))[:_MAX_ANSWER_CHARS]
-    plain = _json_as_lines("\n".join(_FENCE.sub("\n", spoken).splitlines()))
+    heard = spoken(answer)[:_MAX_ANSWER_CHARS]
+    plain = _json_as_lines("\n".join(FENCE.sub("\n", heard).splitlines()))
     lines = [_read_line(line) for line in _INNER_LABEL.sub(r"\n\g<0>", plain).split("\n")]
     if not any(line.text or line.category for line in lines):
         raise UnusableAnswer("the answer is empty")
@@ -90,55 +84,14 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "�
 _SENTENCE_ENDS = tuple('.!?…。！？"”»」』)）]】')
 _PUNCTUATION_BEFORE = " #>_:：.)–—|-"
 
-_FENCE = re.compile(r"```(?:jsonl?|text|txt|plaintext|markdown|md)?", re.I)
-_UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
-_THINKING_TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.I)
 _PLACEHOLDER = re.compile(r"<[^<>]*>|[\[(][^\[\]()]*[\])]")
 
-_NOTHING = re.compile(
-    r"(?:there (?:is|are|was|were) )?(?:none|nothing|null|n/a|not applicable|no(?= [a-z]))"
-    r"(?: (?:is|are|was|were|has|have|been|of|or|the|this|that|these|it|in|to|for|from|here|new|memorable"
-    r"|notable|noteworthy|significant|important|relevant|particular|special|worth|found|occurred|happened"
-    r"|record(?:ed|ing)?|remember(?:ing)?|note|noting|report|identified|highlights?|moments?|events?|memory"
-    r"|memories|memos?|facts?|details?|messages?|batch|conversation|chat|exchange|excerpt)){0,15}"
-    r"|nada(?: (?:(?:de )?memorable|memorável|destacable|relevante|que (?:recordar|destacar)))?|ningun[oa]"
-    r"|nenhum|niente(?: di memorabile)?|aucun|rien(?: de (?:mémorable|notable)| à (?:retenir|signaler))?"
-    r"|nichts(?: (?:denkwürdiges|erwähnenswertes|besonderes|bemerkenswertes))?|keine(?: highlights)?"
-    r"|нет|ничего(?: (?:важного|особенного|примечательного|запоминающегося))?"
-    r"|(?:特に)?(?:なし|無し|ありません)|(?:特筆|記録|記憶|印象)[ぁ-ん一-龠]{0,14}(?:なし|ません|ない)"
-    r"|(?:没有|沒有|[暂暫]?[无無])(?:(?:任何)?(?:值得|重要|特别|特別)[记記录錄住的事件内內容亮点點]*)?"
-    r"|(?:(?:특별|기억|주목|기록)[가-힣 ]{0,14})?(?:없음|없습니다|없다)"
-)
-_CLAUSE_END = re.compile(r"[.!?。！？:：;；(（,，–—]|\s-\s")
-_REFUSAL = re.compile(
-    r"(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorry,? (?:but|i)\b|my apologies\b|i apologi[sz]e"
-    r"|(?:unfortunately,? )?i(?:['’]m| am)? (?:can['’]?t|can ?not|won['’]?t|will not|unable|not able)\b"
-    r"|i must decline|as an ai (?:language )?(?:model|assistant)\b|lo siento|no puedo|désolée?,"
-    r"|je (?:ne peux|suis désolé)|es tut mir leid|ich kann (?:dir |dabei |das )?nicht|mi dispiace|desculpe"
-    r"|não posso|извините|к сожалению, я|я не могу|申し訳(?:ありません|ございません)|対応できません"
-    r"|很?抱歉|对不起|對不起|我无法|我無法|我不能|죄송)",
-    re.I,
-)
 _PREAMBLE = re.compile(r"(?:here|sure|certainly|of course|okay|the (?:main |only )?highlight)\b[^:：]*[:：]\s*", re.I)
 _CHATTER = re.compile(r"[*\"“「『({\[<—]|.*[?？]$|.*\b(?:I|[Yy]ou|[Yy]our|me|my)\b")
 _NEXT_SENTENCE = re.compile(r"(?:[.!?…][\"'”’)]*\s|[。！？])\s*\w")
 _SENTENCE_LIKE = re.compile(r"(?:\S+\s){4}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{6}")
 
-# --- thinking aloud, and JSON ---
-
-
-def _without_thinking(answer: str) -> str:
-    first, *rest = _THINKING_TAG.split(answer)
-    spoken, thinking = [first], False
-    for slash, text in zip(rest[::2], rest[1::2], strict=True):
-        if slash and not thinking:
-            spoken.clear()  # many chat templates open the block themselves: only its end is in the answer
-        thinking = not slash
-        if not thinking:
-            spoken.append(text)
-    if thinking:
-        raise UnusableAnswer("the answer ends while the model is still thinking")
-    return "\n".join(spoken)
+# --- JSON ---
 
 
 _JSON_START = re.compile(r"^[ \t]*[\[{]", re.M)
@@ -172,7 +125,7 @@ def _find_sentences(value: object, category: Category | None = None) -> list[str
     if value is None or value == []:
         return []
     if isinstance(value, str):
-        folded = " ".join(_UNWANTED.sub("", value).split())
+        folded = " ".join(without_controls(value).split())
         return [f"({category}) {folded}" if category else folded]
     if isinstance(value, dict):
         fields = {str(key).lower(): inner for key, inner in value.items()}
@@ -247,9 +200,9 @@ def _unquoted(text: str) -> str:
 def _find_highlights(lines: Sequence[_Line]) -> list[_Line]:
     by_label = any(line.labelled for line in lines)
     opening = [line.text for line in takewhile(lambda line: not line.marked, lines) if line.text]
-    if not by_label and opening and _REFUSAL.match(opening[0]):
+    if not by_label and opening and refuses(opening[0]):
         raise UnusableAnswer("the model refuses")
-    if not by_label and any(_says_nothing(text) for text in opening):
+    if not by_label and any(says_nothing(text) for text in opening):
         return [_Line("NONE")]
     return _join(lines, by_label) or [_Line(_lone_sentence(opening))]
 
@@ -300,23 +253,18 @@ def _lone_sentence(lines: Sequence[str]) -> str:
 
 def _keep_usable(found: Sequence[_Line]) -> list[Highlight]:
     kept: dict[str, Highlight] = {}
-    says_nothing = False
+    is_nothing = False
     for line in found:
-        if _REFUSAL.match(line.text):
+        if refuses(line.text):
             raise UnusableAnswer("the model refuses")
-        if _says_nothing(line.text):
-            says_nothing = True
+        if says_nothing(line.text):
+            is_nothing = True
         elif line.text and not _PLACEHOLDER.fullmatch(line.text):
             text = _shortened(line.text)
             kept.setdefault(text, Highlight(text, line.category))
-    if not kept and not says_nothing:
+    if not kept and not is_nothing:
         raise UnusableAnswer("every highlight of the answer is blank")
     return list(kept.values())[:MAX_HIGHLIGHTS]
-
-
-def _says_nothing(text: str) -> bool:
-    clause = _CLAUSE_END.split(text.casefold().strip("\"'()[] "), maxsplit=1)[0].strip()
-    return _NOTHING.fullmatch(clause) is not None
 
 
 def _shortened(text: str) -> str:

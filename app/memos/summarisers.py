@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.kit.llm import ModelClient, ModelError
+from app.kit.fillable import Fillable
+from app.kit.llm import LanguageModel, ModelError
 from app.kit.tokens import count_tokens
-from app.memos.answers import UnusableAnswer, parse_highlights
+from app.memos.answers import parse_highlights
 from app.memos.highlights import Highlight
 from app.memos.layer import MemoDraft, Origin
-from app.memos.prompts import MEMO_PROMPT_VERSION, DoesNotFit, memo_messages
+from app.memos.prompts import MEMO, memo_messages
 from app.summarising.extractive import extract
+from app.summarising.fitting import DoesNotFit
+from app.summarising.reading import UnusableAnswer
 from app.summarising.transcript import Utterance
 
 ANSWER_TOKENS = 600
@@ -65,8 +68,9 @@ class ModelSummariser:
     origin: Origin = "model"
     history_messages = 0
 
-    def __init__(self, model: ModelClient) -> None:
+    def __init__(self, model: LanguageModel, prompt: Fillable = MEMO) -> None:
         self._model = model
+        self._prompt = prompt
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:
         """Ask for highlights and read the answer. Raises ModelError, also for an answer that cannot be read."""
@@ -76,6 +80,7 @@ class ModelSummariser:
                 language=request.language,
                 characters=request.characters,
                 instruction=request.instruction,
+                prompt=self._prompt,
                 budget_tokens=self._model.context_tokens - ANSWER_TOKENS,
                 count_tokens=count_tokens,
             )
@@ -88,7 +93,7 @@ class ModelSummariser:
             highlights = parse_highlights(answer.text)
         except UnusableAnswer as error:
             raise ModelError(str(error), transient=False) from error
-        return MemoDraft(highlights, self.origin, answer.model, MEMO_PROMPT_VERSION)
+        return MemoDraft(highlights, self.origin, answer.model, self._prompt.version)
 
 
 class ExtractiveSummariser:
@@ -105,6 +110,6 @@ class ExtractiveSummariser:
         return MemoDraft([Highlight(line) for line in lines], self.origin, None, EXTRACT_VERSION)
 
 
-def choose_summariser(model: ModelClient | None) -> Summariser:
-    """The model's if there is one."""
-    return ModelSummariser(model) if model else ExtractiveSummariser()
+def choose_summariser(model: LanguageModel | None, prompt: Fillable = MEMO) -> Summariser:
+    """The model's, asked with `prompt`, if there is one."""
+    return ModelSummariser(model, prompt) if model else ExtractiveSummariser()

@@ -81,6 +81,15 @@ def test_an_empty_setting_is_none(name: str, monkeypatch: pytest.MonkeyPatch) ->
         ("LLM_TIMEOUT_S", "inf"),
         ("LLM_CONCURRENCY", "1.5"),
         ("LLM_CONTEXT_TOKENS", "-1"),
+        ("TENANT_MONTHLY_TOKENS", "0"),
+        ("TENANT_MONTHLY_TOKENS", "plenty"),
+        ("TENANT_MONTHLY_TOKENS", "1e30"),
+        ("TENANT_MONTHLY_TOKENS_OF", "trial=5"),
+        ("TENANT_MONTHLY_TOKENS_OF", "[5]"),
+        ("TENANT_MONTHLY_TOKENS_OF", '"secret"'),
+        ("TENANT_MONTHLY_TOKENS_OF", '{"trial": 0}'),
+        ("TENANT_MONTHLY_TOKENS_OF", '{"trial": true}'),
+        ("TENANT_MONTHLY_TOKENS_OF", '{"trial": "plenty"}'),
         ("MEMO_SETTLE_S", "-1"),
         ("MEMO_SETTLE_S", "nan"),
         ("SWEEP_S", "soon\nor later"),
@@ -134,6 +143,14 @@ def test_what_a_command_line_says_wins_and_is_checked(monkeypatch: pytest.Monkey
 def test_origins_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMOBOOK_CORS_ORIGINS", "https://a.example, http://b.example:3000,,")
     assert load_settings().cors_origins == ("https://a.example", "http://b.example:3000")
+
+
+def test_a_tenant_has_its_own_limit_the_common_one_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not load_settings().token_limits.limits_anyone()
+    monkeypatch.setenv("MEMOBOOK_TENANT_MONTHLY_TOKENS", "1000")
+    monkeypatch.setenv("MEMOBOOK_TENANT_MONTHLY_TOKENS_OF", '{"trial": 10, "ours": null}')
+    limits = load_settings().token_limits
+    assert [limits.limit_of(tenant) for tenant in ("trial", "ours", "another")] == [10, None, 1_000]
 
 
 def test_a_secret_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

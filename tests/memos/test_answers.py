@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memos.answers import MAX_HIGHLIGHT_CHARS, MAX_HIGHLIGHTS, UnusableAnswer, parse_highlights
+from app.memos.answers import MAX_HIGHLIGHT_CHARS, MAX_HIGHLIGHTS, parse_highlights
 from app.memos.highlights import Category, Highlight, highlights_from_text, render_highlights
+from app.summarising.reading import UnusableAnswer
 
 Found = list[tuple[str, Category | None]]
 

@@ -1,16 +1,28 @@
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.llm import ModelClient
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
-from app.memos.answers import UnusableAnswer, parse_highlights
-from app.memos.prompts import DoesNotFit, memo_messages
+from app.kit.workbench import Workbench
+from app.memos.answers import parse_highlights
+from app.memos.prompts import MEMO, memo_messages
+from app.summarising.fitting import DoesNotFit
 from app.summarising.quoting import shorten_to_share
+from app.summarising.reading import UnusableAnswer
 from app.summarising.transcript import Utterance
+from app.sweep import Sweep
+from tests.book import book
+from tests.scripted_model import ScriptedModel
+from tests.talk import append, talk
 
 BUDGET = 8_000
 
@@ -142,6 +154,22 @@ def test_both_messages_together_keep_to_the_budget(texts: list[str], budget_toke
 def test_a_batch_of_which_the_budget_leaves_nothing_is_not_asked_about(budget_tokens: int) -> None:
     with pytest.raises(DoesNotFit):
         ask(say(*(f"Message {n} tells a long story. " * 20 for n in range(64))), budget_tokens)
+
+
+async def test_a_replaced_prompt_is_what_the_model_is_asked_and_its_memo_says_so(
+    api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
+) -> None:
+    client = ModelClient(model.base_url, "scripted", timeout_s=5, max_attempts=1)
+    mine = replace(MEMO, version="memo/custom-12345678", system="Only keepsakes, please.")
+    await append(api, talk(1, 8))
+    clock.step(2)
+    await Sweep(Workbench(database, clock, client, {"memo": mine}), slots=2, sweep_s=30).drain()
+    await client.aclose()
+    (asked,) = model.requests
+    assert asked["messages"][0]["content"] == "Only keepsakes, please."
+    assert len(quoted_in(asked["messages"][1]["content"])) == 8
+    (memo,) = await book(api)
+    assert (memo["status"], memo["prompt_version"]) == ("ready", "memo/custom-12345678")
 
 
 # --- fair shares ---

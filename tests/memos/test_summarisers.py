@@ -7,7 +7,7 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.llm import ModelClient, ModelError
-from app.memos.prompts import MEMO_PROMPT_VERSION
+from app.memos.prompts import MEMO
 from app.memos.summarisers import (
     EXTRACT_VERSION,
     ExtractiveSummariser,
@@ -47,7 +47,7 @@ async def test_a_model_is_shown_the_batch_and_its_answer_becomes_highlights(
         ("keepsake", "Mira found the brass key."),
         (None, "Kai let Mira keep it."),
     ]
-    assert (draft.origin, draft.model, draft.prompt_version) == ("model", "scripted-1", MEMO_PROMPT_VERSION)
+    assert (draft.origin, draft.model, draft.prompt_version) == ("model", "scripted-1", MEMO.version)
     (asked,) = model.requests
     assert asked["model"] == "cheap"
     assert asked["max_tokens"] == 600
@@ -109,7 +109,7 @@ async def test_a_batch_of_which_the_models_context_leaves_nothing_is_a_failure_w
     many = tuple(Utterance(n, "user", "Mira", f"{n}. " + "lamp " * 200) for n in range(1, 65))
     with pytest.raises(ModelError) as caught:
         await ModelSummariser(client).summarise(request(batch=many))
-    assert (caught.value.reason, caught.value.transient) == ("the batch does not fit the model's context", False)
+    assert (caught.value.reason, caught.value.transient) == ("the prompt does not fit the model's context", False)
     assert model.calls == []
 
 

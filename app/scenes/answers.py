@@ -1,0 +1,230 @@
+"""A model's answers about scenes, read: what a scene's recap and the running recap say, part by part. Pure.
+
+Cheap models drift in the headings (level, case, bold, a number before them, another language) and in the bullets;
+both are brought to one form, so that a recap that was read once is read the same again. `break_answers.py` reads
+where a scene ends.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from app.summarising.prose import MAX_PROSE_CHARS, is_offer, read_prose
+from app.summarising.reading import FENCE, UnusableAnswer, says_nothing, spoken, without_controls
+
+MAX_TITLE_CHARS = 50
+
+_MOST_CHARS_OF_NOTHING = 50
+_PARTS = ("outcomes", "threads", "state")
+_OWN_NAMES = {"outcomes": 0, "outcome": 0, "threads": 1, "thread": 1, "state": 2}
+_OTHER_NAMES = {
+    **dict.fromkeys(("key outcomes", "events", "key events", "what happened", "developments"), 0),
+    **dict.fromkeys(("open threads", "unresolved threads", "plot threads", "loose ends", "open questions"), 1),
+    **dict.fromkeys(("states", "current state", "final state", "status", "current status", "situation"), 2),
+}
+"""What models call the parts of their own accord; believed only where a `#` or bold type marks a heading."""
+
+_BOLD_LINE = re.compile(r"\*{2,3}([^*]{1,80})\*{2,3}\s*([:：]?)")
+_MARKS = re.compile(r"[#\s]*#\s*")
+_BULLET = r"(?:[-*+•‣◦▪●·–—]|\d{1,2}[.)])\s+"
+_BULLETS = re.compile(rf"(?:{_BULLET})+")
+_LEAD = re.compile(rf"(?:{_BULLET}|#\s*)+")
+_LABELLED = re.compile(r"([^:：\n]{1,60}?)\s*[:：]\s*(.*)")
+_TITLE = re.compile(r"(?:scene )?title\s*[:：]\s*(.*)", re.I)
+_FOREIGN_TITLE = re.compile(r"[^\W\d_]{1,12}\s?[:：]\s*(\S.*)")
+_PLACEHOLDERS = re.compile(r"(?:<[^<>]*>[\s:：]*)+")
+_QUOTES = "\"'“”„«»「」『』` "
+
+
+@dataclass(frozen=True, slots=True)
+class SceneText:
+    """What remains of a scene.
+
+    Attributes:
+        title: One line of at most 50 characters; None where the model gave none.
+        outcomes: Lines, as a rule bulleted; so are the other two. An answer without headings is whole in here.
+        threads: What is open; may be empty.
+        state: `label: value`, every label once; may be empty.
+
+    """
+
+    title: str | None
+    outcomes: str
+    threads: str
+    state: str
+
+
+def parse_scene_recap(answer: str) -> SceneText:
+    """The recap of a scene in a model's `answer`. Raises UnusableAnswer."""
+    title, parts = _read_parts(answer)
+    outcomes, threads, state = (_tidy(part) for part in parts)
+    if not (outcomes or threads or state):
+        raise UnusableAnswer("the answer tells nothing of the scene")
+    return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, _last_values(state))))
+
+
+def parse_recap(answer: str) -> str:
+    """The running recap in a model's `answer`, with its three headings. Raises UnusableAnswer."""
+    return render_recap(parse_scene_recap(answer))
+
+
+def render_recap(text: SceneText) -> str:
+    """Write `text` under its three headings, as the model is asked for it; the title is left to the caller."""
+    parts = zip(_PARTS, (text.outcomes, text.threads, text.state), strict=True)
+    return "\n\n".join(f"# {name.capitalize()}\n{part}".rstrip() for name, part in parts)
+
+
+# --- the parts ---
+
+_Parts = tuple[list[str], list[str], list[str]]
+
+
+def _read_parts(answer: str) -> tuple[str | None, _Parts]:
+    """The title and the lines of the parts. Without headings, and nothing left to unwrap, all are outcomes."""
+    title, text = None, spoken(answer)
+    while True:
+        lines = _plain_lines(text)
+        preface, parts = _divide(lines)
+        if parts is not None:
+            return title or _find_title(preface), parts
+        if found := _TITLE.fullmatch(_unmarked(lines[0])) if lines else None:
+            title = title or found[1]
+            lines.pop(0)
+        bare = "\n".join(lines)
+        text = read_prose(bare)
+        if text == bare:
+            return title, (lines, [], [])
+
+
+def _plain_lines(text: str) -> list[str]:
+    """The lines of `text`, without fences and blanks; bold lines are headings, other bold type is plain."""
+    if len(text) > MAX_PROSE_CHARS:
+        raise UnusableAnswer("the answer is far too long")
+    plain = _out_of_json("\n".join(FENCE.sub("\n", text).splitlines()).strip())
+    lines = (_BOLD_LINE.sub(r"# \1\2", line.strip()) if _is_bold(line) else line.strip() for line in plain.split("\n"))
+    return [bare for line in lines if (bare := re.sub(r"\*{2,}", "", line).strip())]
+
+
+def _is_bold(line: str) -> bool:
+    return _BOLD_LINE.fullmatch(line.strip()) is not None
+
+
+def _unmarked(line: str) -> str:
+    marks = _MARKS.match(line)
+    return line[marks.end() :] if marks else line
+
+
+def _divide(lines: Sequence[str]) -> tuple[list[str], _Parts | None]:
+    """What stands before the first heading, and the lines of the parts; None if there is no heading of a part."""
+    headings = [_find_part(line) for line in lines]
+    if not any(headings):
+        marked = [at for at, line in enumerate(lines) if _MARKS.match(line) and not _TITLE.fullmatch(_unmarked(line))]
+        if len(marked) != len(_PARTS):
+            return [], None
+        for part, at in enumerate(marked):  # in another language, but in the order that was asked for
+            headings[at] = (part, "")
+    preface: list[str] = []
+    parts: _Parts = ([], [], [])
+    into = preface
+    for line, heading in zip(lines, headings, strict=True):
+        if heading:
+            into = parts[heading[0]]
+            into.append(heading[1])
+        else:
+            into.append(line)
+    return preface, parts
+
+
+def _find_part(line: str) -> tuple[int, str] | None:
+    """Which part `line` is the heading of, and what stands on the same line behind a colon."""
+    text = _unmarked(line)
+    name, *rest = re.split(r"\s*[:：]\s*", text, maxsplit=1)
+    is_marked = text != line
+    if not any(rest):  # a number or a bullet before a heading, but not before "state: Ohio"
+        name = _BULLETS.sub("", name, count=1) if _BULLETS.match(name) else name
+    name = " ".join(name.strip("*_ ").casefold().split())
+    part = _OWN_NAMES.get(name, _OTHER_NAMES.get(name) if is_marked else None)
+    return None if part is None else (part, rest[0] if rest else "")
+
+
+def _tidy(lines: Iterable[str]) -> list[str]:
+    """Lines with one kind of bullet, without placeholders, offers, and a "none" that stands for nothing."""
+    tidied = []
+    for line in lines:
+        lead = _LEAD.match(line)
+        text = line[lead.end() :] if lead else line
+        is_told = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
+        is_nothing = len(text) <= _MOST_CHARS_OF_NOTHING and says_nothing(text)
+        told = f"- {text}" if lead and lead[0].strip("# ") else text
+        if is_told and not is_nothing and not is_offer(text) and _find_part(told) is None:
+            tidied.append(told)
+    return tidied
+
+
+def _last_values(lines: Iterable[str]) -> list[str]:
+    """The lines of a state; a label that stands there twice keeps its place, and its last value."""
+    by_label: dict[str, str] = {}
+    for line in lines:
+        labelled = _LABELLED.fullmatch(line)
+        by_label[labelled[1].removeprefix("- ").casefold() if labelled else line] = line
+    return list(by_label.values())
+
+
+# --- the title ---
+
+
+def _find_title(preface: Sequence[str]) -> str | None:
+    """The title before the first part: labelled so; else the only line there, if it is a heading or labelled."""
+    for at, line in enumerate(preface):
+        text = _unmarked(line)
+        if found := _TITLE.fullmatch(text):
+            return found[1] or (preface[at + 1] if at + 1 < len(preface) else None)
+        if text.casefold() == "title" and text != line and at + 1 < len(preface):
+            return preface[at + 1]
+    if len(preface) == 1:
+        text = _unmarked(preface[0])
+        if text != preface[0]:
+            return text
+        if found := _FOREIGN_TITLE.fullmatch(text):
+            return found[1]
+    return None
+
+
+def _clean_title(title: str | None) -> str | None:
+    folded = " ".join((title or "").split()).strip(_QUOTES)
+    if not any(char.isalnum() for char in folded) or _PLACEHOLDERS.fullmatch(folded) or says_nothing(folded):
+        return None
+    if len(folded) <= MAX_TITLE_CHARS:
+        return folded
+    head = folded[: MAX_TITLE_CHARS + 1]
+    return (head.rpartition(" ")[0] or head[:MAX_TITLE_CHARS]).rstrip(" ,;:–—-")
+
+
+# --- JSON ---
+
+
+def _out_of_json(text: str) -> str:
+    """`text` as headed lines where it is one JSON object with parts of a recap, else itself."""
+    if not text.startswith("{"):
+        return text
+    try:
+        found = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    fields = {str(key).casefold(): value for key, value in found.items()} if isinstance(found, dict) else {}
+    if not fields.keys() & set(_PARTS):
+        return text
+    lines = [f"Title: {' '.join(_sentences(fields.get('title')))}"]
+    for part in _PARTS:
+        lines += [f"# {part}", *(f"- {sentence}" for sentence in _sentences(fields.get(part)))]
+    return "\n".join(lines)
+
+
+def _sentences(value: object) -> list[str]:
+    """The texts in a value of JSON, one line each; an object is read as `label: value`."""
+    if isinstance(value, dict):
+        return [f"{label}: {' '.join(_sentences(inner))}" for label, inner in value.items()]
+    if isinstance(value, list):
+        return [sentence for inner in value for sentence in _sentences(inner)]
+    return [" ".join(without_controls(str(value)).split())] if value not in (None, "") else []

@@ -1,0 +1,110 @@
+"""A model's answer, read as prose that is kept whole: a summary, a diary. Pure.
+
+Asked for nothing but the text, cheap models wrap it: in a code fence, a tag, JSON or quotation marks, below a heading
+or "Here is the summary:", above an offer to change it. The wrapping is taken off until nothing changes any more, so
+what has been read once is read the same again.
+"""
+
+import json
+import re
+from collections.abc import Callable
+
+from app.summarising.reading import UnusableAnswer, refuses, says_nothing, spoken, without_controls
+
+MAX_PROSE_CHARS = 20_000
+"""No narrative gets so long; a model that does runs in circles."""
+
+_MOST_CHARS_OF_NOTHING = 200
+"""A longer text that begins with "Nothing happened." tells something all the same."""
+
+_FENCE_LINE = re.compile(r"\s*(?:```|~~~)[\w-]{0,20}\s*")
+_HEADING = re.compile(r"(?:[ \t]*#{1,6}[ \t]+)+")
+_BOLD_LINE = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__)\s*[:：]?\s*")
+_LABEL_LINE = re.compile(r"\s*\S.{0,100}[:：][*_]{0,3}\s*")
+_ACKNOWLEDGEMENT = re.compile(r"\s*(?:sure|certainly|of course|okay|ok|understood|got it)\s*[.!]\s*", re.I)
+_PREAMBLE = re.compile(
+    r"\s*(?:(?:sure|certainly|of course|okay)[,.!]?\s+)?here(?:['’]s| is| are)\b[^:：\n]{0,80}"
+    r"\b(?:summary|recap|diary|entry|entries|narrative|version|story|text)\b[^:：\n]{0,40}[:：]\s*"
+    r"|\s*[*_]{0,2}(?:(?:the|updated|new|whole|running|former)\s){0,3}(?:summary|recap|diary(?: entry)?|entry)[*_]{0,2}"
+    r"\s?[:：][*_]{0,2}\s*",
+    re.I,
+)
+_OFFER = re.compile(
+    r"\s*(?:\(?note: (?:i|this|that|the (?:summary|recap|diary|entry|former|messages?))\b|let me know\b"
+    r"|would you like me\b|feel free to\b|i hope (?:this|that) (?:helps|works|is what|meets|captures)\b"
+    r"|if you(?:['’]d| would) like (?:me|any|more|a|the)\b|is there anything (?:else|you)\b)",
+    re.I,
+)
+_RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}\s*")
+_TAGGED = re.compile(r"\s*<(\w{1,30})>(.*)</\1>\s*", re.S)
+_QUOTES = {'"': '"', "“": "”", "«": "»", "「": "」", "『": "』"}
+
+
+def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str:
+    """The text in `answer`: paragraphs without wrapping, headings as plain lines, at most one blank line in a row.
+
+    `refusing` says whether a text is a refusal. Raises UnusableAnswer, also for one without a letter or digit.
+    """
+    text, before = spoken(answer), None
+    if len(text) > MAX_PROSE_CHARS:
+        raise UnusableAnswer("the answer is far too long")
+    while text != before:
+        before = text
+        text = _without_wrapping("\n".join(line.rstrip() for line in text.splitlines()).strip())
+    if not any(char.isalnum() for char in text):
+        raise UnusableAnswer("the answer is empty")
+    if text.startswith(("{", "[{")):
+        raise UnusableAnswer("the answer is data, not prose")
+    if refusing(text):
+        raise UnusableAnswer("the model refuses")
+    return text
+
+
+def tells_nothing(text: str) -> bool:
+    """Whether all that `text` tells is an explicit "nothing", with a reason at most."""
+    first_line = text.split("\n", 1)[0].strip("*_`~ ")
+    return len(text) <= _MOST_CHARS_OF_NOTHING and says_nothing(first_line)
+
+
+def is_offer(line: str) -> bool:
+    """Whether `line` is not of the text but talks about it: a note, an offer to change it."""
+    return _OFFER.match(line) is not None
+
+
+def _without_wrapping(text: str) -> str:
+    text = _out_of_json(text)
+    if tagged := _TAGGED.fullmatch(text):
+        text = tagged[2]
+    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(text[1:-1]):
+        text = text[1:-1]
+    lines = [line for line in text.split("\n") if not _FENCE_LINE.fullmatch(line)]
+    while len(lines) > 1 and _is_wrapping(lines[0]):
+        lines.pop(0)
+    while len(lines) > 1 and (is_offer(lines[-1]) or _RULE.fullmatch(lines[-1]) or not lines[-1].strip()):
+        lines.pop()
+    while lines and (preamble := _PREAMBLE.match(lines[0])):
+        lines[0] = lines[0][preamble.end() :]
+    plain = "\n".join(_HEADING.sub("", line, count=1) if _HEADING.match(line) else line for line in lines)
+    return re.sub(r"\n{3,}", "\n\n", plain)
+
+
+def _is_wrapping(line: str) -> bool:
+    """Whether a first line is none of the text's: blank, a heading without a number (a date), a label, a rule."""
+    if not line.strip() or _RULE.fullmatch(line) or _ACKNOWLEDGEMENT.fullmatch(line):
+        return True
+    is_titled = _HEADING.match(line) or _BOLD_LINE.fullmatch(line) or _LABEL_LINE.fullmatch(line)
+    return bool(is_titled) and not any(char.isdigit() for char in line)
+
+
+def _out_of_json(text: str) -> str:
+    """The one text in `text` if that is JSON: a string, or an object with a single string that is not empty."""
+    if not text.startswith(('"', "{")):
+        return text
+    try:
+        found = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(found, dict):
+        strings = [value for value in found.values() if isinstance(value, str) and value.strip()]
+        found = strings[0] if len(strings) == 1 else None
+    return without_controls(found) if isinstance(found, str) else text

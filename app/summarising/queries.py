@@ -1,0 +1,23 @@
+"""SQL of what a layer reads before it makes text of messages."""
+
+from uuid import UUID
+
+import asyncpg
+
+from app.kit.db import Connection
+
+_SOURCE = """
+    SELECT c.characters::text AS characters, c.language, c.time_zone, (
+        SELECT json_agg(json_build_object('seq', seq, 'role', role, 'name', name, 'kind', kind, 'content', content,
+            'tokens', tokens, 'blank', blank, 'excluded', excluded, 'hidden_by', hidden_by,
+            'deleted', false, 'digest', encode(digest, 'hex'), 'sent_at', sent_at) ORDER BY seq)
+        FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 AND deleted_at IS NULL
+    )::text AS messages
+    FROM chats c WHERE chat_key = $1 AND line_id = $2"""
+
+
+async def find_source(
+    connection: Connection, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> asyncpg.Record | None:
+    """The messages of a range (inclusive) and the chat's names, in one statement; None if the line is gone."""
+    return await connection.fetchrow(_SOURCE, chat_key, line_id, first_seq, last_seq)

@@ -1,0 +1,76 @@
+"""A model's answer before anything is read out of it: thinking, refusing, and saying that there is nothing. Pure."""
+
+import re
+
+
+class UnusableAnswer(Exception):
+    """An answer that holds neither what was asked for nor, where that was offered, a plain "nothing".
+
+    The message says why, and quotes nothing of the answer.
+    """
+
+
+FENCE = re.compile(r"```(?:jsonl?|text|txt|plaintext|markdown|md)?", re.I)
+"""Where a block of code begins or ends."""
+
+_UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
+_THINKING_TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.I)
+_NOTHING = re.compile(
+    r"(?:there (?:is|are|was|were) )?(?:none|nothing|null|n/a|not applicable|no(?= [a-z]))"
+    r"(?: (?:is|are|was|were|has|have|been|of|or|the|this|that|these|it|in|to|for|from|here|new|memorable"
+    r"|notable|noteworthy|significant|important|relevant|particular|special|worth|found|occurred|happened"
+    r"|record(?:ed|ing)?|remember(?:ing)?|note|noting|report|identified|highlights?|moments?|events?|memory"
+    r"|memories|memos?|facts?|details?|messages?|batch|conversation|chat|exchange|excerpt)){0,15}"
+    r"|nada(?: (?:(?:de )?memorable|memorável|destacable|relevante|que (?:recordar|destacar)))?|ningun[oa]"
+    r"|nenhum|niente(?: di memorabile)?|aucun|rien(?: de (?:mémorable|notable)| à (?:retenir|signaler))?"
+    r"|nichts(?: (?:denkwürdiges|erwähnenswertes|besonderes|bemerkenswertes))?|keine(?: highlights)?"
+    r"|нет|ничего(?: (?:важного|особенного|примечательного|запоминающегося))?"
+    r"|(?:特に)?(?:なし|無し|ありません)|(?:特筆|記録|記憶|印象)[ぁ-ん一-龠]{0,14}(?:なし|ません|ない)"
+    r"|(?:没有|沒有|[暂暫]?[无無])(?:(?:任何)?(?:值得|重要|特别|特別)[记記录錄住的事件内內容亮点點]*)?"
+    r"|(?:(?:특별|기억|주목|기록)[가-힣 ]{0,14})?(?:없음|없습니다|없다)"
+)
+_CLAUSE_END = re.compile(r"[.!?。！？:：;；(（,，–—]|\s-\s")
+_REFUSAL = re.compile(
+    r"(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorry,? (?:but|i)\b|my apologies\b|i apologi[sz]e"
+    r"|(?:unfortunately,? )?i(?:['’]m| am)? (?:can['’]?t|can ?not|won['’]?t|will not|unable|not able)\b"
+    r"|i must decline|as an ai (?:language )?(?:model|assistant)\b|lo siento|no puedo|désolée?,"
+    r"|je (?:ne peux|suis désolé)|es tut mir leid|ich kann (?:dir |dabei |das )?nicht|mi dispiace|desculpe"
+    r"|não posso|извините|к сожалению, я|я не могу|申し訳(?:ありません|ございません)|対応できません"
+    r"|很?抱歉|对不起|對不起|我无法|我無法|我不能|죄송)",
+    re.I,
+)
+
+
+def spoken(answer: str) -> str:
+    """What `answer` says aloud, without control characters. Raises UnusableAnswer if it only thinks."""
+    return _without_thinking(without_controls(answer))
+
+
+def without_controls(text: str) -> str:
+    """`text` without what a database or a reader stumbles over: NUL, other control characters, half a character."""
+    return _UNWANTED.sub("", text)
+
+
+def says_nothing(text: str) -> bool:
+    """Whether the first clause of `text` is an explicit "nothing memorable", in one of the larger languages."""
+    clause = _CLAUSE_END.split(text.casefold().strip("\"'()[] "), maxsplit=1)[0].strip()
+    return _NOTHING.fullmatch(clause) is not None
+
+
+def refuses(text: str) -> bool:
+    """Whether `text` begins with a refusal or an apology, in one of the larger languages."""
+    return _REFUSAL.match(text) is not None
+
+
+def _without_thinking(answer: str) -> str:
+    first, *rest = _THINKING_TAG.split(answer)
+    aloud, thinking = [first], False
+    for slash, text in zip(rest[::2], rest[1::2], strict=True):
+        if slash and not thinking:
+            aloud.clear()  # many chat templates open the block themselves: only its end is in the answer
+        thinking = not slash
+        if not thinking:
+            aloud.append(text)
+    if thinking:
+        raise UnusableAnswer("the answer ends while the model is still thinking")
+    return "\n".join(aloud)

@@ -1,0 +1,91 @@
+"""The messages of a range as a layer tells of them: the eligible ones, with a name for whoever speaks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from app.chats.eligibility import Filters, is_eligible
+from app.chats.hashes import range_hash
+from app.kit.db import Connection
+from app.summarising.queries import find_source
+from app.summarising.transcript import Utterance
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A range of messages, read.
+
+    Attributes:
+        utterances: Its eligible messages, in order.
+        sent_at: When each of them was said, by seq.
+        hash: What they say, as a digest: equal hashes mean that nothing of it has changed.
+        characters: `{"name", "persona"?, "disabled"?}` of each of the chat's characters.
+        language: BCP 47, if the chat says so.
+        time_zone: IANA name of the chat's zone.
+        user_name: What the user is called, by the newest message that says so.
+
+    """
+
+    utterances: Sequence[Utterance]
+    sent_at: Mapping[int, datetime]
+    hash: bytes
+    characters: Sequence[Mapping[str, Any]]
+    language: str | None
+    time_zone: str
+    user_name: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the chat's characters."""
+        return [character["name"] for character in self.characters]
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A message, read as JSON; what eligibility asks of it."""
+
+    seq: int
+    role: str
+    name: str | None
+    kind: str | None
+    content: str
+    tokens: int
+    blank: bool
+    excluded: bool
+    hidden_by: str | None
+    deleted: bool
+    digest: str
+    sent_at: str
+
+
+async def read_source(
+    connection: Connection, line: tuple[UUID, UUID], first_seq: int, last_seq: int, filters: Filters
+) -> Source | None:
+    """The eligible messages of a range (both inclusive); None if the line is gone."""
+    row = await find_source(connection, *line, first_seq, last_seq)
+    if row is None:
+        return None
+    characters = orjson.loads(row["characters"])
+    members = [_Member(**message) for message in orjson.loads(row["messages"] or "[]")]
+    told = [member for member in members if is_eligible(member, filters)]
+    names = [character["name"] for character in characters]
+    return Source(
+        utterances=[name_speaker(m.seq, m.role, m.name, m.content, names) for m in told],
+        sent_at={m.seq: datetime.fromisoformat(m.sent_at) for m in told},
+        hash=range_hash([(m.seq, bytes.fromhex(m.digest)) for m in told]),
+        characters=characters,
+        language=row["language"],
+        time_zone=row["time_zone"],
+        user_name=next((m.name for m in reversed(told) if m.role == "user" and m.name), None),
+    )
+
+
+def name_speaker(seq: int, role: str, name: str | None, text: str, characters: Sequence[str]) -> Utterance:
+    """A message with a name for its speaker: its own, else the only character's, else the role's."""
+    alone = characters[0] if len(characters) == 1 else "Character"
+    roles = {"user": "User", "assistant": alone, "narrator": "Narrator", "system": "System"}
+    return Utterance(seq, role, name or roles[role], text)

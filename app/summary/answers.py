@@ -1,0 +1,17 @@
+"""A model's answer, read as a summary. Pure."""
+
+from app.summarising.prose import read_prose, tells_nothing
+from app.summarising.reading import UnusableAnswer
+
+
+def parse_summary(answer: str, *, former: str) -> str:
+    """The new summary; empty where `former` is and the model says that there is nothing to tell.
+
+    Raises UnusableAnswer, also where that would wipe out a former summary.
+    """
+    text = read_prose(answer)
+    if not tells_nothing(text):
+        return text
+    if former.strip():
+        raise UnusableAnswer("the answer is empty, which the former summary is not")
+    return ""

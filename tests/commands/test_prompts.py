@@ -1,0 +1,33 @@
+"""What is wrong with a replaced prompt ends every command at its start, with one line that names it."""
+
+from pathlib import Path
+
+import pytest
+
+from app.commands.prompts import load_prompt_book
+from app.kit.settings import Settings
+from tests.commands.test_start import refusal
+
+
+@pytest.mark.parametrize("command", ["up", "demo", "api", "worker"])
+async def test_a_wrong_prompt_is_named_before_anything_is_started(tmp_path: Path, command: str) -> None:
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/memo.md").write_text("Rules.\n=== user ===\n{{messages}}\n")
+    said = await refusal(tmp_path, command, MEMOBOOK_PROMPTS_DIR="prompts")
+    assert said == "memobook: MEMOBOOK_PROMPTS_DIR: prompts/memo.md: has no {{characters}}\n"
+    assert _names_in(tmp_path) == ["prompts"]
+
+
+async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    said = await refusal(tmp_path, "up", MEMOBOOK_PROMPTS_DIR="nowhere")
+    assert said == "memobook: MEMOBOOK_PROMPTS_DIR: nowhere: cannot be read (No such file or directory)\n"
+
+
+def test_every_layer_finds_its_prompt_by_its_name() -> None:
+    book = load_prompt_book(Settings.model_construct(prompts_dir=None))
+    assert {name: prompt.name for name, prompt in book.items()} == {name: name for name in book}
+    assert set(book) == {"memo", "summary", "diary", "diary_entry", "scene_break", "scene_recap", "recap"}
+
+
+def _names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]

@@ -1,0 +1,115 @@
+"""Prose out of what cheap models wrap around it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.summarising.prose import MAX_PROSE_CHARS, read_prose
+from app.summarising.reading import UnusableAnswer
+
+TEXT = "Oskar mended the music box.\n\nWren wound it three times; nobody laughed."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        TEXT,
+        f"\n\n  {TEXT}\n \n",
+        TEXT.replace("\n\n", " \r\n\r\n\r\n\r\n"),
+        f"```\n{TEXT}\n```",
+        f"```markdown\n# Summary\n\n{TEXT}\n```",
+        f"Here is the summary:\n\n{TEXT}",
+        f"Here's the updated summary of the story: {TEXT}",
+        f"Sure! Here is the new text:\n{TEXT}",
+        f"Sure!\n\n{TEXT}",
+        f"Summary: {TEXT}",
+        f"**Summary:** {TEXT}",
+        f"**Updated Summary**\n{TEXT}",
+        f"## Summary\n### Until now\n{TEXT}",
+        f"# 要約\n{TEXT}",
+        f"Hier ist die neue Zusammenfassung:\n{TEXT}",
+        f"{TEXT}\n\nLet me know if you would like changes!",
+        f"{TEXT}\n\n---\nNote: I kept the promise short.",
+        f"<summary>\n{TEXT}\n</summary>",
+        f'"{TEXT}"',
+        f"“{TEXT}”",
+        '{"summary": "' + TEXT.replace("\n", "\\n") + '"}',
+        f"<think>\nShort? Long?\n</think>\n{TEXT}",
+        f"Let me see.\n</think>\n\n{TEXT}",
+        TEXT.replace("mended", "men\x00ded\x1b"),
+    ],
+)
+def test_the_wrapping_is_taken_off(answer: str) -> None:
+    assert read_prose(answer) == TEXT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[04/01 22:15] Wren came back.",
+        "Wren said: the box is broken.",
+        '"Go on," said Wren, and Oskar said "No."',
+        "Oskar had one wish: to stay.\nWren had none.",
+        "Here Wren lost the key: it fell into the harbour.",
+        "02/11: Pell came.\n02/12: Pell left.",
+        "I hope that Pell comes back.",
+        "Sure of nothing, Wren wound the box.",
+        "Note: Wren still had the key.",
+    ],
+)
+def test_what_looks_like_wrapping_but_tells_something_stays(text: str) -> None:
+    assert read_prose(text) == text
+
+
+def test_a_heading_with_a_date_becomes_a_plain_line() -> None:
+    assert read_prose("## 02/11 — memo entry\nPell came.\n## 02/12\nPell left.") == (
+        "02/11 — memo entry\nPell came.\n02/12\nPell left."
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("", "the answer is empty"),
+        (" \n…\n```\n```", "the answer is empty"),
+        ("<think>What now", "the answer ends while the model is still thinking"),
+        ("I'm sorry, but I can't help with Wren.", "the model refuses"),
+        ('{"speaker": "Wren", "message": "Ahoy!"}', "the answer is data, not prose"),
+        ('[{"text": "Wren"}]', "the answer is data, not prose"),
+        ("Wren. " * MAX_PROSE_CHARS, "the answer is far too long"),
+    ],
+)
+def test_what_is_no_prose_is_unusable_and_not_quoted(answer: str, why: str) -> None:
+    with pytest.raises(UnusableAnswer, match=f"^{why}$"):
+        read_prose(answer)
+
+
+SIGNS = st.sampled_from([
+    "# ", "#", "**", "*", "__", "- ", "---", "1. ", ": ", "：", "\n", "\n\n", "```", "```json\n", "~~~", "{", "}",
+    '"', '{"summary": ', "“", "”", "「", "」", "<s>", "</s>", "<think>", "</think>", "NONE", "\x00", "\u2028", "\x85",
+    "\ud800", "Here is the summary: ", "Summary:", "Diary entry: ", "Let me know", "Sure!", "Note: I", "Wren came.",
+    "猫", " ", "7",
+])  # fmt: skip
+ANSWERS = st.one_of(st.text(), st.lists(SIGNS, max_size=25).map("".join))
+
+
+@given(ANSWERS)
+def test_any_answer_is_read_or_unusable_and_what_was_read_is_read_the_same_again(answer: str) -> None:
+    try:
+        text = read_prose(answer)
+    except UnusableAnswer:
+        return
+    assert "\x00" not in text
+    assert text.encode()
+    assert text == text.strip()
+    assert read_prose(text) == text
+
+
+@pytest.mark.parametrize("piece", ["# a\n", "**a**\n", "a:\n", "<a>", '"', "{", "```\n", "\n", "Summary: ", "- "])
+def test_an_answer_that_runs_in_circles_is_read_or_unusable(piece: str) -> None:
+    answer = (piece * MAX_PROSE_CHARS)[: MAX_PROSE_CHARS - 1]
+    try:
+        text = read_prose(answer)
+    except UnusableAnswer:
+        return
+    assert 0 < len(text) <= len(answer)
