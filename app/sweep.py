@@ -9,26 +9,39 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID, uuid4
 
 import asyncpg
 
 from app.chats.service import list_ripe_lines, lock_line
+from app.diary import service as diary
+from app.diary.jobs import make_diary
 from app.kit import due
 from app.kit.db import defer
 from app.kit.due import Claimed
 from app.kit.errors import Unavailable
+from app.kit.limits import UNLIMITED, TokenLimits
 from app.kit.llm import ModelError
+from app.kit.metered import MeteredModel
 from app.kit.slots import deal, share_slots
+from app.kit.usage import list_held_tenants
 from app.kit.workbench import Workbench
 from app.memos import service as memos
 from app.memos.jobs import make_memo
+from app.scenes import service as scenes
+from app.scenes.jobs import make_scene_work
+from app.summary import service as summary
+from app.summary.jobs import make_fold
 
 log = logging.getLogger(__name__)
 
 JOBS: Mapping[str, Callable[[Workbench, Claimed], Awaitable[bool]]] = {
     memos.NAME: make_memo,
+    summary.NAME: make_fold,
+    diary.NAME: make_diary,
+    scenes.NAME: make_scene_work,
 }
 """What makes the due work of each layer, and says whether a model answered.
 
@@ -45,17 +58,23 @@ LOST_S = 0.1
 class Sweep:
     """Makes what is due.
 
+    What is due for a tenant that has used up the tokens of its month is *held*: it stays due and nobody claims it,
+    while what is being made already ends and other tenants' work goes on. The first look in the next month finds it.
+    Requests notice nothing but this: a full cut that waits for held work waits until it is forced.
+
     Args:
         bench: What jobs work with.
         slots: How many things are made at once.
         sweep_s: The longest time between two looks.
+        limits: How many tokens of the model each tenant may use in a month.
 
     """
 
-    def __init__(self, bench: Workbench, *, slots: int, sweep_s: float) -> None:
+    def __init__(self, bench: Workbench, *, slots: int, sweep_s: float, limits: TokenLimits = UNLIMITED) -> None:
         self._bench = bench
         self._slots = slots
         self._sweep_s = sweep_s
+        self._limits = limits
         self._bell = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claimed] = {}
         self._served: dict[UUID, int] = {}  # lines that wait, by their last turn
@@ -115,7 +134,9 @@ class Sweep:
             return self._sweep_s
         now = self._bench.clock()
         async with self._bench.database.raw() as connection:
-            found = await list_ripe_lines(connection, now=now, rows=self._slots, from_key=uuid4())
+            # Without a model nothing uses tokens, so nothing is held for want of them.
+            held = await list_held_tenants(connection, self._limits, now=now) if self._bench.model else []
+            found = await list_ripe_lines(connection, now=now, rows=self._slots, from_key=uuid4(), without=held)
         lines = self._in_turn(found)
         lost = False
         for line_id, count in self._share(lines).items():
@@ -180,7 +201,7 @@ class Sweep:
             await self._fail(claimed, ModelError("no worker survived making it", transient=False))
             return
         try:
-            answered = await JOBS[claimed.layer](self._bench, claimed)
+            answered = await JOBS[claimed.layer](self._bench_for(claimed), claimed)
         except ModelError as error:
             await self._fail(claimed, error)
         except Unavailable:
@@ -191,6 +212,14 @@ class Sweep:
         else:
             if answered:
                 await self._revive()
+
+    def _bench_for(self, claimed: Claimed) -> Workbench:
+        """The bench with a model whose calls count for the claim's tenant and layer."""
+        bench = self._bench
+        if bench.model is None:
+            return bench
+        metered = MeteredModel(bench.model, bench.database, bench.clock, tenant=claimed.tenant, layer=claimed.layer)
+        return replace(bench, model=metered)
 
     async def _fail(self, claimed: Claimed, error: ModelError) -> None:
         """Record a failure on the row; the last one settles it, so a waiting cut is judged anew."""

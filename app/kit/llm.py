@@ -8,7 +8,7 @@ import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, NamedTuple, TypedDict
+from typing import Literal, NamedTuple, Protocol, TypedDict
 
 import httpx
 
@@ -16,7 +16,7 @@ from app.kit.clock import Clock, system_clock
 from app.kit.llm_answer import Completion, ModelError, read_completion, refusal, refused_parameter
 from app.kit.llm_retry import read_retry_after, wait_before_retry_s
 
-__all__ = ["MAX_ANSWER_BYTES", "ChatMessage", "Completion", "ModelClient", "ModelError"]
+__all__ = ["MAX_ANSWER_BYTES", "ChatMessage", "Completion", "LanguageModel", "ModelClient", "ModelError"]
 
 MAX_ANSWER_BYTES = 1_048_576
 _CONNECT_TIMEOUT_S = 10.0
@@ -35,6 +35,21 @@ class ChatMessage(TypedDict):
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+class LanguageModel(Protocol):
+    """What a job asks: a model's client, or one whose calls are counted (`kit/metered.py`)."""
+
+    @property
+    def context_tokens(self) -> int:
+        """What the model takes, prompt and answer together."""
+        ...
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float | None = None
+    ) -> Completion:
+        """Let the model answer `messages` with at most `max_tokens` tokens. Raises ModelError."""
+        ...
 
 
 class ModelClient:

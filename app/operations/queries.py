@@ -1,14 +1,15 @@
-"""SQL of operations: due work across the chats of a tenant."""
+"""SQL of operations: due work across the chats of a tenant, or of all."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+import asyncpg
 from sqlalchemy import ColumnElement, and_, exists, func, select, tuple_, update
 
 from app.chats.models import CURRENT, Chat
-from app.kit.db import DbSession
+from app.kit.db import Connection, DbSession
 from app.kit.due import Work
 from app.kit.ids import user_key
 
@@ -53,6 +54,21 @@ async def list_work(
     if after:
         query = query.where(tuple_(Work.tenant, Work.work_id) > (tenant, after))
     return (await db_session.execute(query.order_by(Work.work_id).limit(limit))).all()
+
+
+async def count_work(connection: Connection) -> Sequence[asyncpg.Record]:
+    """How much of every tenant and layer stands how.
+
+    Rows of other lines than current ones rest, which their `run_after` tells without a look at the chats.
+    """
+    return await connection.fetch(
+        """
+        SELECT tenant, layer, count(*) AS rows,
+            CASE WHEN failed_at IS NOT NULL THEN 'failed'
+                WHEN leased_until > clock_timestamp() THEN 'running' ELSE 'due' END AS status
+        FROM work WHERE run_after < 'infinity' GROUP BY tenant, layer, status
+        """
+    )
 
 
 async def retry_work(

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Health(BaseModel):
@@ -32,7 +32,56 @@ class WorkOut(BaseModel):
     layer: str = Field(description="The kind of memory.")
     key: str = Field(description="What of the layer: a memo's id.")
     status: Literal["due", "running", "failed"] = Field(description="Where it stands.")
+    held: Literal["monthly_token_limit"] | None = Field(
+        description="Why nobody makes it although it is due. `monthly_token_limit`: the tenant has used up the tokens "
+        "of this month; it is made in the next one, or when the limit is raised."
+    )
     attempts: int = Field(description="How often it was tried.")
     error: str | None = Field(description="What went wrong last.")
     run_after: datetime = Field(description="It is tried no earlier.")
     failed_at: datetime | None = Field(description="When it failed for good.")
+
+
+class LayerUsage(BaseModel):
+    """What the model was used for in one layer."""
+
+    layer: str = Field(description="The kind of memory.")
+    calls: int = Field(description="How often the model was asked, failures included.")
+    failures: int = Field(description="How many calls brought no answer: no connection, a time-out, a refusal.")
+    prompt_tokens: int = Field(description="As the model's server counts them, else as o200k; none for failures.")
+    completion_tokens: int = Field(description="Likewise, of the answers.")
+    wait_s: float = Field(description="Seconds between questions and answers, waits for a free slot included.")
+
+
+class UsageOut(BaseModel):
+    """What the model was used for in one month."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "month": "2026-04",
+                    "limit_tokens": 2_000_000,
+                    "used_tokens": 171_400,
+                    "items": [
+                        {
+                            "layer": "memos",
+                            "calls": 131,
+                            "failures": 2,
+                            "prompt_tokens": 160_300,
+                            "completion_tokens": 11_100,
+                            "wait_s": 203.417,
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
+    month: str = Field(description="The calendar month in UTC.")
+    limit_tokens: int | None = Field(
+        description="How many tokens the tenant may use in a month, as it is set now; null is no limit. Beyond it "
+        "background work is held until the next month; requests are answered as ever."
+    )
+    used_tokens: int = Field(description="Tokens of prompts and answers together, which the limit is compared with.")
+    items: list[LayerUsage] = Field(description="The layers that asked the model, by name.")

@@ -95,7 +95,7 @@ async def test_health_docs_and_schema_need_no_key(app: FastAPI, key: str) -> Non
     async with client_of(app, None) as nobody:
         for path in ("/healthz", "/readyz", "/docs", "/openapi.json"):
             assert (await nobody.get(path)).status_code == 200
-        for path in ("/v1/work", "/v1/presets", "/v1/chats"):
+        for path in ("/v1/work", "/v1/usage", "/metrics", "/v1/presets", "/v1/chats"):
             assert (await nobody.get(path)).status_code == 401
 
 
@@ -111,6 +111,7 @@ async def test_work_tells_what_is_due_and_what_went_wrong_with_it(
             "layer": "memos",
             "key": memo["id"],
             "status": "due",
+            "held": None,
             "attempts": 0,
             "error": None,
             "run_after": "2026-04-01T12:00:02Z",

@@ -1,0 +1,145 @@
+"""What the model is used for: calls, failures, tokens and waiting time of each tenant, month and layer.
+
+A tenant's month is a handful of rows that only grow, written once for each call as an upsert in a statement of its
+own: two workers that count at the same moment both count, and no transaction that makes something waits for it.
+The tokens of a month are what a tenant's limit is compared with, so they are counted before the limit is set.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import asyncpg
+from sqlalchemy import BigInteger, CheckConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Connection, Table
+from app.kit.limits import TokenLimits
+
+
+class ModelUsage(Table):
+    """What the model was used for in one month, by its first day in UTC.
+
+    It belongs to a tenant, not to a chat: erasing a chat takes nothing back that it has cost.
+    """
+
+    __tablename__ = "model_usage"
+    __table_args__ = (
+        CheckConstraint("extract(day FROM month) = 1", name="month"),
+        CheckConstraint("failures BETWEEN 0 AND calls", name="failures"),
+        CheckConstraint("prompt_tokens >= 0 AND completion_tokens >= 0", name="tokens"),
+        CheckConstraint("wait_ms >= 0", name="wait_ms"),
+        {"postgresql_with": {"fillfactor": 70}},
+    )
+
+    tenant: Mapped[str] = mapped_column(primary_key=True)
+    month: Mapped[date] = mapped_column(primary_key=True)
+    layer: Mapped[str] = mapped_column(primary_key=True)
+    calls: Mapped[int] = mapped_column(BigInteger)
+    failures: Mapped[int] = mapped_column(BigInteger)
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger)
+    completion_tokens: Mapped[int] = mapped_column(BigInteger)
+    wait_ms: Mapped[int] = mapped_column(BigInteger)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of the model, once it has ended.
+
+    Attributes:
+        tenant, layer: For whom and for what.
+        asked_at: The service's time; decides on the month.
+        failed: Whether no answer came back.
+        prompt_tokens, completion_tokens: What it cost.
+        wait_ms: Between the question and the answer, with the wait for a free slot.
+
+    """
+
+    tenant: str
+    layer: str
+    asked_at: datetime
+    failed: bool
+    prompt_tokens: int
+    completion_tokens: int
+    wait_ms: int
+
+
+# The skip through the tenants that wait is the one of `list_ripe_lines`: a probe of an index for each of them.
+_USED_BY_WAITING = """
+    WITH RECURSIVE waiting AS (
+        SELECT min(tenant) AS tenant FROM work WHERE failed_at IS NULL
+        UNION ALL
+        SELECT (SELECT min(w.tenant) FROM work w WHERE w.failed_at IS NULL AND w.tenant > waiting.tenant)
+        FROM waiting WHERE waiting.tenant IS NOT NULL
+    )
+    SELECT waiting.tenant, sum(u.prompt_tokens + u.completion_tokens)::bigint AS used_tokens
+    FROM waiting JOIN model_usage u ON u.tenant = waiting.tenant AND u.month = $1
+    GROUP BY waiting.tenant"""
+
+
+def month_of(at: datetime) -> date:
+    """The first day of the month that an aware time lies in, in UTC."""
+    return at.astimezone(UTC).date().replace(day=1)
+
+
+async def count_call(connection: Connection, call: ModelCall) -> None:
+    """Add a call to what its tenant has used in its month."""
+    await connection.execute(
+        """
+        INSERT INTO model_usage AS u
+            (tenant, month, layer, calls, failures, prompt_tokens, completion_tokens, wait_ms)
+        VALUES ($1, $2, $3, 1, $4, $5, $6, $7)
+        ON CONFLICT (tenant, month, layer) DO UPDATE SET
+            calls = u.calls + excluded.calls, failures = u.failures + excluded.failures,
+            prompt_tokens = u.prompt_tokens + excluded.prompt_tokens,
+            completion_tokens = u.completion_tokens + excluded.completion_tokens,
+            wait_ms = u.wait_ms + excluded.wait_ms
+        """,
+        call.tenant,
+        month_of(call.asked_at),
+        call.layer,
+        int(call.failed),
+        call.prompt_tokens,
+        call.completion_tokens,
+        call.wait_ms,
+    )
+
+
+async def list_usage(connection: Connection, *, tenant: str, month: date) -> Sequence[asyncpg.Record]:
+    """What a tenant has used in one month: a row for each layer, by its name."""
+    return await connection.fetch(
+        "SELECT layer, calls, failures, prompt_tokens, completion_tokens, wait_ms FROM model_usage"
+        " WHERE tenant = $1 AND month = $2 ORDER BY layer",
+        tenant,
+        month,
+    )
+
+
+async def list_usage_ever(connection: Connection, *, month: date) -> Sequence[asyncpg.Record]:
+    """What all tenants have ever used, a row for each tenant and layer; `month_tokens` are those of `month` alone."""
+    return await connection.fetch(
+        """
+        SELECT tenant, layer, sum(calls)::bigint AS calls, sum(failures)::bigint AS failures,
+            sum(prompt_tokens)::bigint AS prompt_tokens, sum(completion_tokens)::bigint AS completion_tokens,
+            sum(wait_ms)::bigint AS wait_ms,
+            coalesce(sum(prompt_tokens + completion_tokens) FILTER (WHERE month = $1), 0)::bigint AS month_tokens
+        FROM model_usage GROUP BY tenant, layer ORDER BY tenant, layer
+        """,
+        month,
+    )
+
+
+async def is_at_limit(connection: Connection, limits: TokenLimits, *, tenant: str, now: datetime) -> bool:
+    """Whether the tenant has used up the tokens of this month."""
+    if limits.limit_of(tenant) is None:
+        return False
+    used = await list_usage(connection, tenant=tenant, month=month_of(now))
+    return limits.is_reached(tenant, sum(row["prompt_tokens"] + row["completion_tokens"] for row in used))
+
+
+async def list_held_tenants(connection: Connection, limits: TokenLimits, *, now: datetime) -> list[str]:
+    """The tenants that have due work and have used up the tokens of this month."""
+    if not limits.limits_anyone():
+        return []
+    rows = await connection.fetch(_USED_BY_WAITING, month_of(now))
+    return [row["tenant"] for row in rows if limits.is_reached(row["tenant"], row["used_tokens"])]

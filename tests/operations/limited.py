@@ -1,0 +1,58 @@
+"""Tenants with a monthly limit of tokens: their workers, and processes of the API that know the limit."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+
+from app.keys.service import create_key
+from app.kit.clock import Clock, SteppedClock
+from app.kit.db import Database
+from app.kit.limits import TokenLimits
+from app.kit.llm import ModelClient
+from app.kit.settings import Settings
+from app.kit.workbench import Workbench
+from app.main import create_app
+from app.sweep import Sweep
+from tests.conftest import NOON, client_of
+from tests.scripted_model import ScriptedModel
+
+CALL_TOKENS = 150
+"""What the scripted model says that each of its answers took, prompt and answer together."""
+
+
+@asynccontextmanager
+async def limited_worker(
+    database: Database, clock: Clock, model: ScriptedModel, limits: TokenLimits, *, slots: int = 1
+) -> AsyncIterator[Sweep]:
+    """A worker that knows the limits."""
+    client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=slots, max_attempts=1)
+    try:
+        yield Sweep(Workbench(database, clock, client), slots=slots, sweep_s=3_600, limits=limits)
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def limited_api(
+    database_url: str, clock: SteppedClock, key: str | None, limits: TokenLimits, *, model: bool = True
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a process that knows the limits, and of a model unless it is to know none."""
+    settings = Settings(
+        database_url=database_url,
+        tenant_monthly_tokens=limits.default,
+        tenant_monthly_tokens_of=dict(limits.of),
+        llm_base_url="http://localhost:1/v1" if model else None,
+        llm_model="scripted" if model else None,
+        _env_file=None,
+    )
+    app = create_app(settings, clock=clock)
+    async with client_of(app, key) as client:
+        yield client
+    await app.state.database.close()
+
+
+async def make_key(database: Database, tenant: str, *scopes: str) -> str:
+    """The text of a new key."""
+    async with database.unit_of_work() as db_session:
+        return (await create_key(db_session, tenant, scopes, NOON)).text

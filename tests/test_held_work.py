@@ -1,0 +1,206 @@
+"""A tenant that has used up its month's tokens: its background work waits, nothing else does, and nobody else."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+import httpx
+from fastapi import FastAPI
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.limits import TokenLimits
+from app.kit.usage import ModelCall, count_call
+from app.kit.workbench import Workbench
+from app.sweep import Sweep
+from tests.book import due_rows, statuses
+from tests.conftest import client_of
+from tests.operations.limited import CALL_TOKENS, limited_worker, make_key
+from tests.scripted_model import ScriptedModel, refuses
+from tests.talk import append, context, edit, get, ok, put, talk
+from tests.test_sweep import running
+
+HALF_A_DAY_S = 43_200.0
+MONTH_S = 30 * 86_400.0
+
+
+async def use(database: Database, tenant: str, clock: SteppedClock, tokens: int) -> None:
+    """Count tokens that the tenant used in this month."""
+    call = ModelCall(tenant, "memos", clock(), failed=False, prompt_tokens=tokens, completion_tokens=0, wait_ms=1)
+    async with database.raw() as connection:
+        await count_call(connection, call)
+
+
+async def test_a_tenant_at_its_limit_is_made_nothing_more_until_the_next_month_begins(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    await append(api, talk(1, 40))
+    clock.step(2)
+    async with limited_worker(database, clock, model, TokenLimits(2 * CALL_TOKENS)) as sweep:
+        assert await sweep.drain() == 2
+        assert sorted(await statuses(api)) == ["pending"] * 3 + ["ready"] * 2
+        clock.step(MONTH_S - HALF_A_DAY_S - 3)  # the last second of April
+        assert await sweep.drain() == 0
+        assert {(row["attempts"], row["lease"]) for row in await due_rows(database, tenant)} == {(0, None)}
+        clock.step(1)
+        assert await sweep.drain() == 2
+        clock.step(MONTH_S + 2 * HALF_A_DAY_S)
+        assert await sweep.drain() == 1
+    assert await statuses(api) == ["ready"] * 5
+
+
+async def test_a_limit_that_is_not_used_up_holds_nothing(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    await append(api, talk(1, 8))
+    await use(database, tenant, clock, 999)
+    clock.step(2)
+    async with limited_worker(database, clock, model, TokenLimits(1_000)) as sweep:
+        assert await sweep.drain() == 1
+
+
+async def test_a_raised_limit_frees_what_was_held(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    await append(api, talk(1, 8))
+    await use(database, tenant, clock, 1_000)
+    clock.step(2)
+    for limits, made in ((TokenLimits(1_000), 0), (TokenLimits(1_000, {tenant: 1_001}), 1)):
+        async with limited_worker(database, clock, model, limits) as sweep:
+            assert await sweep.drain() == made
+
+
+async def test_what_is_being_made_when_the_limit_is_reached_is_finished(
+    api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
+) -> None:
+    await append(api, talk(1, 40))
+    clock.step(2)
+    async with limited_worker(database, clock, model, TokenLimits(1), slots=3) as sweep:
+        assert await sweep.drain() == 3
+    assert sorted(await statuses(api)) == ["pending"] * 2 + ["ready"] * 3
+
+
+async def test_failures_use_up_no_limit(
+    api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
+) -> None:
+    await append(api, talk(1, 8))
+    model.script(refuses(503), refuses(503))
+    async with limited_worker(database, clock, model, TokenLimits(1)) as sweep:
+        for _ in range(3):
+            clock.step(60)
+            assert await sweep.drain() == 1
+    assert await statuses(api) == ["ready"]
+
+
+async def test_others_go_on_while_one_tenant_is_held(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    app: FastAPI,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    for chat in ("a", "b", "c"):
+        await append(api, talk(1, 400), chat)
+    await use(database, tenant, clock, 1)
+    clock.step(1)
+    async with _another(app, database, f"{tenant}-other") as other:
+        await append(other, talk(1, 16))
+        clock.step(2)
+        limits = TokenLimits(1, {f"{tenant}-other": None})
+        async with limited_worker(database, clock, model, limits, slots=2) as sweep:
+            assert await sweep.drain() == 2
+        assert await statuses(other) == ["ready"] * 2
+    assert set(await statuses(api)) == {"pending"}
+
+
+async def test_without_a_model_nothing_is_counted_and_nothing_held(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock, nothing_due: None
+) -> None:
+    await append(api, talk(1, 8))
+    await use(database, tenant, clock, 5)
+    clock.step(2)
+    sweep = Sweep(Workbench(database, clock), slots=2, sweep_s=30, limits=TokenLimits(1))
+    assert await sweep.drain() == 1
+    assert await statuses(api) == ["ready"]
+    async with database.raw() as connection:
+        used = await connection.fetchval("SELECT sum(calls) FROM model_usage WHERE tenant = $1", tenant)
+    assert used == 1
+
+
+async def test_requests_are_answered_as_ever_at_the_limit(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    await put(api, settings={"history": {"keep_messages": 4, "grow_messages": 4}})
+    await use(database, tenant, clock, 1)
+    async with limited_worker(database, clock, model, TokenLimits(1)) as sweep:
+        for first in range(1, 41, 8):
+            await append(api, talk(first, first + 7), context={})
+            clock.step(2)
+            assert await sweep.drain() == 0
+        await edit(api, "m1", content="Something else was said.")
+        memo = (await get(api, "/memos"))["items"][0]
+        ok(await api.post(f"/v1/chats/c/memos/{memo['id']}/regenerate"), 202)
+        await sweep.drain()
+        history = (await context(api))["history"]
+    assert model.calls == []
+    assert history["anchor_seq"] > 1, "a full cut waits for held work until it is forced"
+
+
+async def test_the_loop_does_not_look_again_and_again_for_what_is_held(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    looks: list[datetime] = []
+
+    def counted() -> datetime:
+        looks.append(clock())
+        return clock()
+
+    await append(api, talk(1, 80))
+    await use(database, tenant, clock, 1)
+    clock.step(2)
+    async with limited_worker(database, counted, model, TokenLimits(1)) as sweep, running(sweep):
+        for _ in range(50):
+            await context(api)  # time for many looks
+        before = len(looks)
+        for _ in range(50):
+            await context(api)
+        assert 1 <= len(looks) == before <= 4
+        gate = model.hold(1)
+        clock.step(MONTH_S)
+        sweep.ring()
+        await gate.reached()
+        gate.release()
+
+
+@asynccontextmanager
+async def _another(app: FastAPI, database: Database, tenant: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of another tenant."""
+    async with client_of(app, await make_key(database, tenant, "read", "write")) as client:
+        yield client
