@@ -42,9 +42,28 @@ _WANTED = f"""unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq
 _SEEN_OTHERWISE = f"""
     SELECT {RANGE_COLUMNS}, wanted FROM {_WANTED} ORDER BY seq"""  # noqa: S608
 
+# What a person shows, whoever had hidden it, stays in sight from then on; what is in sight already is not among these.
 _HIDE = f"""
-    UPDATE messages SET hidden_by = n.wanted FROM (SELECT place, wanted FROM {_WANTED}) AS n
+    UPDATE messages SET hidden_by = n.wanted, kept_shown = n.wanted IS NULL
+    FROM (SELECT place, wanted FROM {_WANTED}) AS n
     WHERE messages.ctid = n.place"""  # noqa: S608
+
+# Two branches, so that of what is to be hidden the index of what is in sight is read, and not all of a long chat.
+_HIDE_BY_SCENES = f"""
+    UPDATE messages SET hidden_by = n.wanted FROM (
+        SELECT m.place, 'scenes' AS wanted FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq)
+        CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM messages
+            WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL AND hidden_by IS NULL
+                AND NOT kept_shown OFFSET 0) AS m
+        UNION ALL
+        SELECT m.place, NULL FROM unnest($5::int[], $6::int[]) AS r (first_seq, last_seq)
+        CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM messages
+            WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
+                AND hidden_by = 'scenes' OFFSET 0) AS m
+    ) AS n WHERE messages.ctid = n.place
+    RETURNING {RANGE_COLUMNS}"""  # noqa: S608
 
 _SWIPES = f"SELECT seq, place, content FROM swipes WHERE {_OF_LINE} AND seq = ANY($3) ORDER BY seq, place"  # noqa: S608
 
@@ -93,6 +112,19 @@ async def hide(
         await db_session.raw.execute(_HIDE, *arguments)
     seen = [(RangeMessage(*list(row)[:-1]), row["wanted"]) for row in rows]
     return [(message, message._replace(hidden_by=wanted)) for message, wanted in seen]
+
+
+async def hide_by_scenes(
+    db_session: DbSession, head: Head, hidden: Sequence[tuple[int, int]], shown: Sequence[tuple[int, int]]
+) -> list[tuple[RangeMessage, RangeMessage]]:
+    """Hide ranges (inclusive) as scenes do, show others again; returns the messages for which that is new.
+
+    As they were and as they are. What a person hides or keeps in sight is left alone.
+    """
+    ends = [[seqs[end] for seqs in ranges] for ranges in (hidden, shown) for end in (0, 1)]
+    rows = await db_session.raw.fetch(_HIDE_BY_SCENES, head.chat_key, head.line_id, *ends)
+    changed = sorted((RangeMessage(*row) for row in rows), key=lambda message: message.seq)
+    return [(message._replace(hidden_by=None if message.hidden_by else "scenes"), message) for message in changed]
 
 
 async def list_swipes(

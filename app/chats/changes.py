@@ -65,6 +65,7 @@ class Move:
         from_line_id: The other line.
         kept_seq: Up to here both lines have the same messages in the same places.
         seqs: (seq there, seq here) of each message that has moved, in the order of the first.
+        now: The service's time.
 
     """
 
@@ -72,6 +73,7 @@ class Move:
     from_line_id: UUID
     kept_seq: int
     seqs: Sequence[tuple[int, int]]
+    now: datetime
 
     def seq_here(self, seq: int) -> int:
         """Where something stands here that stands behind `seq` on the other line: behind the message it followed."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import Literal
-from uuid import UUID
 
 from app.chats.eligibility import Filters
 
@@ -14,8 +13,8 @@ class Cover:
     Attributes:
         first_seq: The first message of the range.
         last_seq: The last one, inclusive.
-        kind: What it is: `memo`.
-        id: Its id; None for what is not there yet, a batch that fills.
+        kind: What it is.
+        id: Its id, or the number of a version; None for what is not there yet, like a batch that fills.
         state: `made` also of what has gone stale but is shown; `empty` says nothing.
         filters: What decided on eligibility in it; None where the chat's settings of today do.
 
@@ -24,6 +23,6 @@ class Cover:
     first_seq: int
     last_seq: int
     kind: Literal["memo", "summary", "recap"]
-    id: UUID | None
+    id: str | None
     state: Literal["pending", "failed", "empty", "made"]
     filters: Filters | None = None

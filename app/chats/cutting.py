@@ -70,8 +70,15 @@ async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Layer
             history,
             head.settings.history.keep_messages,
         )
-        ahead = target is not None and target > head.anchor_seq
-        head.cut_waits = ahead and _is_full(head) and not await _is_whole(db_session, head, target or 0, layers)
+        if target is not None and target > head.anchor_seq:
+            head.cut_waits = _is_full(head) and not await _is_whole(db_session, head, target, layers)
+        else:
+            head.cut_waits = _is_full(head) and _waits_for_edge(head)
+
+
+def _waits_for_edge(head: Head) -> bool:
+    """Whether an edge may come with what settles, not only with what is appended."""
+    return head.settings.history.edges in ("folds", "scenes")
 
 
 def _is_full(head: Head) -> bool:
@@ -105,7 +112,11 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Layer], 
     if target is None or not await _is_whole(db_session, head, target, layers):
         if not _is_overdue(head):
             # Nothing settles where no edge lies ahead: then the next append judges anew.
-            head.cut_waits = target is not None and target > head.anchor_seq
+            head.cut_waits = _waits_for_edge(head)
+            if target is not None and target > head.anchor_seq:
+                head.cut_waits = True
+                for layer in layers:
+                    await layer.prepare(db_session, head, target - 1, now=now)
             return False
         target, reason = find_forced_target(edges, history, keep, head.anchor_seq), "forced"
         if target is None or target <= head.anchor_seq:

@@ -40,6 +40,8 @@ async def edit_message(
         say(message, given["content"])
         message.edited_at = now
     if "hidden" in given:
+        # What a person shows, whoever had hidden it, scenes leave in sight; what they hide is theirs alone.
+        message.kept_shown = not given["hidden"] and (message.kept_shown or message.hidden_by is not None)
         message.hidden_by = "user" if given["hidden"] else None
     for name, column in (("excluded", "excluded"), ("pinned", "pinned"), ("metadata", "message_metadata")):
         if name in given:
@@ -75,6 +77,23 @@ async def set_visibility(
     """Hide and show ranges that do not overlap; returns for how many messages that is new. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     pairs = await change_queries.hide(db_session, head, ranges)
+    note(db_session, head, pairs, now)
+    return len(pairs)
+
+
+async def hide_by_scenes(
+    db_session: DbSession,
+    head: Head,
+    hidden: Sequence[tuple[int, int]],
+    shown: Sequence[tuple[int, int]],
+    *,
+    now: datetime,
+) -> int:
+    """Have scenes hide `hidden` and show `shown` again (ranges, inclusive); returns for how many messages that is new.
+
+    What a person hides or keeps in sight stays as it is. The chat's row is locked.
+    """
+    pairs = await change_queries.hide_by_scenes(db_session, head, hidden, shown)
     note(db_session, head, pairs, now)
     return len(pairs)
 

@@ -3,9 +3,11 @@
 Eligible messages fill batches. Why one is not is the first match of a fixed list, so that a report can say it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
+
+from app.chats.hashes import range_hash
 
 Role = Literal["user", "assistant", "system", "tool", "narrator"]
 Ineligible = Literal[
@@ -42,6 +44,15 @@ class Marked(Protocol):
     def hidden_by(self) -> str | None: ...  # noqa: D102
     @property
     def deleted(self) -> bool: ...  # noqa: D102
+
+
+class Hashed(Marked, Protocol):
+    """A message in its place, with what it says as a digest."""
+
+    @property
+    def seq(self) -> int: ...  # noqa: D102
+    @property
+    def digest(self) -> bytes: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,11 @@ def why_ineligible(message: Marked, filters: Filters) -> Ineligible | None:
 def is_eligible(message: Marked, filters: Filters) -> bool:
     """Whether `message` fills a batch and is summarised."""
     return why_ineligible(message, filters) is None
+
+
+def hash_eligible(messages: Iterable[Hashed], filters: Filters) -> bytes:
+    """What the eligible ones of `messages` (in seq order) say: what a batch, a step or a scene is made from."""
+    return range_hash((message.seq, message.digest) for message in messages if is_eligible(message, filters))
 
 
 def is_sent(message: Marked) -> bool:

@@ -1,13 +1,15 @@
 """What the log asks of a memory layer. `app/pipeline.py` lists the layers there are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
-from app.chats.changes import Change, Move
+from app.chats.changes import Change, Move, Shortening
 from app.chats.cover import Cover
 from app.chats.head import Advance, Head
+from app.chats.settings import ChatSettings
+from app.chats.told import Told
 from app.kit.db import DbSession
 
 
@@ -31,8 +33,8 @@ class Layer(Protocol):
         """Make due what has gone stale while the chat's settings had the layer switched off."""
         ...
 
-    async def reopen(self, db_session: DbSession, head: Head, from_seq: int) -> None:
-        """Forget what lies wholly from `from_seq` on, and open again what goes through it; may change `head`."""
+    async def reopen(self, db_session: DbSession, cut_off: Shortening, *, settle_s: float) -> None:
+        """Forget what lies wholly from `from_seq` on, and open again what goes through it; may change the head."""
         ...
 
     async def bring_along(self, db_session: DbSession, move: Move) -> None:
@@ -41,6 +43,10 @@ class Layer(Protocol):
 
     async def settled_seq(self, db_session: DbSession, head: Head, from_seq: int) -> int | None:
         """Up to which seq (inclusive) the layer stands for old text from `from_seq` on; None if it need not."""
+        ...
+
+    async def prepare(self, db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> None:
+        """Make due what is missing to stand for old text up to `until_seq` (inclusive): a full cut waits for it."""
         ...
 
     async def list_edges(self, db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
@@ -55,4 +61,11 @@ class Layer(Protocol):
         self, db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
     ) -> Sequence[Cover]:
         """What covers messages of the range, in its order."""
+        ...
+
+    def tell(self, shown: Mapping[str, Any], settings: ChatSettings, *, character: str | None) -> Sequence[Told]:
+        """What the layer puts into a context, of what `refresh` left on the chat's row under its name. Pure.
+
+        `character` is whose prompt it is, if that is known.
+        """
         ...

@@ -63,6 +63,8 @@ _SHAPE = f"""
 
 _HISTORY_SHAPE = _SHAPE + " AND seq >= $3 ORDER BY seq"
 
+_SENT_AFTER = _SHAPE + " AND seq > $3 ORDER BY seq LIMIT $4"
+
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
 
@@ -97,6 +99,13 @@ async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[
 async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
     """The messages that are sent from `from_seq` on, without their texts, in seq order."""
     return [_sent(row) for row in await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)]
+
+
+async def list_sent_after(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, after_seq: int, limit: int
+) -> list[Sent]:
+    """The first `limit` messages after a seq that can be sent, wherever the anchor is, in seq order."""
+    return [_sent(row) for row in await db_session.raw.fetch(_SENT_AFTER, chat_key, line_id, after_seq, limit)]
 
 
 async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:

@@ -6,10 +6,12 @@ something behind the id is declared before what has not.
 
 from collections.abc import Sequence
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
 from app.chats import service
+from app.chats.cover import Cover
 from app.chats.deps import Layers, Line, MessageIdPath, ReadingChat, Seq, WritingChat
 from app.chats.layers import Layer
 from app.chats.message_schemas import (
@@ -182,7 +184,12 @@ async def _details(db_session: DbSession, layers: Sequence[Layer], messages: Seq
         service.message_detail(
             message,
             swipes[message.seq],
-            next((cover.id for cover in covers if cover.first_seq <= message.seq <= cover.last_seq), None),
+            _memo_of(message, covers),
         )
         for message in messages
     ]
+
+
+def _memo_of(message: Message, covers: Sequence[Cover]) -> UUID | None:
+    memo = next((cover.id for cover in covers if cover.first_seq <= message.seq <= cover.last_seq), None)
+    return UUID(memo) if memo else None

@@ -22,6 +22,8 @@ class Chat(Table):
     An append updates the head columns alone: none of them is in an index, so the update stays in its page,
     and the memo window, the widest column, is only written by a cut or a memo.
     `checkpoint` is the name of a frozen line, `parent_line_id` the line that this one was copied from.
+    `shown` is what the other layers put into a context, by the layer's name; like the window it is written where that
+    changes, so that a context reads no other table for it.
     `memo_count` is how many memos are in the book, `memo_number` the number that the last one was given.
     """
 
@@ -85,12 +87,14 @@ class Chat(Table):
     last_active_at: Mapped[datetime] = mapped_column(Time)
 
     memo_window: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
+    shown: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
 
 
 class Message(Table):
     """One entry of the conversation, never physically deleted while its chat lives.
 
     It says what its selected swipe says; `selected_swipe` is the place of that among its alternatives, from 0.
+    `kept_shown` is true of what a person has shown again after scenes hid it: they leave it alone from then on.
     """
 
     __tablename__ = "messages"
@@ -134,6 +138,7 @@ class Message(Table):
     excluded: Mapped[bool] = mapped_column(server_default="false")
     pinned: Mapped[bool] = mapped_column(server_default="false")
     hidden_by: Mapped[str | None]
+    kept_shown: Mapped[bool] = mapped_column(server_default="false")
     selected_swipe: Mapped[int] = mapped_column(server_default="0")
     edited_at: Mapped[datetime | None] = mapped_column(Time)
     deleted_at: Mapped[datetime | None] = mapped_column(Time)

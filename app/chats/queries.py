@@ -4,7 +4,7 @@ A statement that waited for a row lock sees only that row anew, everything else 
 So a write locks the chat's row in a statement of its own and reads afterwards.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -25,13 +25,20 @@ _HEAD_COLUMNS = """line_id, tenant, user_id, settings::text AS settings, charact
 
 LOCK_CURRENT = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND standing = 'current' FOR UPDATE"  # noqa: S608
 
-_LOCK_LINE = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND line_id = $2 FOR UPDATE"  # noqa: S608
+_READ_LINE = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND line_id = $2"  # noqa: S608
+
+_LOCK_LINE = f"{_READ_LINE} FOR UPDATE"
 
 WRITE_HEAD = """
     UPDATE chats SET head_seq = $3, anchor_seq = $4, history_messages = $5, message_count = $6, turn_count = $7,
         token_count = $8, memo_count = $9, memo_number = $10, awaits_reply = $11, cut_waits = $12, last_cut = $13,
         cursors = $14, last_active_at = $15
     WHERE chat_key = $1 AND line_id = $2"""
+
+_UPDATE_SHOWN = """
+    UPDATE chats SET shown = CASE WHEN $4::jsonb IS NULL THEN shown - $3::text
+        ELSE shown || jsonb_build_object($3::text, $4::jsonb) END
+    WHERE chat_key = $1 AND line_id = $2 AND shown -> $3::text IS DISTINCT FROM $4::jsonb"""
 
 _SEEN_LINES = 64
 
@@ -40,6 +47,7 @@ _SEEN_LINES = 64
 # Each is a probe of an index, and of no line more than $2 rows are read: it costs the same behind 100,000 rows.
 # The subquery and the range of one tenant are for the planner: a join may begin at the chat and sort all of its
 # rows, and an equality lets it walk past those of every other tenant in the index by time alone.
+# The tenants in $5 are left out; their lines still take places in the run, as skipping them could cost any number.
 _RIPE_LINES = """
     WITH RECURSIVE keys (min_key, max_key) AS (
         VALUES ('00000000-0000-0000-0000-000000000000'::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
@@ -56,7 +64,7 @@ _RIPE_LINES = """
                 AND (w.leased_until IS NULL OR w.leased_until < clock_timestamp())
                 AND (SELECT c.standing FROM chats c WHERE c.chat_key = w.chat_key AND c.line_id = w.line_id) = 'current'
             ORDER BY w.tenant, w.run_after LIMIT $2
-        ) AS found WHERE waiting.tenant IS NOT NULL
+        ) AS found WHERE waiting.tenant IS NOT NULL AND waiting.tenant <> ALL($5::text[])
     ), around (chat_key, line_id, last_key, seen) AS (
         SELECT first_key, first_line, last_key, 0 FROM keys CROSS JOIN LATERAL (
             VALUES ($3::uuid, max_key, max_key), (min_key, min_key, $3)) AS arc (first_key, first_line, last_key)
@@ -81,7 +89,7 @@ _RIPE_LINES = """
             ORDER BY w.layer, w.key LIMIT $2
         ) AS claimable
     ) AS ripe
-    WHERE ripe.rows > 0 ORDER BY ripe.since, c.chat_key"""
+    WHERE ripe.rows > 0 AND c.tenant <> ALL($5::text[]) ORDER BY ripe.since, c.chat_key"""
 
 
 _COUNT_WORK = """
@@ -120,6 +128,12 @@ async def has_current(db_session: DbSession, chat_key: UUID) -> bool:
 async def lock_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Head | None:
     """Lock one line of a chat and read its head; None if it is gone."""
     row = await db_session.raw.fetchrow(_LOCK_LINE, chat_key, line_id)
+    return None if row is None else _head(chat_key, row)
+
+
+async def read_head(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Head | None:
+    """Read the head of one line, which may be another a moment later; None if the line is gone."""
+    row = await db_session.raw.fetchrow(_READ_LINE, chat_key, line_id)
     return None if row is None else _head(chat_key, row)
 
 
@@ -167,12 +181,32 @@ async def update_head(db_session: DbSession, head: Head) -> None:
     )
 
 
-async def list_ripe_lines(connection: Connection, *, now: datetime, rows: int, from_key: UUID) -> list[asyncpg.Record]:
+async def update_shown(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str, shown: Mapping[str, Any] | None
+) -> None:
+    """Write what a layer puts into contexts on the chat's row, unless it stands there already; None is nothing."""
+    await db_session.raw.execute(
+        _UPDATE_SHOWN, chat_key, line_id, layer, None if shown is None else orjson.dumps(shown).decode()
+    )
+
+
+async def find_shown(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any]:
+    """What a layer puts into contexts, as the chat's row holds it; nothing of a line that is gone."""
+    stored = await db_session.raw.fetchval(
+        "SELECT (shown -> $3::text)::text FROM chats WHERE chat_key = $1 AND line_id = $2", chat_key, line_id, layer
+    )
+    return orjson.loads(stored) if stored else {}
+
+
+async def list_ripe_lines(
+    connection: Connection, *, now: datetime, rows: int, from_key: UUID, without: Sequence[str] = ()
+) -> list[asyncpg.Record]:
     """Current lines with ripe work, oldest first, and how many rows each has, counted up to `rows`.
 
-    Of every tenant those of its `rows` oldest rows, and of all the next 64 from `from_key` on, around the end.
+    Of every tenant those of its `rows` oldest rows, and of all the next 64 from `from_key` on, around the end;
+    of the tenants `without` none.
     """
-    return await connection.fetch(_RIPE_LINES, now, rows, from_key, _SEEN_LINES)
+    return await connection.fetch(_RIPE_LINES, now, rows, from_key, _SEEN_LINES, without)
 
 
 async def find_chat(db_session: DbSession, chat_key: UUID) -> Chat | None:

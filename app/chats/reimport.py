@@ -121,7 +121,7 @@ async def _move(
     differing = [message for message, match in zip(fresh, matches, strict=True) if match.differs]
     if differing:
         await reimport_queries.rewrite(db_session, head, differing, now)
-    defer(db_session, "messages_moved", Move(head, from_line_id, head.head_seq, sorted(moved)))
+    defer(db_session, "messages_moved", Move(head, from_line_id, head.head_seq, sorted(moved), now))
     return fresh
 
 

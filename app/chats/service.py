@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from app.chats import queries
 from app.chats.access import ChatRef, lock_head, lock_lines, lock_or_create
-from app.chats.editing import cut_off_end, delete_message, edit_message, set_visibility
-from app.chats.eligibility import Filters, is_eligible
+from app.chats.editing import cut_off_end, delete_message, edit_message, hide_by_scenes, set_visibility
+from app.chats.eligibility import Filters, hash_eligible, is_eligible
 from app.chats.errors import ChatNotFound, LineNotFound
 from app.chats.hashes import range_hash
 from app.chats.head import Advance, Head
-from app.chats.message_queries import list_living, list_messages, list_range
+from app.chats.message_queries import list_living, list_messages, list_range, list_sent_after
 from app.chats.messages import (
     Appended,
     Bounds,
@@ -26,7 +26,7 @@ from app.chats.messages import (
     message_detail,
 )
 from app.chats.models import Chat
-from app.chats.queries import filters_of, list_ripe_lines, lock_line, update_head
+from app.chats.queries import filters_of, find_shown, list_ripe_lines, lock_line, read_head, update_head, update_shown
 from app.chats.reimport import put_messages
 from app.chats.schemas import ChatPut
 from app.chats.settings import check_overrides, merge, still_valid
@@ -54,9 +54,12 @@ __all__ = [
     "erase_chat",
     "erase_user",
     "filters_of",
+    "find_shown",
     "get_chat",
     "get_line",
     "get_message",
+    "hash_eligible",
+    "hide_by_scenes",
     "is_eligible",
     "list_chats",
     "list_living",
@@ -65,6 +68,7 @@ __all__ = [
     "list_range",
     "list_revisions",
     "list_ripe_lines",
+    "list_sent_after",
     "list_swipes",
     "lock_head",
     "lock_line",
@@ -72,9 +76,11 @@ __all__ = [
     "put_chat",
     "put_messages",
     "range_hash",
+    "read_head",
     "select_swipe",
     "set_visibility",
     "update_head",
+    "update_shown",
 ]
 
 

@@ -24,7 +24,7 @@ Scope = Literal["chat", "character", "user", "global"]
 FORCED_MARGIN_MESSAGES = 32
 """How far a history may outgrow its limit at least while it waits for memos."""
 
-BUILT_LAYERS = frozenset({"memos"})
+BUILT_LAYERS = frozenset({"memos", "summary", "diary", "scenes"})
 """The layers that this version makes; `/v1/presets` says which of a preset's are missing."""
 
 
@@ -107,7 +107,11 @@ class SummarySettings(Section):
 class DiarySettings(Section):
     """The character's diary."""
 
-    enabled: bool = Field(False, description="Whether diary entries are shown, folded and offered as a tool.")
+    enabled: bool = Field(
+        False,
+        description="Whether diaries are folded, and the service may write into them. "
+        "What a character or a person wrote is shown all the same.",
+    )
     lines: int = Field(50, ge=1, le=500, description="How many of the last lines go into the prompt.")
     auto_write_turns: int | None = Field(
         None,

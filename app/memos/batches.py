@@ -4,8 +4,7 @@ A batch is formed once, in the append that fills it, from the seq after the form
 message. It keeps the size and the filters that it was opened with: changed settings apply from the next one.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -102,14 +101,3 @@ def recount(open_batch: OpenBatch, pairs: Iterable[tuple[Placed, Placed]]) -> Op
     filters = open_batch.filters
     more = sum(is_eligible(after, filters) - is_eligible(before, filters) for before, after in inside)
     return replace(open_batch, count=open_batch.count + more)
-
-
-def inside_of(messages: Sequence[PlacedMessage], first_seq: int, last_seq: int) -> Sequence[PlacedMessage]:
-    """Those of `messages` (in seq order, with gaps) that stand in `first_seq…last_seq`, both inclusive."""
-    start = bisect_left(messages, first_seq, key=lambda message: message.seq)
-    return messages[start : bisect_right(messages, last_seq, lo=start, key=lambda message: message.seq)]
-
-
-def eligible_members(messages: Sequence[Any], filters: Filters) -> list[tuple[int, bytes]]:
-    """(seq, digest) of the eligible messages: what a batch's hash is made of."""
-    return [(message.seq, message.digest) for message in messages if is_eligible(message, filters)]

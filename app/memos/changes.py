@@ -9,13 +9,14 @@ from datetime import datetime
 
 import orjson
 
-from app.chats.changes import Change, Move
+from app.chats.changes import Change, Move, Shortening
 from app.chats.eligibility import Filters
-from app.chats.service import Head, is_eligible, list_living, range_hash
+from app.chats.ranges import inside_of
+from app.chats.service import Head, hash_eligible, is_eligible, list_living
 from app.kit import due
 from app.kit.db import DbSession
 from app.memos import change_queries
-from app.memos.batches import OpenBatch, inside_of, recount
+from app.memos.batches import OpenBatch, recount
 from app.memos.layer import NAME, make_due
 
 
@@ -34,7 +35,7 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
         inside = inside_of(messages, row["first_seq"], row["last_seq"])
         filters = Filters.from_json(orjson.loads(row["filters"]))
         told = [message for message in inside if is_eligible(message, filters)]
-        says = range_hash([(message.seq, message.digest) for message in told])
+        says = hash_eligible(inside, filters)
         leads_to = next((message.message_id for message in (*told, *inside)), None)
         if (says, leads_to) != (row["current_hash"], row["first_message_id"]):
             hashes.append((row["memo_id"], says, leads_to))
@@ -72,11 +73,12 @@ async def bring_along(db_session: DbSession, move: Move) -> None:
         head.memo_count = await change_queries.count_book(db_session, *line)
 
 
-async def reopen(db_session: DbSession, head: Head, from_seq: int) -> None:
-    """Forget the batches from `from_seq` on; the one that goes through it fills again from its first message on.
+async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float) -> None:  # noqa: ARG001
+    """Forget the batches from where the line was cut off on; the one that goes through it fills again from its start.
 
     What a person wrote or edited stays: it moves to the new head of the line.
     """
+    head, from_seq = cut_off.head, cut_off.from_seq
     line = (head.chat_key, head.line_id)
     head_place = 2 * (from_seq - 1) + 1
     reaching = await change_queries.list_reaching(db_session, *line, from_seq)

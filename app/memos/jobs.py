@@ -2,19 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
+import asyncpg
 import orjson
 
 from app.chats.eligibility import Filters
-from app.chats.service import lock_line, range_hash
+from app.chats.service import lock_line
 from app.kit.due import Claimed, finish
 from app.kit.workbench import Workbench
 from app.memos import queries
-from app.memos.batches import eligible_members
 from app.memos.layer import MemoDraft, save_memo
+from app.memos.prompts import MEMO
 from app.memos.summarisers import MemoRequest, Summariser, choose_summariser
+from app.summarising.source import name_speaker, read_source
 from app.summarising.transcript import Utterance
 
 
@@ -29,26 +30,9 @@ class _Source:
     language: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A row of the batch, read as JSON; what eligibility asks of it."""
-
-    seq: int
-    role: str
-    name: str | None
-    kind: str | None
-    content: str
-    tokens: int
-    blank: bool
-    excluded: bool
-    hidden_by: str | None
-    deleted: bool
-    digest: bytes
-
-
 async def make_memo(bench: Workbench, claimed: Claimed) -> bool:
     """Make the memo that `claimed` asks for; says whether a model answered. Raises ModelError."""
-    summariser = choose_summariser(bench.model)
+    summariser = choose_summariser(bench.model, bench.prompts.get(MEMO.name, MEMO))
     source = await _read_source(bench, claimed, summariser.history_messages)
     draft = await _draft(summariser, source, claimed.payload.get("instruction")) if source else None
     async with bench.database.unit_of_work() as db_session:
@@ -76,37 +60,18 @@ async def _draft(summariser: Summariser, source: _Source, instruction: str | Non
 
 async def _read_source(bench: Workbench, claimed: Claimed, history_messages: int) -> _Source | None:
     """The batch behind a claim, or None if chat or memo are gone."""
+    line = (claimed.chat_key, claimed.line_id)
     async with bench.database.raw() as connection:
-        row = await queries.find_source(connection, claimed.chat_key, claimed.line_id, UUID(claimed.key))
+        row = await queries.find_batch(connection, *line, UUID(claimed.key))
         if row is None:
             return None
-        before = (
-            await queries.list_before(
-                connection,
-                claimed.chat_key,
-                claimed.line_id,
-                before_seq=row["first_seq"],
-                limit=history_messages,
-            )
-            if history_messages
-            else []
-        )
-    characters = [character["name"] for character in orjson.loads(row["characters"])]
-    filters = Filters.from_json(orjson.loads(row["filters"]))
-    members = [_member(message) for message in orjson.loads(row["messages"] or "[]")]
-    eligible = eligible_members(members, filters)
-    seqs = {seq for seq, _ in eligible}
-    batch = [_utterance(m.seq, m.role, m.name, m.content, characters) for m in members if m.seq in seqs]
-    history = [_utterance(m["seq"], m["role"], m["name"], m["content"], characters) for m in before]
-    return _Source(batch, [*history, *batch], range_hash(eligible), characters, row["language"])
-
-
-def _member(message: dict[str, Any]) -> _Member:
-    return _Member(**{**message, "digest": bytes.fromhex(message["digest"])})
-
-
-def _utterance(seq: int, role: str, name: str | None, text: str, characters: Sequence[str]) -> Utterance:
-    """A message with a name for its speaker: its own, else the only character's, else the role's."""
-    alone = characters[0] if len(characters) == 1 else "Character"
-    roles = {"user": "User", "assistant": alone, "narrator": "Narrator", "system": "System"}
-    return Utterance(seq, role, name or roles[role], text)
+        filters = Filters.from_json(orjson.loads(row["filters"]))
+        source = await read_source(connection, line, row["first_seq"], row["last_seq"], filters)
+        if source is None:
+            return None
+        before: Sequence[asyncpg.Record] = ()
+        if history_messages:
+            before = await queries.list_before(connection, *line, before_seq=row["first_seq"], limit=history_messages)
+    history = [name_speaker(m["seq"], m["role"], m["name"], m["content"], source.names) for m in before]
+    batch = source.utterances
+    return _Source(batch, [*history, *batch], source.hash, source.names, source.language)

@@ -3,7 +3,7 @@
 What it asks when messages change (note_change, catch_up, reopen, bring_along) is in `changes.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -13,14 +13,17 @@ import orjson
 
 from app.chats.cover import Cover
 from app.chats.eligibility import Filters
-from app.chats.service import Advance, Head, is_eligible, list_living, list_range, range_hash
+from app.chats.ranges import inside_of
+from app.chats.service import Advance, Head, hash_eligible, is_eligible, list_living, list_range
+from app.chats.settings import ChatSettings
+from app.chats.told import Told
 from app.kit import due
 from app.kit.db import DbSession, defer
 from app.kit.ids import uuid7
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
 from app.memos import queries
-from app.memos.batches import Batch, OpenBatch, form_batches, inside_of
+from app.memos.batches import Batch, OpenBatch, form_batches
 from app.memos.highlights import Highlight, render_highlights
 from app.memos.models import Memo
 from app.memos.window import make_window
@@ -70,6 +73,10 @@ async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int |
     return await queries.find_last_batch_end(db_session, head.chat_key, head.line_id) or 0
 
 
+async def prepare(_db_session: DbSession, _head: Head, _until_seq: int, *, now: datetime) -> None:
+    """Every batch before a cut is due since it was formed."""
+
+
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
     """The seqs after batches."""
     if head.settings.history.edges != "batches":
@@ -104,6 +111,11 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
     return make_window(memos, pinned, gaps)
 
 
+def tell(_shown: Mapping[str, Any], _settings: ChatSettings, *, character: str | None) -> Sequence[Told]:  # noqa: ARG001
+    """Nothing: memos are trimmed in groups, so a context takes them from their window (`segment.py`)."""
+    return ()
+
+
 async def list_covers(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Cover]:
@@ -114,7 +126,7 @@ async def list_covers(
             memo.first_seq or 0,
             memo.last_seq or 0,
             "memo",
-            memo.memo_id,
+            str(memo.memo_id),
             _state(memo, work),
             Filters.from_json(memo.filters or {}),
         )
@@ -241,7 +253,7 @@ async def _insert_batches(
                 "first_message_id": told[0].message_id,
                 "size": batch.size,
                 "filters": batch.filters.to_json(),
-                "current_hash": range_hash([(message.seq, message.digest) for message in told]),
+                "current_hash": hash_eligible(inside, batch.filters),
             }
         )
     await queries.insert_batches(db_session, head.chat_key, head.line_id, now=now, rows=rows)

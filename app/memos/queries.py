@@ -62,17 +62,9 @@ _EDGES = """
         SELECT coalesce(max(first_seq), 0) FROM memos WHERE chat_key = $1 AND line_id = $2 AND first_seq < $3)
     ORDER BY first_seq"""
 
-_SOURCE = """
-    SELECT c.characters::text AS characters, c.language, m.first_seq, m.last_seq, m.filters::text AS filters,
-        m.current_hash, (
-            SELECT json_agg(json_build_object('seq', seq, 'role', role, 'name', name, 'kind', kind, 'content', content,
-                'tokens', tokens, 'blank', blank, 'excluded', excluded, 'hidden_by', hidden_by,
-                'deleted', deleted_at IS NOT NULL, 'digest', encode(digest, 'hex')) ORDER BY seq)
-            FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN m.first_seq AND m.last_seq
-                AND deleted_at IS NULL
-        )::text AS messages
-    FROM memos m JOIN chats c USING (chat_key, line_id)
-    WHERE chat_key = $1 AND line_id = $2 AND m.memo_id = $3 AND m.deleted_at IS NULL"""
+_BATCH = """
+    SELECT first_seq, last_seq, filters::text AS filters FROM memos
+    WHERE chat_key = $1 AND line_id = $2 AND memo_id = $3 AND deleted_at IS NULL"""
 
 _BEFORE = """
     SELECT seq, role, name, content FROM messages
@@ -153,9 +145,9 @@ async def list_batch_edges(db_session: DbSession, chat_key: UUID, line_id: UUID,
     return [row["edge"] for row in await db_session.raw.fetch(_EDGES, chat_key, line_id, from_seq)]
 
 
-async def find_source(connection: Connection, chat_key: UUID, line_id: UUID, memo_id: UUID) -> asyncpg.Record | None:
-    """What a memo is made from: its batch's messages and the chat's names, in one statement."""
-    return await connection.fetchrow(_SOURCE, chat_key, line_id, memo_id)
+async def find_batch(connection: Connection, chat_key: UUID, line_id: UUID, memo_id: UUID) -> asyncpg.Record | None:
+    """The batch of a memo that was not deleted: its range, and what decides on eligibility in it."""
+    return await connection.fetchrow(_BATCH, chat_key, line_id, memo_id)
 
 
 async def list_before(

@@ -16,10 +16,12 @@ from app.memos.layer import (
     list_covers,
     list_edges,
     plan,
+    prepare,
     read_window,
     refresh,
     save_memo,
     settled_seq,
+    tell,
 )
 
 __all__ = [
@@ -36,11 +38,13 @@ __all__ = [
     "list_edges",
     "note_change",
     "plan",
+    "prepare",
     "read_window",
     "refresh",
     "regenerate_memo",
     "reopen",
     "save_memo",
     "settled_seq",
+    "tell",
     "write_person_memo",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-Range = tuple[int, int]
+from app.chats.ranges import Range, join_ranges
 
 
 def make_window(
@@ -15,17 +15,6 @@ def make_window(
         "pinned": [_entry(memo) for memo in pinned],
         "gaps": [list(gap) for gap in join_ranges(gaps)],
     }
-
-
-def join_ranges(ranges: Iterable[Range]) -> list[Range]:
-    """Join ranges (inclusive, in order) that touch or overlap."""
-    joined: list[Range] = []
-    for first, last in ranges:
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
-        else:
-            joined.append((first, last))
-    return joined
 
 
 def _entry(memo: Mapping[str, Any]) -> dict[str, Any]:

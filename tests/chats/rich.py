@@ -10,10 +10,16 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.sweep import Sweep
-from tests.talk import append, get, ok, put, said, talk
+from tests.talk import Json, append, edit, get, ok, put, said, talk
 
 Rows = dict[str, list[dict[str, Any]]]
 """The rows of each table, as JSON has them, in some order that is always the same."""
+
+_NARRATIVES: Json = {
+    "summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2},
+    "diary": {"enabled": True, "auto_write_turns": 1, "lines": 4},
+    "scenes": {"enabled": True, "detect": False, "min_messages": 1, "auto_hide": 1},
+}
 
 _AT_WORK = """
     lease = gen_random_uuid(), leased_until = now() + interval '1 hour', error = 'the model was busy', attempts = 2,
@@ -24,7 +30,10 @@ _AT_WORK = """
 async def make_rich_chat(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    """The chat `c` of 43 messages, with memos that are made, edited, deleted, due, being made, and a person's own."""
+    """The chat `c` of 43 messages, with memos that are made, edited, deleted, due, being made, and a person's own.
+
+    For a while it had a summary, a diary and scenes; what was made of them and what people wrote is there.
+    """
     await put(
         api,
         user_id="mira",
@@ -43,7 +52,8 @@ async def make_rich_chat(
     await append(api, talk(12, 32))
     clock.step(2)
     await sweep.drain()
-    await append(api, talk(33, 43))
+    await _tell(api, sweep, clock)
+    await append(api, talk(37, 43))
     memos = (await get(api, "/memos"))["items"]
     ok(await api.post("/v1/chats/c/memos", json={"text": "They have met before.", "after_seq": 20}), 201)
     ok(await api.patch(f"/v1/chats/c/memos/{memos[0]['id']}", json={"pinned": True, "text": "Mira came ashore."}), 200)
@@ -53,6 +63,39 @@ async def make_rich_chat(
     async with database.raw() as connection:
         at_work = f"UPDATE work SET {_AT_WORK} WHERE chat_key = $1 AND payload IS NOT NULL"
         await connection.execute(at_work, chat_key(tenant, "c"))
+        reason = "UPDATE scenes SET reason = 'They leave the island.', closed_by = 'model' WHERE chat_key = $1"
+        await connection.execute(reason, chat_key(tenant, "c"))
+
+
+async def _tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+    """Have narratives made of it, have people write in them, and switch them off again."""
+    await put(api, status=200, settings=_NARRATIVES)
+    for seq in (8, 14, 20):
+        ok(await api.post("/v1/chats/c/scenes/break", json={"seq": seq}), 200)
+    for lamp in ("green", "red", "blue"):
+        ok(await api.post("/v1/chats/c/diary", json={"content": f"A {lamp} lamp."}), 201)
+    await append(api, talk(33, 36))
+    await _make(sweep, clock)
+    ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 20}), 200)
+    scenes = (await get(api, "/scenes"))["items"]
+    wish = {"title": "Ashore", "recap": "# Outcomes\n- Mira came ashore."}
+    ok(await api.patch(f"/v1/chats/c/scenes/{scenes[0]['id']}", json=wish), 200)
+    entries = (await get(api, "/diary"))["items"]
+    ok(await api.patch(f"/v1/chats/c/diary/{entries[-1]['id']}", json={"content": "A lamp of my own."}), 200)
+    ok(await api.delete(f"/v1/chats/c/diary/{entries[-2]['id']}"), 204)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They speak of lamps."}), 200)
+    ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
+    await edit(api, "m2", hidden=False)
+    await _make(sweep, clock)
+    await put(api, status=200, settings={layer: {"enabled": False} for layer in _NARRATIVES})
+    await _make(sweep, clock)
+
+
+async def _make(sweep: Sweep, clock: SteppedClock) -> None:
+    """Have made what is due, and what follows from it."""
+    for _ in range(5):
+        clock.step(30)
+        await sweep.drain()
 
 
 async def _change_messages(api: httpx.AsyncClient) -> None:

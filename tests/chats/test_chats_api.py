@@ -301,11 +301,11 @@ async def test_a_preset_whose_layers_are_not_built_says_which(api: httpx.AsyncCl
     presets = ok(await api.get("/v1/presets"), 200)["items"]
     assert {preset["name"]: preset["missing_layers"] for preset in presets} == {
         "memo": [],
-        "diary": ["summary", "diary"],
-        "scenes": ["scenes"],
+        "diary": [],
+        "scenes": [],
         "agent": ["consolidation", "recall"],
         "decay": ["consolidation", "recall"],
-        "companion": ["diary", "consolidation", "recall"],
+        "companion": ["consolidation", "recall"],
     }
 
 

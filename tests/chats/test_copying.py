@@ -105,6 +105,9 @@ BEGINNINGS: dict[str, Callable[[dict[str, Any]], float]] = {
     "revisions": lambda row: row["seq"],
     "memos": lambda row: row["first_seq"] or (row["place"] - 1) / 2,
     "work": lambda row: row["at_seq"],
+    "narrative_versions": lambda row: row["begins_seq"],
+    "diary_entries": lambda row: row["at_seq"],
+    "scenes": lambda row: row["first_seq"],
 }
 """Where a row begins, told without what the tables say of it: a person's memo stands after a seq."""
 

@@ -390,7 +390,7 @@ async def test_a_fork_of_everything_reads_like_the_chat(
     rows = await rows_of(database, chat_key(tenant, "c"))
     clock.step(100)
     forked = await _fork(api, "d")
-    now = "2026-04-01T12:01:42Z"
+    now = f"{clock():%Y-%m-%dT%H:%M:%SZ}"
     assert forked == chat | {"chat_id": "d", "line": forked["line"], "created_at": now, "last_active_at": now}
     assert forked == ok(await api.get("/v1/chats/d"), 200)
     assert await _everything(api, chat_id="d") == before | {"": await _read(api, "d", "")}

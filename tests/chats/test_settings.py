@@ -112,10 +112,10 @@ def test_a_preset_says_nothing_that_a_request_might_not_say(name: str) -> None:
 def test_a_preset_names_its_layers_that_are_not_made_yet() -> None:
     missing = {name: effective({"preset": name}).missing_layers() for name in PRESETS}
     assert missing["memo"] == []
-    assert missing["diary"] == ["summary", "diary"]
-    assert missing["scenes"] == ["scenes"]
+    assert missing["diary"] == []
+    assert missing["scenes"] == []
     assert missing["agent"] == missing["decay"] == ["consolidation", "recall"]
-    assert missing["companion"] == ["diary", "consolidation", "recall"]
+    assert missing["companion"] == ["consolidation", "recall"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memos.window import join_ranges, make_window
+from app.chats.ranges import join_ranges
+from app.memos.window import make_window
 
 _ranges = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 8)), max_size=8).map(
     lambda drawn: sorted((first, first + more) for first, more in drawn)

@@ -1,0 +1,34 @@
+"""Ranges of seqs, both ends inclusive. Pure."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+Range = tuple[int, int]
+
+
+class Placed(Protocol):
+    """What has a place on a line."""
+
+    @property
+    def seq(self) -> int: ...  # noqa: D102 - a field
+
+
+Message = TypeVar("Message", bound=Placed)
+
+
+def inside_of(messages: Sequence[Message], first_seq: int, last_seq: int) -> Sequence[Message]:
+    """Those of `messages` (in seq order, with gaps) that stand in `first_seq…last_seq`."""
+    start = bisect_left(messages, first_seq, key=lambda message: message.seq)
+    return messages[start : bisect_right(messages, last_seq, lo=start, key=lambda message: message.seq)]
+
+
+def join_ranges(ranges: Iterable[Range]) -> list[Range]:
+    """The same seqs (of ranges in the order of their beginnings) in as few ranges as possible."""
+    joined: list[Range] = []
+    for first, last in ranges:
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined

@@ -1,0 +1,1 @@
+"""Texts that grow by folding new material into their former version: what summary, diary and running recap share."""

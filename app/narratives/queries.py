@@ -1,0 +1,202 @@
+"""SQL of narratives."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy import func, select, update
+
+from app.kit.db import Connection, DbSession
+from app.narratives.chain import Link
+from app.narratives.models import NarrativeVersion
+
+Key = tuple[UUID, UUID, str, str]
+"""(chat_key, line_id, layer, subject)."""
+
+_OF = "v.chat_key = $1 AND v.line_id = $2 AND v.layer = $3 AND v.subject = $4"
+
+# Back from the current version to the first one that nothing asks for: the one that ends before $5, and before every
+# step that has gone stale, is as true as all behind it.
+_CHAIN = f"""
+    WITH RECURSIVE back (until) AS (
+        SELECT least($5::int, (
+            SELECT min(v.last_place) FROM narrative_versions v WHERE {_OF} AND v.source_hash <> v.current_hash))
+    ), chain AS (
+        SELECT v.version, v.base_version, v.first_place, v.last_place, v.origin,
+            v.source_hash = v.current_hash AS own_clean, v.deleted_at IS NOT NULL AS deleted
+        FROM narrative_versions v WHERE {_OF} AND v.current
+        UNION ALL
+        SELECT v.version, v.base_version, v.first_place, v.last_place, v.origin, v.source_hash = v.current_hash,
+            v.deleted_at IS NOT NULL
+        FROM chain CROSS JOIN back JOIN narrative_versions v ON {_OF} AND v.version = chain.base_version
+        WHERE chain.last_place >= back.until OR chain.deleted
+    )
+    SELECT version, base_version, first_place, last_place, origin, own_clean, deleted FROM chain ORDER BY version"""  # noqa: S608 - constants only
+
+_STEPS = """
+    SELECT subject, version, first_place, last_place, origin, filters::text AS filters, source_hash, current_hash
+    FROM narrative_versions
+    WHERE chat_key = $1 AND line_id = $2 AND layer = $3 AND ($6::text IS NULL OR subject = $6)
+        AND last_place >= $4 AND first_place <= $5 AND first_place <= last_place
+    ORDER BY subject, version"""
+
+_UPDATE_HASHES = """
+    UPDATE narrative_versions v SET current_hash = n.current_hash
+    FROM unnest($4::text[], $5::int[], $6::bytea[]) AS n (subject, version, current_hash)
+    WHERE v.chat_key = $1 AND v.line_id = $2 AND v.layer = $3 AND v.subject = n.subject AND v.version = n.version"""
+
+_DELETE_REACHING = f"""
+    DELETE FROM narrative_versions v WHERE {_OF} AND v.last_place >= $5
+        AND (v.origin <> 'person' OR v.deleted_at IS NOT NULL)"""  # noqa: S608
+
+_CLIP_WRITTEN = f"""
+    UPDATE narrative_versions v SET last_place = $5 - 1, first_place = least(v.first_place, $5),
+        begins_seq = least(v.begins_seq, $6),
+        current_hash = CASE WHEN v.first_place <= v.last_place THEN '\\x00' ELSE v.current_hash END
+    WHERE {_OF} AND v.last_place >= $5"""  # noqa: S608
+
+
+_DELETE_WITH_DESCENDANTS = f"""
+    WITH RECURSIVE gone AS (
+        SELECT v.version FROM narrative_versions v WHERE {_OF} AND v.version = ANY($5)
+        UNION
+        SELECT v.version FROM gone JOIN narrative_versions v
+            ON {_OF} AND v.base_version = gone.version AND v.origin <> 'person'
+    )
+    DELETE FROM narrative_versions v USING gone WHERE {_OF} AND v.version = gone.version"""  # noqa: S608
+
+
+async def list_chain(db_session: DbSession, key: Key, from_place: int) -> list[Link]:
+    """The current version and those it was built on, oldest first, back to one that ends before `from_place`."""
+    return [Link(*row) for row in await db_session.raw.fetch(_CHAIN, *key, from_place)]
+
+
+async def insert_version(db_session: DbSession, version: NarrativeVersion) -> None:
+    """Insert a version; no other may be current if it is."""
+    db_session.add(version)
+    await db_session.flush()
+
+
+async def next_version(db_session: DbSession, key: Key) -> int:
+    """The number of the next version, from 1."""
+    query = select(func.coalesce(func.max(NarrativeVersion.version), 0) + 1).where(*_of(key))
+    return (await db_session.execute(query)).scalar_one()
+
+
+async def set_current(db_session: DbSession, key: Key, version: int | None) -> None:
+    """Make one version current and no other; None makes none."""
+    await db_session.execute(update(NarrativeVersion).where(*_of(key), NarrativeVersion.current).values(current=False))
+    if version is not None:
+        await db_session.execute(
+            update(NarrativeVersion).where(*_of(key), NarrativeVersion.version == version).values(current=True)
+        )
+
+
+async def find_version(db_session: DbSession, key: Key, version: int) -> NarrativeVersion | None:
+    """One version."""
+    query = select(NarrativeVersion).where(*_listed(key), NarrativeVersion.version == version)
+    return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
+
+
+async def find_text(connection: Connection, key: Key, version: int) -> str | None:
+    """The text of one version."""
+    text: str | None = await connection.fetchval(
+        f"SELECT v.text FROM narrative_versions v WHERE {_OF} AND v.version = $5",  # noqa: S608
+        *key,
+        version,
+    )
+    return text
+
+
+async def list_versions(
+    db_session: DbSession, key: Key, *, before: int | None, limit: int
+) -> Sequence[NarrativeVersion]:
+    """Versions, newest first."""
+    query = select(NarrativeVersion).where(*_listed(key))
+    if before is not None:
+        query = query.where(NarrativeVersion.version < before)
+    return (await db_session.execute(query.order_by(NarrativeVersion.version.desc()).limit(limit))).scalars().all()
+
+
+async def list_links_between(db_session: DbSession, key: Key, versions: Sequence[int]) -> list[Link]:
+    """The versions with these numbers and all that they were built on as far as something there is stale."""
+    rows = await db_session.raw.fetch(
+        f"""
+        WITH RECURSIVE back (until) AS (
+            SELECT min(v.last_place) FROM narrative_versions v WHERE {_OF} AND v.source_hash <> v.current_hash
+        ), chain AS (
+            SELECT v.* FROM narrative_versions v WHERE {_OF} AND v.version = ANY($5)
+            UNION
+            SELECT v.* FROM chain CROSS JOIN back JOIN narrative_versions v ON {_OF} AND v.version = chain.base_version
+            WHERE chain.last_place >= back.until OR chain.deleted_at IS NOT NULL
+        )
+        SELECT version, base_version, first_place, last_place, origin, source_hash = current_hash,
+            deleted_at IS NOT NULL
+        FROM chain
+        """,  # noqa: S608
+        *key,
+        list(versions),
+    )
+    return [Link(*row) for row in rows]
+
+
+async def find_newest(db_session: DbSession, key: Key) -> int | None:
+    """The highest version there is."""
+    return (
+        await db_session.execute(select(func.max(NarrativeVersion.version)).where(*_listed(key)))
+    ).scalar_one_or_none()
+
+
+async def delete_with_descendants(db_session: DbSession, key: Key, versions: Sequence[int]) -> None:
+    """Delete versions, and what the service folded onto them anywhere."""
+    await db_session.raw.execute(_DELETE_WITH_DESCENDANTS, *key, list(versions))
+
+
+async def bury(db_session: DbSession, key: Key, version: int, now: datetime) -> None:
+    """Leave nothing of a version but its place in the chain."""
+    values = {"text": "", "tokens": 0, "current": False, "deleted_at": now}
+    await db_session.execute(
+        update(NarrativeVersion).where(*_of(key), NarrativeVersion.version == version).values(**values)
+    )
+
+
+async def list_steps(
+    db_session: DbSession,
+    chat_key: UUID,
+    line_id: UUID,
+    layer: str,
+    first_place: int,
+    last_place: int,
+    subject: str | None,
+) -> list[asyncpg.Record]:
+    """The steps that hold a place of the range (inclusive)."""
+    return await db_session.raw.fetch(_STEPS, chat_key, line_id, layer, first_place, last_place, subject)
+
+
+async def update_hashes(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str, rows: Sequence[tuple[str, int, bytes]]
+) -> None:
+    """Say what steps say now; `rows` are (subject, version, current_hash)."""
+    await db_session.raw.execute(_UPDATE_HASHES, chat_key, line_id, layer, *zip(*rows, strict=True))
+
+
+async def cut_off(db_session: DbSession, key: Key, from_place: int, begins_seq: int) -> None:
+    """Delete the service's versions that reach `from_place`, and have a person's end before it."""
+    await db_session.raw.execute(_DELETE_REACHING, *key, from_place)
+    await db_session.raw.execute(_CLIP_WRITTEN, *key, from_place, begins_seq)
+
+
+def _listed(key: Key) -> list[Any]:
+    return [*_of(key), NarrativeVersion.deleted_at.is_(None)]
+
+
+def _of(key: Key) -> list[Any]:
+    chat_key, line_id, layer, subject = key
+    return [
+        NarrativeVersion.chat_key == chat_key,
+        NarrativeVersion.line_id == line_id,
+        NarrativeVersion.layer == layer,
+        NarrativeVersion.subject == subject,
+    ]

@@ -1,0 +1,76 @@
+"""What goes over the wire of narratives."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.kit.wire import Given, Text
+from app.narratives.models import NarrativeVersion
+
+MAX_NARRATIVE_CHARS = 20_000
+
+NarrativeText = Annotated[Text, Field(min_length=1, max_length=MAX_NARRATIVE_CHARS, pattern=r"\S")]
+
+
+class VersionOut(BaseModel):
+    """A version of a narrative; without one, all but the text is null and that is empty."""
+
+    version: int | None = Field(description="Its number, from 1; null where nothing has been told yet.")
+    text: str = Field(description="The whole text, as it stands in the prompt.")
+    first_seq: int | None = Field(description="The first message that it tells of.")
+    last_seq: int | None = Field(description="The last message that it tells of, inclusive.")
+    stale: bool = Field(description="Whether it tells of messages that have changed since.")
+    edited: bool = Field(description="Whether a person wrote it.")
+    created_at: datetime | None = Field(description="When it was made or written.")
+    current: bool = Field(description="Whether the next fold builds on it.")
+    origin: Literal["model", "extractive", "person"] | None = Field(
+        description="Who wrote it; `extractive` quotes sentences without a model."
+    )
+    model: str | None = Field(description="The model that made it.")
+    prompt_version: str | None = Field(description="The prompt it was made with.")
+
+
+class NarrativeIn(Given):
+    """A text that a person writes."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"text": "They met at the lighthouse and promised to come back in June."}]},
+    )
+
+    text: NarrativeText = Field(description="In the person's own words; what comes next is folded into it.")
+
+
+class RegenerateNarrative(Given):
+    """How to make the newest step of a narrative again."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"instruction": "Keep the promise about June.", "replace_edited": True}]},
+    )
+
+    instruction: Annotated[Text, Field(min_length=1, max_length=2_000)] | None = Field(
+        None, description="A wish for this one time."
+    )
+    replace_edited: bool = Field(False, description="Whether a person's text may be replaced.")
+
+
+def version_out(version: NarrativeVersion | None, *, stale: bool = False) -> dict[str, Any]:
+    """A version whose places are seqs, as it goes over the wire; None is the one before the first."""
+    if version is None:
+        names = ("version", "first_seq", "last_seq", "created_at", "origin", "model", "prompt_version")
+        return dict.fromkeys(names) | {"text": "", "stale": False, "edited": False, "current": False}
+    return {
+        "version": version.version,
+        "text": version.text,
+        "first_seq": 1 if version.last_place else None,
+        "last_seq": version.last_place or None,
+        "stale": stale,
+        "edited": version.origin == "person",
+        "created_at": version.created_at,
+        "current": version.current,
+        "origin": version.origin,
+        "model": version.model,
+        "prompt_version": version.prompt_version,
+    }

@@ -1,0 +1,147 @@
+"""What a person shows again, whoever hid it, scenes leave in sight; what they hide is told from what a person hides."""
+
+from typing import Any
+
+import httpx
+
+from app.chats.service import hide_by_scenes, lock_line
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from tests.statements import watched
+from tests.talk import append, bury, edit, get, hide, ok, said, talk
+
+
+async def let_scenes(
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    *,
+    hidden: list[tuple[int, int]],
+    shown: list[tuple[int, int]] | None = None,
+) -> int:
+    """Hide and show ranges of the chat `c` as scenes do; for how many messages that is new."""
+    key = chat_key(tenant, "c")
+    async with database.raw() as connection:
+        line = await connection.fetchval("SELECT line_id FROM chats WHERE chat_key = $1 AND standing = 'current'", key)
+    async with database.unit_of_work() as db_session:
+        head = await lock_line(db_session, key, line)
+        assert head is not None
+        return await hide_by_scenes(db_session, head, hidden, shown or [], now=clock())
+
+
+async def hidden_by(api: httpx.AsyncClient) -> list[str | None]:
+    items: list[dict[str, Any]] = (await get(api, "/messages"))["items"]
+    return [message["hidden_by"] for message in items]
+
+
+async def test_scenes_hide_what_is_in_sight_and_show_only_what_they_hid(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 5))
+    await hide(api, (2, 2), (4, 4))
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 3)]) == 2
+    assert await hidden_by(api) == ["scenes", "user", "scenes", "user", None]
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 3)]) == 0
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 1)], shown=[(2, 5)]) == 1
+    assert await hidden_by(api) == ["scenes", "user", None, "user", None]
+
+
+async def test_any_number_of_ranges_is_one_statement(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 12))
+    await let_scenes(database, tenant, clock, hidden=[(5, 6)])
+    async with watched(database) as statements:
+        changed = await let_scenes(database, tenant, clock, hidden=[(1, 2), (8, 9), (11, 12)], shown=[(3, 7), (10, 10)])
+    assert changed == 8
+    assert len([text for text in statements.asked if text.startswith("UPDATE messages")]) == 1
+
+
+async def test_tombstones_are_neither_hidden_nor_shown(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 3))
+    await bury(api, "m2")
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 3)]) == 2
+
+
+async def test_the_history_counts_what_scenes_hide(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 20))
+    await let_scenes(database, tenant, clock, hidden=[(1, 4)])
+    assert (await get(api, "/context"))["history"]["messages"] == 16
+
+
+async def test_what_a_person_shows_scenes_leave_in_sight(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 4))
+    await let_scenes(database, tenant, clock, hidden=[(1, 4)])
+    await edit(api, "m1", hidden=False)
+    await hide(api, (2, 2), hidden=False)
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 4)]) == 0
+    assert await hidden_by(api) == [None, None, "scenes", "scenes"]
+
+
+async def test_what_a_person_hid_and_shows_again_scenes_leave_in_sight(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 4))
+    await hide(api, (1, 2))
+    await let_scenes(database, tenant, clock, hidden=[(1, 4)])
+    await hide(api, (3, 3))
+    await edit(api, "m4", hidden=True)
+    assert await hidden_by(api) == ["user"] * 4
+    await edit(api, "m1", hidden=False)
+    await hide(api, (2, 3), hidden=False)
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 4)]) == 0
+    assert await hidden_by(api) == [None, None, None, "user"]
+
+
+async def test_what_a_person_hides_after_all_is_that_persons_and_not_kept_in_sight(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 2))
+    await let_scenes(database, tenant, clock, hidden=[(1, 2)])
+    await hide(api, (1, 2), hidden=False)
+    await edit(api, "m1", hidden=True)
+    await hide(api, (2, 2))
+    assert await hidden_by(api) == ["user", "user"]
+    async with database.raw() as connection:
+        kept = await connection.fetch("SELECT kept_shown FROM messages WHERE chat_key = $1", chat_key(tenant, "c"))
+    assert [row["kept_shown"] for row in kept] == [False, False]
+
+
+async def test_showing_what_nobody_hid_does_not_keep_it_in_sight(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 2))
+    await edit(api, "m1", hidden=False)
+    await hide(api, (2, 2), hidden=False)
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 2)]) == 2
+
+
+async def test_another_edit_does_not_change_who_hides_a_message(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 2))
+    await let_scenes(database, tenant, clock, hidden=[(1, 2)])
+    await edit(api, "m1", hidden=False)
+    await edit(api, "m1", content="Something else.")
+    await edit(api, "m2", content="Something else.")
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 2)]) == 0
+    assert await hidden_by(api) == [None, "scenes"]
+
+
+async def test_a_message_that_moves_in_a_re_import_stays_kept_in_sight(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 4))
+    await let_scenes(database, tenant, clock, hidden=[(1, 4)])
+    await edit(api, "m3", hidden=False)
+    inserted = [said(1), said(9), said(2), said(3), said(4)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 5)]) == 1  # the one that was inserted
+    assert await hidden_by(api) == ["scenes", "scenes", "scenes", None, "scenes"]

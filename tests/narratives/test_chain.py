@@ -1,0 +1,83 @@
+"""Which versions are true, against a slow reference; and what a fold replaces."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.narratives.chain import Chain, Link
+
+ORIGINS = st.sampled_from(("model", "extractive", "person"))
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Chain:
+    """Any chain: steps of any length, any of them stale, any of them by a person."""
+    links: list[Link] = []
+    place = 0
+    for version in range(1, draw(st.integers(0, 12)) + 1):
+        length = draw(st.integers(0, 4))
+        base = links[-1].version if links else None
+        clean, deleted = draw(st.booleans()), draw(st.booleans())
+        links.append(Link(version, base, place + 1, place + length, draw(ORIGINS), clean, deleted))
+        place += length
+    return Chain(links)
+
+
+def is_true(chain: Chain, at: int) -> bool:
+    """By the rule, spelled out: everything back to a person's text, or to the beginning, says what it said."""
+    link = chain.links[at]
+    if link.origin == "person":
+        return True
+    return link.own_clean and (at == 0 or is_true(chain, at - 1))
+
+
+@given(chains(), st.integers(0, 40) | st.none(), st.booleans())
+def test_the_newest_true_version_is_the_last_that_a_slow_reader_would_take(
+    chain: Chain, before: int | None, by_person: bool
+) -> None:
+    fitting = [
+        link
+        for at, link in enumerate(chain.links)
+        if is_true(chain, at)
+        and not link.deleted
+        and (before is None or link.last_place < before)
+        and (not by_person or link.origin == "person")
+    ]
+    assert chain.newest_true(before, by_person=by_person) == (fitting[-1] if fitting else None)
+
+
+@given(chains())
+def test_what_is_covered_ends_with_the_newest_true_version(chain: Chain) -> None:
+    true = [link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted]
+    assert chain.covered == (true[-1].last_place if true else 0)
+
+
+@given(chains())
+def test_a_service_version_is_stale_just_when_it_is_not_true(chain: Chain) -> None:
+    for at, link in enumerate(chain.links):
+        if link.origin != "person":
+            assert chain.is_stale(link.version) is not is_true(chain, at)
+
+
+@given(chains())
+def test_a_persons_version_is_stale_when_anything_it_was_written_over_is(chain: Chain) -> None:
+    for at, link in enumerate(chain.links):
+        if link.origin == "person":
+            of_before = at > 0 and chain.links[at - 1].origin != "person" and not is_true(chain, at - 1)
+            former_person = at > 0 and chain.links[at - 1].origin == "person"
+            assert chain.is_stale(link.version) == (not link.own_clean or (of_before and not former_person))
+
+
+@given(chains())
+def test_a_fold_replaces_only_versions_of_the_service_that_are_no_longer_true(chain: Chain) -> None:
+    base = chain.newest_true()
+    gone = chain.superseded_by(base)
+    left = Chain([link for link in chain.links if link.version not in gone])
+    assert left.newest_true() == base
+    assert all(link.origin != "person" for link in chain.links if link.version in gone)
+    assert all(base is None or version > base.version for version in gone)
+
+
+def test_a_version_that_is_not_in_the_chain_has_no_standing() -> None:
+    with pytest.raises(KeyError):
+        Chain().is_stale(1)

@@ -1,0 +1,212 @@
+"""The versions of a narrative in the database, against a plain list that obeys the same rules."""
+
+from dataclasses import dataclass
+from random import Random
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database, DbSession
+from app.narratives import service as narratives
+from app.narratives.chain import Link
+from app.narratives.errors import VersionNotFound
+from app.narratives.service import FoldDraft, Narrative
+
+STORY = Narrative("summary")
+
+
+@dataclass
+class Told:
+    """A version, as the plain list has it."""
+
+    version: int
+    base: int | None
+    first: int
+    last: int
+    person: bool
+    clean: bool = True
+    deleted: bool = False
+
+
+class Shelf:
+    """The plain list: every version there is, and which is current."""
+
+    def __init__(self) -> None:
+        self.told: dict[int, Told] = {}
+        self.current: int | None = None
+        self.newest = 0
+
+    def true(self, version: int | None) -> bool:
+        if version not in self.told:
+            return True
+        one = self.told[version]
+        return one.person or (one.clean and self.true(one.base))
+
+    def newest_true(self, before: int | None = None) -> Told | None:
+        at = self.current
+        while at in self.told:
+            one = self.told[at]
+            if self.true(at) and not one.deleted and (before is None or one.last < before):
+                return one
+            at = one.base
+        return None
+
+    def chain(self) -> list[int]:
+        found, at = [], self.current
+        while at in self.told:
+            found.append(at)
+            at = self.told[at].base
+        return found
+
+    def drop_superseded(self, base: Told | None) -> None:
+        gone = {v for v in self.chain() if not self.true(v) and (base is None or v > base.version)}
+        while True:
+            more = {one.version for one in self.told.values() if one.base in gone and not one.person} - gone
+            if not more:
+                break
+            gone |= more
+        for version in gone:
+            del self.told[version]
+
+    def add(self, one: Told) -> None:
+        self.newest += 1
+        self.told[one.version] = one
+        self.current = one.version
+
+
+class Walk:
+    """Does the same to both, and compares them."""
+
+    def __init__(self, db_session: DbSession, clock: SteppedClock, random: Random) -> None:
+        self._db, self._clock, self._random = db_session, clock, random
+        self._line = (uuid4(), uuid4())
+        self._shelf = Shelf()
+
+    async def step(self) -> None:
+        ways = (self.fold, self.fold, self.fold, self.write, self.change, self.mend, self.delete, self.choose, self.cut)
+        await self._random.choice(ways)()
+
+    async def fold(self) -> None:
+        base = self._shelf.newest_true()
+        first = base.last + 1 if base else 1
+        last = first + self._random.randrange(4)
+        chain = await narratives.read_chain(self._db, self._line, STORY)
+        number = await narratives.save_fold(
+            self._db,
+            self._line,
+            STORY,
+            FoldDraft(f"up to {last}", "model"),
+            base=chain.newest_true(),
+            first_place=first,
+            last_place=last,
+            begins_seq=first,
+            source_hash=b"as it was",
+            filters=None,
+            now=self._clock(),
+        )
+        self._shelf.drop_superseded(base)
+        self._shelf.add(Told(number, base.version if base else None, first, last, person=False))
+
+    async def write(self) -> None:
+        former = self._shelf.newest_true()
+        number = await narratives.write_version(self._db, self._line, STORY, "mine", begins_seq=0, now=self._clock())
+        self._shelf.drop_superseded(former)
+        base, first, last = (former.base, former.first, former.last) if former else (None, 1, 0)
+        # What stands behind it is that of the version it took the place of, whose hash it took over.
+        self._shelf.add(Told(number, base, first, last, person=True, clean=former.clean if former else True))
+
+    async def change(self) -> None:
+        await self._say(b"something else", clean=False)
+
+    async def mend(self) -> None:
+        await self._say(b"as it was", clean=True)
+
+    async def _say(self, says: bytes, *, clean: bool) -> None:
+        if not self._shelf.told:
+            return
+        at = self._random.choice(list(self._shelf.told.values()))
+        if at.first > at.last or at.person:
+            return
+        await narratives.update_hashes(self._db, self._line, STORY.layer, [("", at.version, says)])
+        at.clean = clean
+
+    async def delete(self) -> None:
+        listed = [one for one in self._shelf.told.values() if not one.deleted]
+        if not listed:
+            return
+        gone = self._random.choice(listed)
+        await narratives.delete_version(self._db, self._line, STORY, gone.version, now=self._clock())
+        gone.deleted = True
+        if self._shelf.current == gone.version:
+            left = [one.version for one in self._shelf.told.values() if not one.deleted]
+            self._shelf.current = max(left, default=None)
+
+    async def choose(self) -> None:
+        listed = [one for one in self._shelf.told.values() if not one.deleted]
+        if listed:
+            chosen = self._random.choice(listed).version
+            await narratives.make_current(self._db, self._line, STORY, chosen)
+            self._shelf.current = chosen
+
+    async def cut(self) -> None:
+        places = [one.last for one in self._shelf.told.values()]
+        place = self._random.randint(1, max(places, default=0) + 1)
+        await narratives.cut_off(self._db, self._line, STORY, place, begins_seq=0)
+        kept = self._shelf.told
+        left = [v for v in self._shelf.chain() if not kept[v].deleted and (kept[v].last < place or kept[v].person)]
+        for one in list(kept.values()):
+            if one.last >= place and (not one.person or one.deleted):
+                del kept[one.version]
+            elif one.last >= place:
+                one.clean = one.clean and one.first > one.last
+                one.first, one.last = min(one.first, place), place - 1
+        listed = [one.version for one in kept.values() if not one.deleted]
+        self._shelf.current = left[0] if left else max(listed, default=None)
+
+    async def check(self) -> None:
+        for before in (None, self._random.randint(1, 40)):
+            chain = await narratives.read_chain(
+                self._db, self._line, STORY, **({"from_place": before} if before else {})
+            )
+            assert _named(chain.newest_true(before)) == _told(self._shelf.newest_true(before))
+        page = await narratives.list_versions(self._db, self._line, STORY, before=None, limit=500)
+        listed = sorted((one for one in self._shelf.told.values() if not one.deleted), key=lambda one: -one.version)
+        assert [one.version for one, _ in page] == [one.version for one in listed]
+        assert [one.version for one, _ in page if one.current] == [v for v in [self._shelf.current] if v is not None]
+        for one, stale in page:
+            if one.origin != "person":
+                assert stale is not self._shelf.true(one.version)
+
+
+def _named(link: Link | None) -> tuple[int, int, int] | None:
+    return None if link is None else (link.version, link.first_place, link.last_place)
+
+
+def _told(one: Told | None) -> tuple[int, int, int] | None:
+    return None if one is None else (one.version, one.first, one.last)
+
+
+@pytest.mark.parametrize("seed", range(24))
+async def test_whatever_is_done_the_newest_true_version_is_the_same(
+    database: Database, clock: SteppedClock, seed: int
+) -> None:
+    async with database.unit_of_work() as db_session:
+        walk = Walk(db_session, clock, Random(seed))
+        for _ in range(60):
+            await walk.step()
+            await walk.check()
+
+
+async def test_a_deleted_version_is_unknown_and_its_number_is_not_given_again(
+    database: Database, clock: SteppedClock
+) -> None:
+    line: tuple[UUID, UUID] = (uuid4(), uuid4())
+    async with database.unit_of_work() as db_session:
+        first = await narratives.write_version(db_session, line, STORY, "mine", begins_seq=0, now=clock())
+        await narratives.delete_version(db_session, line, STORY, first, now=clock())
+        with pytest.raises(VersionNotFound):
+            await narratives.read_version(db_session, line, STORY, first)
+        with pytest.raises(VersionNotFound):
+            await narratives.make_current(db_session, line, STORY, first)
+        assert await narratives.write_version(db_session, line, STORY, "again", begins_seq=0, now=clock()) > first
