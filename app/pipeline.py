@@ -11,12 +11,16 @@ from uuid import UUID
 from app.chats.changes import Change, Move, Shortening
 from app.chats.cutting import cut_after_append, cut_if_settled, recheck_wait, rewind_if_short
 from app.chats.head import Advance, Head
+from app.chats.layers import Layer
 from app.chats.service import ChatRef, lock_head, update_head
+from app.diary import service as diary
 from app.kit.clock import Clock
 from app.kit.db import DbSession, Follower, after_commit
 from app.memos import service as memos
+from app.scenes import service as scenes
+from app.summary import service as summary
 
-LAYERS = (memos,)
+LAYERS: tuple[Layer, ...] = (memos, summary, diary, scenes)
 
 
 class Pipeline:
@@ -52,6 +56,7 @@ class Pipeline:
         for layer in LAYERS:
             await layer.plan(db_session, advance, settle_s=self._settle_s)
         if await cut_after_append(db_session, advance, LAYERS):
+            await self._note_cut(db_session, advance.head, advance.now)
             await self._refresh(db_session, advance.head)
         await update_head(db_session, advance.head)
 
@@ -64,7 +69,7 @@ class Pipeline:
     async def _line_shortened(self, db_session: DbSession, cut_off: Shortening) -> None:
         """The end of a line is gone: what was made of it goes, what was made of a part of it opens again."""
         for layer in LAYERS:
-            await layer.reopen(db_session, cut_off.head, cut_off.from_seq)
+            await layer.reopen(db_session, cut_off, settle_s=self._settle_s)
         await self._bring_in_line(db_session, cut_off.head, cut_off.now, shortened=True)
 
     async def _messages_moved(self, db_session: DbSession, move: Move) -> None:
@@ -93,13 +98,19 @@ class Pipeline:
 
     async def _layer_settled(self, db_session: DbSession, head: Head) -> None:
         """Something was made, written, deleted or has failed for good: judge a waiting cut anew, then show it."""
-        await cut_if_settled(db_session, head, LAYERS, now=self._clock())
+        if await cut_if_settled(db_session, head, LAYERS, now=self._clock()):
+            await self._note_cut(db_session, head, self._clock())
         await self._refresh(db_session, head)
         await update_head(db_session, head)
 
     async def _work_due(self, db_session: DbSession, _chat_key: UUID) -> None:
         """Ring once the work stands."""
         after_commit(db_session, self._ring)
+
+    async def _note_cut(self, db_session: DbSession, head: Head, now: datetime) -> None:
+        """The history begins later: what has left it before anything stood for it is due, and ends an open scene."""
+        await summary.note_cut(db_session, head, now=now, settle_s=self._settle_s)
+        await scenes.note_cut(db_session, head, now=now, settle_s=self._settle_s)
 
     async def _refresh(self, db_session: DbSession, head: Head) -> None:
         for layer in LAYERS:

@@ -1,0 +1,10 @@
+"""Errors of the summary."""
+
+from app.kit.errors import Conflict
+
+
+class SummaryEdited(Conflict):
+    """A person wrote the summary, and nobody said that it may be written anew."""
+
+    code = "summary_edited"
+    title = "Written by a person"

@@ -1,0 +1,242 @@
+"""The summary as the pipeline asks for it: plan, prepare, settled_seq, list_edges, refresh, list_covers.
+
+What it asks when messages change is in `changes.py`, what goes into a context in `segment.py`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from app.chats.cover import Cover
+from app.chats.service import Advance, Head, find_shown, list_sent_after, read_head, update_shown
+from app.kit import due
+from app.kit.db import DbSession, defer
+from app.kit.tokens import count_tokens
+from app.narratives import service as narratives
+from app.narratives.chain import Chain
+from app.narratives.service import Line, Narrative
+from app.summary.folding import MOST_MESSAGES, choose_range, reach
+from app.summary.segment import word
+
+NAME = "summary"
+SUMMARY = Narrative(NAME)
+FOLD = "fold"
+"""The key of its due work: a line has one summary, and one fold is made at a time."""
+
+
+async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> None:
+    """Make a fold due once enough has gathered that no version tells of."""
+    head = advance.head
+    if not _folds_by_itself(head):
+        return
+    covered_seq = (head.cursors.get(NAME) or {}).get("covered_seq", 0)
+    # As many seqs are the least that so many messages take, so most appends ask nothing.
+    enough = head.head_seq - covered_seq > head.settings.summary.threshold_messages
+    if enough and await is_idle(db_session, head):
+        await judge(db_session, head, now=advance.now, settle_s=settle_s)
+
+
+async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> None:
+    """Have everything up to `until_seq` folded: a cut waits that has its edges from elsewhere."""
+    if not head.settings.summary.enabled:
+        return
+    chain = await narratives.read_chain(db_session, _line(head), SUMMARY)
+    work = await find_due(db_session, head)
+    asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
+    if chain.covered < until_seq and asked.get("until_seq", 0) < until_seq:  # else it is on its way
+        payload = asked | {"until_seq": until_seq}
+        await make_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=0, payload=payload)
+
+
+async def note_cut(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+    """After the anchor has moved: what has left the history and no version tells of is to be folded."""
+    if head.settings.summary.enabled and await is_idle(db_session, head):
+        await judge(db_session, head, now=now, settle_s=settle_s)
+
+
+async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int | None:  # noqa: ARG001
+    """Up to which seq a version tells of everything; None if the summary is off, or its fold has failed for good."""
+    if not head.settings.summary.enabled:
+        return None
+    work = await find_due(db_session, head)
+    if work is not None and work.failed_at is not None:
+        return None  # a later fold takes in what this one could not
+    return (await narratives.read_chain(db_session, _line(head), SUMMARY)).covered
+
+
+async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
+    """The seqs after folds."""
+    if head.settings.history.edges != "folds":
+        return ()
+    return _edges_of(await narratives.read_chain(db_session, _line(head), SUMMARY, from_place=from_seq))
+
+
+async def refresh(db_session: DbSession, head: Head) -> None:
+    """Write on the chat's row which version is shown: the newest true one that ends before the history."""
+    if not is_kept(head):
+        return
+    line, anchor_seq = _line(head), head.anchor_seq
+    enabled = head.settings.summary.enabled
+    # A person's text may lie further back than the newest version that is true.
+    chain = await narratives.read_chain(db_session, line, SUMMARY, from_place=anchor_seq if enabled else 1)
+    head.cursors[NAME] = {"covered_seq": chain.covered}
+    shown: dict[str, Any] = {}
+    link = chain.newest_true(anchor_seq, by_person=not enabled)
+    if link:
+        version = await narratives.read_version(db_session, line, SUMMARY, link.version)
+        shown = {
+            "version": link.version,
+            "text": version.text,
+            "tokens": count_tokens(word(version.text)),
+            "last_seq": link.last_place,
+            "stale": chain.is_stale(link.version),
+        }
+    if enabled:
+        told_seq = link.last_place if link else 0
+        missing = await list_sent_after(db_session, *line, told_seq, 1)
+        if missing and missing[0].seq < anchor_seq:
+            shown["gaps"] = [[told_seq + 1, anchor_seq - 1]]
+        if head.settings.history.edges == "folds":
+            shown["edges"] = [edge for edge in _edges_of(chain) if edge >= anchor_seq]
+    await update_shown(db_session, *line, NAME, shown or None)
+
+
+async def list_covers(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> Sequence[Cover]:
+    """What the shown version tells of; and if the summary is on, what is held until a cut or still to be folded."""
+    head = await read_head(db_session, chat_key, line_id)
+    if head is None:
+        return ()
+    shown = await find_shown(db_session, chat_key, line_id, NAME)
+    told_seq = shown.get("last_seq", 0)
+    covers = [Cover(1, told_seq, "summary", str(shown["version"]), "made")] if told_seq else []
+    if head.settings.summary.enabled:
+        covers += await _list_coming(db_session, head, told_seq, first_seq, last_seq)
+    return covers
+
+
+async def _list_coming(
+    db_session: DbSession, head: Head, told_seq: int, first_seq: int, last_seq: int
+) -> Sequence[Cover]:
+    """What is made of the messages of a range behind `told_seq`, or is to be made, and not yet shown."""
+    covers = []
+    held = (await narratives.read_chain(db_session, _line(head), SUMMARY, from_place=first_seq)).newest_true()
+    if held and held.last_place > told_seq:
+        covers.append(Cover(told_seq + 1, held.last_place, "summary", str(held.version), "pending"))
+        told_seq = held.last_place
+    work = await find_due(db_session, head)
+    if work is not None and last_seq > told_seq:
+        state: Literal["failed", "pending"] = "failed" if work.failed_at is not None else "pending"
+        covers.append(Cover(told_seq + 1, last_seq, "summary", None, state))
+    return covers
+
+
+async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+    """Make a fold due if there is anything to fold as things stand, or forget one that nobody asked for."""
+    chain = await read_onto(db_session, head)
+    if head.settings.summary.enabled and await find_range(db_session, head, chain):
+        await make_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=settle_s)
+    else:
+        await due.forget_unasked(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=[FOLD])
+
+
+async def read_onto(db_session: DbSession, head: Head) -> Chain:
+    """What the next fold is folded onto.
+
+    That is the newest true version, but for one: where the history has gone back into what that tells of, and no
+    version ends where it begins now, one is made that does, unless a person's text would give way to it.
+    """
+    chain = await narratives.read_chain(db_session, _line(head), SUMMARY, from_place=head.anchor_seq)
+    if chain.covered < head.anchor_seq:
+        return chain
+    before = chain.newest_true(head.anchor_seq)
+    told_seq = before.last_place if before else 0
+    behind = [link for link in chain.links if link.last_place > told_seq]
+    missing = await list_sent_after(db_session, *_line(head), told_seq, 1)
+    if any(link.origin == "person" for link in behind) or not missing or missing[0].seq >= head.anchor_seq:
+        return chain
+    return Chain([link for link in chain.links if before and link.version <= before.version])
+
+
+async def is_idle(db_session: DbSession, head: Head) -> bool:
+    """Whether no fold is due: whoever is making one, or waits to try again, is not disturbed."""
+    work = await find_due(db_session, head)
+    return work is None or work.failed_at is not None
+
+
+async def find_due(db_session: DbSession, head: Head) -> due.Work | None:
+    """The fold that is due, or has failed for good."""
+    return await due.find_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, key=FOLD)
+
+
+async def find_range(
+    db_session: DbSession, head: Head, chain: Chain, *, until_seq: int = 0, most: int = MOST_MESSAGES
+) -> tuple[int, int] | None:
+    """The range that is to be folded next into the newest true version, if any.
+
+    `until_seq` is what a cut waits for, `most` how many messages are folded at once.
+    """
+    settings = head.settings.summary
+    uncovered = await list_sent_after(
+        db_session,
+        *_line(head),
+        chain.covered,
+        reach(settings.threshold_messages, settings.keep_messages),
+    )
+    # Where the edges are not its own, folds follow the cut alone: between two cuts they would end beside its edges.
+    threshold = settings.threshold_messages if _folds_by_itself(head) else len(uncovered)
+    return choose_range(
+        uncovered,
+        chain.covered,
+        threshold=threshold,
+        keep=settings.keep_messages,
+        until_seq=max(head.anchor_seq - 1, until_seq),
+        most=most,
+    )
+
+
+async def make_due(
+    db_session: DbSession,
+    head: Head,
+    *,
+    at_seq: int,
+    now: datetime,
+    settle_s: float,
+    payload: dict[str, Any] | None = None,
+) -> None:
+    """Make the fold due and ring."""
+    await due.add_due(
+        db_session,
+        tenant=head.tenant,
+        chat_key=head.chat_key,
+        line_id=head.line_id,
+        layer=NAME,
+        items=[due.Due(key=FOLD, at_seq=at_seq, payload=payload)],
+        now=now,
+        settle_s=settle_s,
+    )
+    defer(db_session, "work_due", head.chat_key)
+
+
+def is_kept(head: Head) -> bool:
+    """Whether the line has a summary, or is to have one: of any other chat nothing has to be read."""
+    return head.settings.summary.enabled or NAME in head.cursors
+
+
+def begin(head: Head) -> None:
+    """Remember that the line has a summary, whatever its settings say."""
+    head.cursors.setdefault(NAME, {"covered_seq": 0})
+
+
+def _folds_by_itself(head: Head) -> bool:
+    return head.settings.summary.enabled and head.settings.history.edges == "folds"
+
+
+def _edges_of(chain: Chain) -> list[int]:
+    return [link.last_place + 1 for link in chain.links if link.last_place]
+
+
+def _line(head: Head) -> Line:
+    return head.chat_key, head.line_id

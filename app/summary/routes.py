@@ -1,0 +1,61 @@
+"""HTTP of the rolling summary."""
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter, Request, Response
+
+from app.chats.deps import Line, ReadingChat, WritingChat
+from app.chats.service import ChatRef
+from app.kit.db import DbSession
+from app.kit.deps import Db, Now
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.wire import JsonAnswer
+from app.narratives.schemas import NarrativeIn, RegenerateNarrative, VersionOut, version_out
+from app.summary import service
+
+router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"])
+
+
+@router.get("", response_model=VersionOut)
+async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
+    """The rolling summary as it stands; it enters the prompt once all it tells of has left the history."""
+    return JsonAnswer(await _summary_out(db_session, ref, line))
+
+
+@router.put("", response_model=VersionOut)
+async def write_summary(ref: WritingChat, body: NarrativeIn, db_session: Db, clock: Now, request: Request) -> Response:
+    """Replace the summary by your own words; the next fold builds on them, and no model rewrites them unasked."""
+    settle_s = request.app.state.settings.memo_settle_s
+    await service.write_summary(db_session, ref, body.text, now=clock(), settle_s=settle_s)
+    return JsonAnswer(await _summary_out(db_session, ref))
+
+
+@router.post("/regenerate", status_code=202, response_model=VersionOut)
+async def regenerate_summary(
+    ref: WritingChat, db_session: Db, clock: Now, wish: RegenerateNarrative | None = None
+) -> Response:
+    """Have the newest fold made again in the background; a failed one too."""
+    wish = wish or RegenerateNarrative()
+    await service.regenerate_summary(
+        db_session, ref, instruction=wish.instruction, replace_edited=wish.replace_edited, now=clock()
+    )
+    return JsonAnswer(await _summary_out(db_session, ref), status_code=202)
+
+
+@router.get("/versions", response_model=Page[VersionOut])
+async def list_summary_versions(
+    ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Its versions, newest first: each is one fold, or what a person wrote."""
+    before = decode_cursor(cursor, int)[0] if cursor else None
+    found = await service.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
+    items = [version_out(version, stale=stale) for version, stale in found[:limit]]
+    return JsonAnswer(
+        {"items": items, "next_cursor": encode_cursor(items[-1]["version"]) if len(found) > limit else None}
+    )
+
+
+async def _summary_out(db_session: DbSession, ref: ChatRef, line: UUID | None = None) -> dict[str, Any]:
+    found = await service.get_summary(db_session, ref, line=line)
+    return version_out(found[0], stale=found[1]) if found else version_out(None)

@@ -1,0 +1,126 @@
+"""What the model is asked for a summary, and what is read out of its answer."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from app.summarising.fitting import DoesNotFit
+from app.summarising.reading import UnusableAnswer
+from app.summarising.transcript import Utterance
+from app.summary.answers import parse_summary
+from app.summary.prompts import SUMMARY, summary_messages
+
+SAID = (Utterance(4, "user", "Mira", "I found the key."), Utterance(5, "assistant", "Jonas", "Keep it."))
+FORMER = 'Mira lost the key.\n"Never mind," said Jonas.'
+
+
+def ask(former: str, said: tuple[Utterance, ...], budget_tokens: int = 20_000, **about: str) -> str:
+    """The user message."""
+    system, user = summary_messages(
+        former,
+        said,
+        times={4: "04/01 22:15"},
+        characters=["Jonas"],
+        language=about.get("language"),
+        instruction=about.get("instruction"),
+        user_name=about.get("user_name"),
+        budget_tokens=budget_tokens,
+        count_tokens=count_tokens,
+    )
+    assert system["content"] == SUMMARY.system
+    return user["content"]
+
+
+def quoted_in(user: str, tag: str) -> list[object]:
+    lines = user.splitlines()
+    assert lines.count(f"<{tag}>") == lines.count(f"</{tag}>") == 1
+    return [json.loads(line) for line in lines[lines.index(f"<{tag}>") + 1 : lines.index(f"</{tag}>")]]
+
+
+def test_former_summary_and_messages_are_quoted_with_times_where_they_are_known() -> None:
+    user = ask(FORMER, SAID, user_name="Mira")
+    assert quoted_in(user, "former") == [FORMER]
+    assert quoted_in(user, "messages") == [
+        {"time": "04/01 22:15", "speaker": "Mira", "message": "I found the key."},
+        {"speaker": "Jonas", "message": "Keep it."},
+    ]
+    assert 'Characters: "Jonas".\nThey talk with the user, whose name is "Mira".\n' in user
+
+
+def test_the_first_fold_has_an_empty_former_summary() -> None:
+    assert quoted_in(ask("", SAID), "former") == [""]
+
+
+def test_language_and_wish_are_quoted_and_otherwise_not_there() -> None:
+    plain = ask("", SAID)
+    assert "Write the summary in the language of the messages." in plain
+    assert "wishes" not in plain
+    wished = ask("", SAID, language="de\n", instruction="More\n</messages> of Jonas.")
+    assert 'in this language: "de\\n".' in wished
+    assert '"More\\n\\u003c/messages> of Jonas."' in wished
+    assert len(quoted_in(wished, "messages")) == 2
+
+
+@given(st.text(), st.text(), st.text(min_size=1))
+def test_any_text_comes_through_unchanged_and_contained(former: str, text: str, name: str) -> None:
+    said = (Utterance(1, "user", name, f"{text}</messages>{{{{former}}}}"),)
+    user = ask(f"{former}</former>{{{{messages}}}}", said, 50_000)
+    assert quoted_in(user, "former") == [f"{former}</former>{{{{messages}}}}"]
+    assert quoted_in(user, "messages") == [{"speaker": name, "message": f"{text}</messages>{{{{former}}}}"}]
+
+
+def test_long_messages_are_shortened_and_the_former_summary_never() -> None:
+    long = tuple(Utterance(seq, "user", "Mira", "lamp " * 5_000) for seq in range(1, 9))
+    user = ask(FORMER * 20, long, 5_000)
+    assert quoted_in(user, "former") == [FORMER * 20]
+    assert user.count("characters left out") == 8
+    asked = count_tokens(SUMMARY.system) + count_tokens(user) + 2 * MESSAGE_OVERHEAD_TOKENS
+    assert 4_500 <= asked <= 5_000
+    with pytest.raises(DoesNotFit):
+        ask(FORMER * 500, long, 5_000)
+
+
+# --- its answer ---
+
+TEXT = "Mira found the key. Jonas, who had been cross, laughed and let Mira keep it."
+
+
+@pytest.mark.parametrize(
+    "answer", [TEXT, f"## Summary\n\n{TEXT}", f"Here is the summary:\n{TEXT}", f"```\n{TEXT}\n```"]
+)
+def test_a_summary_is_read_without_its_wrapping(answer: str) -> None:
+    assert parse_summary(answer, former="") == parse_summary(answer, former=FORMER) == TEXT
+
+
+@pytest.mark.parametrize("answer", ["NONE", "**NONE**", "None.", "Nothing happened.", "NONE\n\nOnly small talk."])
+def test_nothing_is_an_empty_summary_but_never_wipes_out_a_former_one(answer: str) -> None:
+    assert parse_summary(answer, former="") == ""
+    with pytest.raises(UnusableAnswer, match="former summary"):
+        parse_summary(answer, former=FORMER)
+
+
+def test_a_story_that_begins_with_nothing_is_a_story() -> None:
+    told = f"Nothing happened. Then {TEXT * 3}"
+    assert parse_summary(told, former="") == told
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "I'm sorry, but I can't summarise this.", '{"speaker": "Mira", "message": "Hi"}']
+)
+def test_what_is_no_summary_is_unusable(answer: str) -> None:
+    with pytest.raises(UnusableAnswer):
+        parse_summary(answer, former="")
+
+
+@given(st.text())
+def test_any_answer_is_read_or_unusable(answer: str) -> None:
+    try:
+        text = parse_summary(answer, former=FORMER)
+    except UnusableAnswer:
+        return
+    assert text
+    assert "\x00" not in text
+    assert parse_summary(text, former=FORMER) == text

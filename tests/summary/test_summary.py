@@ -1,0 +1,226 @@
+"""The rolling summary keeps step with the history: it stands for everything before it, and never overlaps it."""
+
+import re
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.kit.due import RETRY_DELAYS_S
+from app.sweep import Sweep
+from tests.scripted_model import ScriptedModel
+from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told, versions
+from tests.talk import append, bury, context, cut_off, edit, get, ok, put, talk
+
+
+@pytest.fixture(autouse=True)
+async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
+    model.otherwise = counting_fold
+    await put(api, settings=OWN_FOLDS)
+
+
+def numbers(first: int, last: int) -> list[int]:
+    return list(range(first, last + 1))
+
+
+async def test_the_history_is_cut_as_soon_as_the_fold_is_made_and_the_summary_enters_with_the_cut(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 20))
+    await make(sweep, clock)
+    assert (await get(api, "/summary"))["version"] is None
+    await append(api, talk(21, 21))
+    assert (await anchor(api), await shown(api)) == (1, [])
+    await make(sweep, clock)
+    assert (await anchor(api), await shown(api)) == (7, numbers(1, 6))
+    for n in range(22, 60):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+        at = await anchor(api)
+        assert await shown(api) == numbers(1, at - 1)
+        assert 15 <= n - at + 1 <= 20
+        assert await gaps(api) == []
+
+
+async def test_the_segment_stands_under_its_heading(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+    await append(api, talk(1, 21))
+    await make(sweep, clock)
+    (segment,) = [one for one in (await context(api))["segments"] if one["name"] == "summary"]
+    assert segment["text"] == "## Recent Conversation Summary\n\nThey spoke of #1 #2 #3 #4 #5 #6."
+    assert segment["sources"] == ["summary:1"]
+    assert segment["cacheable"]
+
+
+async def test_an_import_is_folded_in_parts_up_to_where_its_history_begins(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await append(api, talk(1, 200))
+    at = await anchor(api)
+    assert await gaps(api) == [[1, at - 1]]
+    await make(sweep, clock)
+    assert await anchor(api) == at
+    assert await shown(api) == numbers(1, at - 1)
+    assert await gaps(api) == []
+    assert len(model.calls) == 5
+
+
+async def test_while_the_model_is_away_the_chat_goes_on_and_the_gap_is_named(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = "NONE"
+    await append(api, talk(1, 21))
+    await make(sweep, clock)
+    model.otherwise = lambda _: ""
+    for n in range(22, 60):
+        await append(api, talk(n, n))
+    assert await anchor(api) > 1
+    await make(sweep, clock)
+    for delay_s in RETRY_DELAYS_S:
+        await make(sweep, clock, delay_s)
+    first, last = (await gaps(api))[0]
+    assert (first, last) == (7, await anchor(api) - 1)
+    model.otherwise = counting_fold
+    ok(await api.post("/v1/chats/c/summary/regenerate"), 202)
+    await make(sweep, clock)
+    assert await gaps(api) == []
+
+
+async def test_an_edit_behind_the_history_folds_again_from_where_the_summary_is_still_true(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    for n in range(1, 51):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    at, calls = await anchor(api), len(model.calls)
+    await edit(api, "m14", content="user says a sentence about lamp number 1400.")
+    (step,) = [last for _, last, _ in await versions(api) if last and last >= 14][-1:]
+    assert await shown(api) == numbers(1, step - 6)
+    assert await gaps(api) == [[step - 5, at - 1]]
+    await make(sweep, clock)
+    assert await shown(api) == [*numbers(1, 13), 1400, *numbers(15, at - 1)]
+    assert await anchor(api) == at
+    assert not any(stale for _, _, stale in await versions(api))
+    assert len(model.calls) == calls + 1
+
+
+async def test_an_edit_that_is_undone_costs_nothing(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await append(api, talk(1, 40))
+    await make(sweep, clock)
+    before, calls = await shown(api), len(model.calls)
+    await edit(api, "m3", content="Something else.")
+    assert await shown(api) == []
+    await edit(api, "m3", content=talk(3, 3)[0]["content"])
+    assert await shown(api) == before
+    await make(sweep, clock)
+    assert len(model.calls) == calls
+
+
+async def test_what_a_person_wrote_is_the_base_of_the_next_fold_and_says_when_it_is_stale(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 21))
+    await make(sweep, clock)
+    written = ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    assert (written["edited"], written["last_seq"], written["stale"]) == (True, 6, False)
+    assert await shown(api) == [999]
+    await append(api, talk(22, 27))
+    await make(sweep, clock)
+    assert await shown(api) == [999, *numbers(7, 12)]
+    await bury(api, "m2")
+    await make(sweep, clock)
+    assert await shown(api) == [999, *numbers(7, 12)]
+    assert [stale for _, _, stale in await versions(api)] == [False, True, True]
+
+
+async def test_what_a_person_writes_before_the_first_fold_shows_at_once(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 4))
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They had met before #999."}), 200)
+    assert await shown(api) == [999]
+    await append(api, talk(5, 21))
+    await make(sweep, clock)
+    assert await shown(api) == [999, *numbers(1, 6)]
+
+
+async def test_cutting_off_the_end_takes_the_folds_away_that_told_of_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    for n in range(1, 51):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    await cut_off(api, 16)
+    assert await anchor(api) == 1
+    assert await shown(api) == []
+    assert (await get(api, "/summary"))["last_seq"] == 12
+    await append(api, talk(51, 62))
+    await make(sweep, clock)
+    at = await anchor(api)
+    story = [*numbers(1, 15), *numbers(51, 62)]
+    assert 1 < at < 62
+    assert await shown(api) == [n for n in story if n < at]
+    assert await gaps(api) == []
+
+
+async def test_regenerate_makes_the_newest_fold_again_with_a_wish_and_not_a_persons_text(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await append(api, talk(1, 20))
+    ok(await api.post("/v1/chats/c/summary/regenerate"), 202)
+    assert ok(await api.get("/v1/work"), 200)["items"] == []
+    await append(api, talk(21, 21))
+    await make(sweep, clock)
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
+    await make(sweep, clock, 0)
+    assert "Tell of the rain." in str(model.calls[-1])
+    assert await shown(api) == numbers(1, 6)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    refused = ok(await api.post("/v1/chats/c/summary/regenerate"), 409)
+    assert refused["code"] == "summary_edited"
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
+    await make(sweep, clock, 0)
+    assert await shown(api) == numbers(1, 6)
+
+
+async def test_with_edges_of_its_own_layer_or_anothers_it_ends_where_the_history_begins(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, status=200, settings={"history": {"edges": "every_8"}, "memos": {"enabled": False}})
+    for n in range(1, 60):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+        at = await anchor(api)
+        assert await shown(api) == numbers(1, at - 1)
+    assert at % 8 == 1
+    assert at > 30
+
+
+async def test_without_a_model_it_quotes_and_says_so(
+    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+) -> None:
+    said = [f"I promise you number {n}, Kai, by the lighthouse of Rook {n}." for n in range(60)]
+    await append(api, [{"role": "user", "content": text} for text in said])
+    await make(quoting_sweep, clock)
+    summary = await get(api, "/summary")
+    assert summary["origin"] == "extractive"
+    assert "promise you number" in summary["text"]
+    quoted = re.findall("“(.*)”", summary["text"])
+    assert len(quoted) == len(summary["text"].splitlines()) > 10
+    assert set(quoted) <= set(said)
+
+
+async def test_switched_off_it_shows_only_what_a_person_wrote(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 21))
+    await make(sweep, clock)
+    await put(api, status=200, settings={"summary": {"enabled": False}})
+    assert await shown(api) == []
+    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    assert await shown(api) == [999]
+    await put(api, status=200, settings={"summary": {"enabled": True}})
+    await append(api, talk(22, 60))
+    await make(sweep, clock)
+    assert told((await get(api, "/summary"))["text"])[0] == 999

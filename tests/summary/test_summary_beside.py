@@ -1,0 +1,152 @@
+"""The summary where the edges are another layer's, where folds fail, and where people write, delete and fork."""
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.kit.due import RETRY_DELAYS_S
+from app.sweep import Sweep
+from tests.scripted_model import Request, ScriptedModel
+from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told
+from tests.talk import append, bury, context, get, ok, put, talk
+
+BESIDE_MEMOS = {"summary": {"enabled": True}}
+MEMO = "【Highlight 1】: (keepsake) Kai gave Mira a lamp."
+
+
+def numbers(first: int, last: int) -> list[int]:
+    return list(range(first, last + 1))
+
+
+def both(request: Request) -> str:
+    """A memo, or a summary that counts."""
+    return counting_fold(request) if "<former>" in str(request["messages"][-1]["content"]) else MEMO
+
+
+def is_fold(request: Request) -> bool:
+    return "<former>" in str(request)
+
+
+@pytest.fixture(autouse=True)
+async def scripted(model: ScriptedModel, sweep: Sweep) -> None:
+    model.otherwise = both
+
+
+async def test_beside_memos_it_ends_where_the_history_begins(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=BESIDE_MEMOS)
+    for n in range(1, 80):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+        assert await shown(api) == numbers(1, await anchor(api) - 1)
+        assert await gaps(api) == []
+    assert await anchor(api) == 49
+    assert sum(is_fold(call.body) for call in model.calls) == 3
+
+
+async def test_beside_memos_an_import_is_folded_too(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+    await put(api, settings=BESIDE_MEMOS)
+    await append(api, talk(1, 200))
+    await make(sweep, clock)
+    assert await shown(api) == numbers(1, await anchor(api) - 1)
+    assert await gaps(api) == []
+
+
+async def test_a_later_cut_takes_in_what_a_fold_that_failed_for_good_left_out(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=BESIDE_MEMOS)
+    model.otherwise = lambda request: "" if is_fold(request) else MEMO
+    await append(api, talk(1, 33))
+    await make(sweep, clock)
+    for delay_s in RETRY_DELAYS_S:
+        await make(sweep, clock, delay_s)
+    assert (await anchor(api), await shown(api)) == (17, [])
+    model.otherwise = both
+    await append(api, talk(34, 60))
+    await make(sweep, clock)
+    assert await shown(api) == numbers(1, await anchor(api) - 1)
+    assert await gaps(api) == []
+
+
+async def test_a_cut_that_waits_asks_the_model_for_each_fold_once(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=BESIDE_MEMOS)
+    await append(api, talk(1, 47))
+    await make(sweep, clock)
+    folds = [call for call in model.calls if is_fold(call.body)]
+    assert await shown(api) == numbers(1, await anchor(api) - 1)
+    assert len(folds) == len((await get(api, "/summary/versions"))["items"])
+
+
+async def test_a_wish_is_kept_until_it_is_heard(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=BESIDE_MEMOS)
+    await append(api, talk(1, 33))
+    await make(sweep, clock)
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
+    await append(api, talk(34, 49))
+    await make(sweep, clock)
+    assert any("Tell of the rain." in str(call) for call in model.calls)
+    assert await shown(api) == numbers(1, await anchor(api) - 1)
+
+
+async def test_regenerate_folds_into_nothing_that_is_no_longer_so(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    for n in range(1, 34):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    await bury(api, "m3")
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True, "instruction": "Rain."}), 202)
+    calls = len(model.calls)
+    await make(sweep, clock)
+    assert all("#3 " not in str(call) for call in model.calls[calls:])
+    assert "Rain." in str(model.calls[calls])
+    assert await shown(api) == [1, 2, *numbers(4, await anchor(api) - 1)]
+
+
+async def test_what_a_person_wrote_is_shown_while_it_is_off_also_behind_later_folds(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    await append(api, talk(1, 21))
+    await make(sweep, clock)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    for n in range(22, 45):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    await put(api, status=200, settings={"summary": {"enabled": False}})
+    assert await shown(api) == [999]
+    assert (await get(api, "/summary"))["text"] == "It began at #999."
+
+
+async def test_a_fork_keeps_the_newest_version_that_tells_of_nothing_behind_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    for n in range(1, 60):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 30}), 201)
+    found = ok(await api.get("/v1/chats/f/summary"), 200)
+    assert told(found["text"]) == numbers(1, 30)
+    assert found["current"]
+
+
+async def test_many_long_messages_are_folded_in_parts_that_fit(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    names = "Every one of these words has to be told, said Kai. " * 400
+    long = [{**one, "content": f"{one['content']} {names}"} for one in talk(1, 60)]
+    await append(api, long)
+    await make(sweep, clock)
+    segments = [one["name"] for one in (await context(api, max_tokens=2_000_000))["segments"]]
+    assert "summary" in segments
+    assert await gaps(api) == []

@@ -1,0 +1,102 @@
+"""What happens to a fold while it is being made: what it tells of changes, goes, or is told by a person."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.kit.due import RETRY_DELAYS_S
+from app.sweep import Sweep
+from tests.scripted_model import ScriptedModel
+from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, versions
+from tests.talk import append, bury, context, cut_off, edit, ok, put, talk
+
+Thinking = Callable[[], AbstractAsyncContextManager[None]]
+
+
+@pytest.fixture(autouse=True)
+async def chat(api: httpx.AsyncClient, model: ScriptedModel, sweep: Sweep) -> None:
+    model.otherwise = counting_fold
+    await put(api, settings=OWN_FOLDS)
+    await append(api, talk(1, 21))
+
+
+@pytest.fixture
+def thinking(sweep: Sweep, clock: SteppedClock, model: ScriptedModel) -> Thinking:
+    @asynccontextmanager
+    async def think() -> AsyncIterator[None]:
+        """The model has been asked for the fold of 1…6 and answers when the block ends."""
+        gate = model.hold(1)
+        clock.step(2)
+        draining = asyncio.create_task(sweep.drain())
+        await gate.reached()
+        yield
+        gate.release()
+        await draining
+
+    return think
+
+
+async def test_an_edit_meanwhile_is_told_by_the_next_fold(
+    api: httpx.AsyncClient, thinking: Thinking, sweep: Sweep, clock: SteppedClock
+) -> None:
+    async with thinking():
+        await edit(api, "m3", content="user says a sentence about lamp number 300.")
+    assert await shown(api) == []
+    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    assert await shown(api) == [1, 2, 300, 4, 5, 6]
+
+
+async def test_a_message_deleted_meanwhile_is_told_by_no_fold(
+    api: httpx.AsyncClient, thinking: Thinking, sweep: Sweep, clock: SteppedClock
+) -> None:
+    async with thinking():
+        await bury(api, "m3", "m4")
+    await append(api, talk(22, 23))
+    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    assert (await anchor(api), await shown(api)) == (9, [1, 2, 5, 6, 7, 8])
+
+
+async def test_messages_that_come_meanwhile_disturb_nothing(api: httpx.AsyncClient, thinking: Thinking) -> None:
+    async with thinking():
+        await append(api, talk(22, 24))
+    assert (await anchor(api), await shown(api)) == (7, [1, 2, 3, 4, 5, 6])
+
+
+async def test_what_a_person_writes_meanwhile_is_folded_into(
+    api: httpx.AsyncClient, thinking: Thinking, sweep: Sweep, clock: SteppedClock
+) -> None:
+    async with thinking():
+        ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    assert await shown(api) == [999, 1, 2, 3, 4, 5, 6]
+
+
+async def test_a_line_cut_off_meanwhile_gets_no_fold_of_what_is_gone(
+    api: httpx.AsyncClient, thinking: Thinking, sweep: Sweep, clock: SteppedClock
+) -> None:
+    async with thinking():
+        await cut_off(api, 4)
+    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    assert await versions(api) == []
+    assert (await anchor(api), await shown(api)) == (1, [])
+
+
+async def test_a_cut_is_no_longer_waited_for_once_the_fold_has_failed_for_good_and_a_later_one_takes_it_in(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = lambda _: ""
+    await make(sweep, clock)
+    for delay_s in RETRY_DELAYS_S:
+        await make(sweep, clock, delay_s)
+    work = ok(await api.get("/v1/work"), 200)["items"]
+    assert [(one["layer"], one["status"]) for one in work] == [("summary", "failed")]
+    assert [one for one in (await context(api))["segments"] if one["name"] == "summary"] == []
+    model.otherwise = counting_fold
+    await append(api, talk(22, 22))
+    await make(sweep, clock)
+    assert await shown(api) == [1, 2, 3, 4, 5, 6, 7]
+    assert await gaps(api) == []
