@@ -1,0 +1,120 @@
+"""Asks a model to write as a character: a new entry, or the older part of the diary anew."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from app.diary.answers import parse_diary, parse_diary_entry
+from app.diary.prompts import DIARY, DIARY_ENTRY, DatedEntry, diary_entry_messages, diary_messages
+from app.diary.queries import Cast, Written
+from app.diary.whose import find_persona
+from app.diary.wording import word_date
+from app.kit.fillable import Fillable
+from app.kit.llm import ChatMessage, LanguageModel, ModelError
+from app.kit.tokens import count_tokens
+from app.narratives.service import FoldDraft
+from app.summarising.fitting import DoesNotFit
+from app.summarising.reading import UnusableAnswer
+from app.summarising.source import Source
+
+FOLD_TOKENS = 1_000
+"""Room for 300 words, also in scripts that take many tokens."""
+
+ENTRY_TOKENS = 400
+"""Room for four sentences, likewise."""
+
+NAMELESS = "Character"
+"""What a character is called that nobody has named, in a prompt as in the transcript."""
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDraft:
+    """What a character wrote; no content where nothing mattered to it."""
+
+    content: str | None
+    model: str | None
+    prompt_version: str | None
+
+
+async def ask_for_diary(
+    model: LanguageModel,
+    prompts: Mapping[str, Fillable],
+    character: str,
+    cast: Cast,
+    former: str,
+    entries: Sequence[Written],
+) -> FoldDraft:
+    """The older part of a diary anew, with `entries` folded into `former`. Raises ModelError."""
+    prompt = prompts.get(DIARY.name, DIARY)
+
+    def word(budget_tokens: int) -> list[ChatMessage]:
+        return diary_messages(
+            former,
+            dated(entries, cast.time_zone),
+            name=character or NAMELESS,
+            persona=find_persona(cast.characters, character),
+            language=cast.language,
+            prompt=prompt,
+            budget_tokens=budget_tokens,
+            count_tokens=count_tokens,
+        )
+
+    text, answered_by = await _ask(model, word, parse_diary, answer_tokens=FOLD_TOKENS)
+    return FoldDraft(text, "model", answered_by, prompt.version)
+
+
+async def ask_for_entry(
+    model: LanguageModel,
+    prompts: Mapping[str, Fillable],
+    character: str,
+    source: Source,
+    last: Sequence[Written],
+) -> EntryDraft:
+    """What the character writes about `source`, knowing its `last` entries. Raises ModelError."""
+    prompt, zone = prompts.get(DIARY_ENTRY.name, DIARY_ENTRY), ZoneInfo(source.time_zone)
+
+    def word(budget_tokens: int) -> list[ChatMessage]:
+        return diary_entry_messages(
+            source.utterances,
+            name=character or NAMELESS,
+            persona=find_persona(source.characters, character),
+            user_name=source.user_name,
+            entries=dated(last, source.time_zone),
+            times={seq: f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for seq, at in source.sent_at.items()},
+            language=source.language,
+            prompt=prompt,
+            budget_tokens=budget_tokens,
+            count_tokens=count_tokens,
+        )
+
+    content, answered_by = await _ask(model, word, parse_diary_entry, answer_tokens=ENTRY_TOKENS)
+    return EntryDraft(content, answered_by, prompt.version)
+
+
+def dated(entries: Sequence[Written], time_zone: str) -> list[DatedEntry]:
+    """Entries with their days, for a prompt."""
+    return [DatedEntry(word_date(entry.dated_at, time_zone), entry.content) for entry in entries]
+
+
+async def _ask(
+    model: LanguageModel,
+    word: Callable[[int], list[ChatMessage]],
+    parse: Callable[[str], Read],
+    *,
+    answer_tokens: int,
+) -> tuple[Read, str | None]:
+    """What the model answers to what `word` makes of a budget, as `parse` reads it; and the model's name."""
+    try:
+        messages = word(model.context_tokens - answer_tokens)
+    except DoesNotFit as error:
+        raise ModelError(str(error), transient=False) from error
+    answer = await model.complete(messages, max_tokens=answer_tokens, temperature=0.5)
+    if answer.finish_reason == "length":
+        raise ModelError("the model's answer was cut off", transient=False)
+    try:
+        return parse(answer.text), answer.model
+    except UnusableAnswer as error:
+        raise ModelError(str(error), transient=False) from error

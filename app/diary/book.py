@@ -1,0 +1,228 @@
+"""The verbs of diaries: what people and characters read, write, edit and delete."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from app.chats.hashes import identity
+from app.chats.models import Chat
+from app.chats.service import ChatRef, Head, get_line, lock_head
+from app.diary import queries
+from app.diary.errors import EntryNotFound
+from app.diary.layer import (
+    ENTRY,
+    NAME,
+    begin_period,
+    judge,
+    line_of,
+    narrative_of,
+    note_entries,
+    take_number,
+)
+from app.diary.models import DiaryEntry
+from app.diary.whose import choose_character, may_be_told
+from app.kit import due
+from app.kit.db import DbSession, defer
+from app.kit.errors import Conflict
+from app.kit.ids import uuid7
+from app.narratives import service as narratives
+from app.narratives.models import NarrativeVersion
+
+RETRY_WINDOW_S = 600
+"""How long the same words of a character at the same place of the story are a retry of its tool call."""
+
+
+MOST_DIARIES = 32
+"""How many diaries a chat can have that does not say who is in it: there every name that is given begins another."""
+
+MOST_COUNTED = 1_000
+"""How many folded entries are counted: no request takes longer the longer a chat has become."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The older part of a diary.
+
+    Attributes:
+        character: Whose it is.
+        version: The newest version that is true; None before the first.
+        entries: How many entries it tells of, counted up to `MOST_COUNTED`.
+        first_at, last_at: When the first and the last of them were written.
+
+    """
+
+    character: str
+    version: NarrativeVersion | None = None
+    entries: int = 0
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+
+
+async def list_entries(
+    db_session: DbSession,
+    ref: ChatRef,
+    *,
+    line: UUID | None,
+    character: str | None,
+    after: tuple[int, int] | None,
+    limit: int,
+) -> tuple[Sequence[DiaryEntry], frozenset[str]]:
+    """A page of entries in story order, of one diary or of all; and the sources of what is in prompts.
+
+    Raises ChatNotFound, LineNotFound, and Invalid for a character that neither is the chat's nor has written.
+    """
+    chat = await get_line(db_session, ref, line)
+    entries = await queries.list_entries(
+        db_session, (ref.key, chat.line_id), character=character, after=after, limit=limit
+    )
+    if not entries and after is None and character is not None:
+        choose_character(chat.characters, character, part="query")
+    return entries, sources_of(chat)
+
+
+async def get_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID) -> tuple[DiaryEntry, frozenset[str]]:
+    """An entry, and the sources of what is in prompts. Raises ChatNotFound, EntryNotFound."""
+    chat = await get_line(db_session, ref, None)
+    entry = await queries.find_entry(db_session, (ref.key, chat.line_id), entry_id)
+    if entry is None:
+        raise _unknown(entry_id)
+    return entry, sources_of(chat)
+
+
+async def write_entry(
+    db_session: DbSession, ref: ChatRef, content: str, *, character: str | None, now: datetime, settle_s: float
+) -> UUID:
+    """Write into a character's diary as a person; returns the entry's id. Raises ChatNotFound, Invalid, Conflict."""
+    head = await lock_head(db_session, ref)
+    name, _ = await _choose_diary(db_session, head, character, part="body")
+    return await _write(db_session, head, name, content, words=None, now=now, settle_s=settle_s)
+
+
+async def save_memory(
+    db_session: DbSession, ref: ChatRef, content: str, *, character: str | None, now: datetime, settle_s: float
+) -> UUID:
+    """Write into a character's diary as that character; returns the entry's id. Raises ChatNotFound, Invalid, Conflict.
+
+    The same words at the same place of the story, soon afterwards, are a retry: they add nothing, and bring nothing
+    back that was edited or deleted meanwhile.
+    """
+    head = await lock_head(db_session, ref)
+    name, cast = await _choose_diary(db_session, head, character, part="query")
+    words = identity("character", content)
+    since = now - timedelta(seconds=RETRY_WINDOW_S)
+    known = await queries.find_repeated(
+        db_session, line_of(head), character=name, identity=words, at_seq=head.head_seq, since=since
+    )
+    if known is not None:
+        return known.entry_id
+    if all(one["name"] == name or one.get("disabled") for one in cast):
+        begin_period(head)  # with several, only this one's next entry is left out
+    return await _write(db_session, head, name, content, words=words, now=now, settle_s=settle_s)
+
+
+async def edit_entry(
+    db_session: DbSession, ref: ChatRef, entry_id: UUID, content: str, *, now: datetime, settle_s: float
+) -> None:
+    """Replace the words of an entry by a person's; no model rewrites them. Raises ChatNotFound, EntryNotFound."""
+    head, entry = await _lock_entry(db_session, ref, entry_id)
+    edited = entry.edited or entry.origin != "person"
+    values = {"content": content, "edited": edited, "source_hash": entry.current_hash}
+    await _change(db_session, head, entry, values, now=now, settle_s=settle_s)
+
+
+async def delete_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, *, now: datetime, settle_s: float) -> None:
+    """Leave a tombstone. Raises ChatNotFound, EntryNotFound."""
+    head, entry = await _lock_entry(db_session, ref, entry_id)
+    await _change(db_session, head, entry, {"deleted_at": now}, now=now, settle_s=settle_s)
+
+
+async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None, character: str | None) -> Folded:
+    """What was folded of a diary, as far as it is true. Raises ChatNotFound, LineNotFound, Invalid."""
+    chat = await get_line(db_session, ref, line)
+    place = (ref.key, chat.line_id)
+    name = character
+    if name is None or name not in await queries.list_names(db_session, place):
+        name = choose_character(chat.characters, character, part="query")
+    link = (await narratives.read_chain(db_session, place, narrative_of(name))).newest_true()
+    if link is None:
+        return Folded(name)
+    version = await narratives.read_version(db_session, place, narrative_of(name), link.version)
+    counted = await queries.count_folded(db_session, place, name, link.last_place, at_most=MOST_COUNTED)
+    return Folded(name, version, *counted)
+
+
+def sources_of(chat: Chat) -> frozenset[str]:
+    """What can go into prompts of the diaries on the chat's row: `diary:<entry_id>`, `diary:folded:<version>`."""
+    diaries = chat.shown.get(NAME, {}).get("characters", {})
+    told = [diary for name, diary in diaries.items() if may_be_told(chat.characters, name)]
+    return frozenset(source for diary in told for source in diary["sources"])
+
+
+async def _choose_diary(
+    db_session: DbSession, head: Head, character: str | None, *, part: str
+) -> tuple[str, Sequence[Mapping[str, Any]]]:
+    """Whose diary is to be written in, and the chat's characters. Raises Invalid, or Conflict for one too many."""
+    line = line_of(head)
+    cast = (await queries.read_cast(db_session, line)).characters
+    name = choose_character(cast, character, part=part)
+    if name and not cast:
+        names = await queries.list_names(db_session, line)
+        if name not in names and len(names) >= MOST_DIARIES:
+            raise Conflict(
+                f"The chat has {MOST_DIARIES} diaries already, and names no characters; name them to have more."
+            )
+    return name, cast
+
+
+async def _write(
+    db_session: DbSession, head: Head, name: str, content: str, *, words: bytes | None, now: datetime, settle_s: float
+) -> UUID:
+    """Add an entry at the head; `words` is the identity of what a character wrote, None for a person's."""
+    entry_id, origin = uuid7(), "person" if words is None else "character"
+    values = {
+        "entry_id": entry_id,
+        "character": name,
+        "number": take_number(head),
+        "at_seq": head.head_seq,
+        "origin": origin,
+        "content": content,
+        "identity": words,
+        "dated_at": await _find_date(db_session, head, origin, now),
+        "created_at": now,
+    }
+    await queries.insert_entry(db_session, line_of(head), values)
+    await judge(db_session, head, name, now=now, settle_s=settle_s, again=False)
+    defer(db_session, "book_changed", head)
+    return entry_id
+
+
+async def _find_date(db_session: DbSession, head: Head, origin: str, now: datetime) -> datetime:
+    """When an entry is written in the story: a character writes when the newest message is said, a person today."""
+    said_at = await queries.find_sent_at(db_session, line_of(head), head.head_seq) if origin == "character" else None
+    return said_at or now
+
+
+async def _change(
+    db_session: DbSession, head: Head, entry: DiaryEntry, values: dict[str, Any], *, now: datetime, settle_s: float
+) -> None:
+    """Change an entry for a person, and what follows; the service does not write it anew any more."""
+    line = line_of(head)
+    await queries.update_entry(db_session, line, entry.entry_id, values)
+    keys = [f"{ENTRY}{entry.entry_id}"]
+    await due.delete_work(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=keys)
+    await note_entries(db_session, head, entry.character, [entry.number], now=now, settle_s=settle_s)
+    defer(db_session, "book_changed", head)
+
+
+async def _lock_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID) -> tuple[Head, DiaryEntry]:
+    head = await lock_head(db_session, ref)
+    entry = await queries.find_entry(db_session, line_of(head), entry_id)
+    if entry is None:
+        raise _unknown(entry_id)
+    return head, entry
+
+
+def _unknown(entry_id: UUID) -> EntryNotFound:
+    return EntryNotFound(f"There is no entry {str(entry_id)!r} in the diaries of this chat.")

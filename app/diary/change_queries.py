@@ -1,0 +1,158 @@
+"""SQL of diaries whose messages change."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from app.diary.queries import Line
+from app.kit.db import DbSession
+
+# Periods do not overlap, so what was written of a message is of the first period that ends at it or behind it.
+_TOUCHED = """
+    SELECT DISTINCT e.entry_id, e.character, e.number, e.at_seq, e.first_seq, e.last_seq, e.filters::text AS filters,
+        e.source_hash, e.current_hash, e.edited
+    FROM unnest($3::int[]) AS changed (seq) CROSS JOIN LATERAL (
+        SELECT min(last_seq) AS last_seq FROM diary_entries
+        WHERE chat_key = $1 AND line_id = $2 AND first_seq IS NOT NULL AND last_seq >= changed.seq
+    ) AS period JOIN diary_entries e
+        ON e.chat_key = $1 AND e.line_id = $2 AND e.first_seq <= changed.seq AND e.last_seq = period.last_seq
+    WHERE e.deleted_at IS NULL ORDER BY e.number"""
+
+_UPDATE_HASHES = """
+    UPDATE diary_entries e SET current_hash = n.current_hash
+    FROM unnest($3::uuid[], $4::bytea[]) AS n (entry_id, current_hash)
+    WHERE e.chat_key = $1 AND e.line_id = $2 AND e.entry_id = n.entry_id"""
+
+_UNNOTICED = """
+    SELECT e.entry_id, e.at_seq FROM diary_entries e
+    WHERE e.chat_key = $1 AND e.line_id = $2 AND e.first_seq IS NOT NULL AND e.deleted_at IS NULL AND NOT e.edited
+        AND e.source_hash IS DISTINCT FROM e.current_hash AND NOT EXISTS (
+            SELECT FROM work w
+            WHERE w.chat_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.key = $4::text || e.entry_id)
+    ORDER BY e.at_seq"""
+
+_REACHING = """
+    SELECT character, min(number) AS number FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3 GROUP BY character"""
+
+_DELETE_UNWRITTEN = """
+    DELETE FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3 AND origin <> 'person' AND NOT (edited AND deleted_at IS NULL)
+    RETURNING entry_id, first_seq"""
+
+# What a person edited has lost the messages that it was written from: from here on it is theirs.
+_MOVE_WRITTEN = """
+    UPDATE diary_entries SET at_seq = $3 - 1, origin = 'person', first_seq = NULL, last_seq = NULL, filters = NULL,
+        source_hash = NULL, current_hash = NULL
+    WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3
+    RETURNING entry_id"""
+
+_LIST_WRITING = """
+    SELECT key, (payload ->> 'first_seq')::int AS first_seq, (payload ->> 'last_seq')::int AS last_seq FROM work
+    WHERE chat_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4)
+        AND (payload ->> 'last_seq')::int >= $5"""
+
+_WRITTEN_AFTER = """
+    SELECT entry_id, at_seq FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND at_seq > $3 AND deleted_at IS NULL AND (origin <> 'service' OR edited)
+    ORDER BY at_seq, number"""
+
+# What a person edited of the service's can be here already: its messages began before the lines part, so it was copied
+# with them, and moved to the end of the copy.
+_COPY_WRITTEN = """
+    INSERT INTO diary_entries (chat_key, line_id, entry_id, character, number, at_seq, origin, content, identity, model,
+        prompt_version, edited, dated_at, created_at)
+    SELECT $1, $2, e.entry_id, e.character, e.number, n.at_seq,
+        CASE e.origin WHEN 'service' THEN 'person' ELSE e.origin END, e.content, e.identity, e.model, e.prompt_version,
+        e.edited, e.dated_at, e.created_at
+    FROM unnest($4::uuid[], $5::int[]) AS n (entry_id, at_seq) CROSS JOIN LATERAL (
+        SELECT * FROM diary_entries WHERE chat_key = $1 AND line_id = $3 AND entry_id = n.entry_id OFFSET 0) AS e
+    ON CONFLICT (chat_key, line_id, entry_id) DO UPDATE SET at_seq = excluded.at_seq
+    RETURNING character"""
+
+_NAME_ENTRIES = """
+    UPDATE diary_entries SET character = $3 WHERE chat_key = $1 AND line_id = $2 AND character = '' RETURNING number"""
+
+_NAME_VERSIONS = """
+    UPDATE narrative_versions v SET subject = $4
+    WHERE v.chat_key = $1 AND v.line_id = $2 AND v.layer = $3 AND v.subject = '' AND NOT EXISTS (
+        SELECT FROM narrative_versions n
+        WHERE n.chat_key = $1 AND n.line_id = $2 AND n.layer = $3 AND n.subject = $4)"""
+
+
+class Gone(NamedTuple):
+    """What a line that was cut off has lost of its diaries.
+
+    Attributes:
+        entry_ids: The entries that are gone, or that are a person's now.
+        first_seqs: Where the messages began that the service had written them from.
+
+    """
+
+    entry_ids: Sequence[UUID]
+    first_seqs: Sequence[int]
+
+
+async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[asyncpg.Record]:
+    """The service's entries that were written from one of `seqs`, by number."""
+    return await db_session.raw.fetch(_TOUCHED, *line, list(seqs))
+
+
+async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, bytes]]) -> None:
+    """Say what the messages of entries say now; `rows` are (entry_id, current_hash)."""
+    await db_session.raw.execute(_UPDATE_HASHES, *line, *zip(*rows, strict=True))
+
+
+async def list_unnoticed(db_session: DbSession, line: Line, layer: str, prefix: str) -> list[asyncpg.Record]:
+    """The service's entries that are stale and not due: their messages changed while the diary was off.
+
+    The key of an entry's due work is `prefix` and its id.
+    """
+    return await db_session.raw.fetch(_UNNOTICED, *line, layer, prefix)
+
+
+async def list_reaching(db_session: DbSession, line: Line, from_seq: int) -> dict[str, int]:
+    """The first entry from `from_seq` on of each diary that has one: its number, by the character's name."""
+    return {row["character"]: row["number"] for row in await db_session.raw.fetch(_REACHING, *line, from_seq)}
+
+
+async def cut_off(db_session: DbSession, line: Line, from_seq: int) -> Gone:
+    """Delete the entries from `from_seq` on; what a person wrote or edited moves to the new head instead."""
+    deleted = await db_session.raw.fetch(_DELETE_UNWRITTEN, *line, from_seq)
+    moved = await db_session.raw.fetch(_MOVE_WRITTEN, *line, from_seq)
+    return Gone(
+        [row["entry_id"] for row in (*deleted, *moved)],
+        [row["first_seq"] for row in deleted if row["first_seq"] is not None],
+    )
+
+
+async def list_writing(
+    db_session: DbSession, line: Line, layer: str, prefix: str, from_seq: int
+) -> list[asyncpg.Record]:
+    """The entries still to be written, by the prefix of their keys, that reach `from_seq`: key, first and last seq."""
+    return await db_session.raw.fetch(_LIST_WRITING, *line, layer, prefix, from_seq)
+
+
+async def name_entries(db_session: DbSession, line: Line, character: str) -> list[int]:
+    """Put the entries of the diary of nobody into a character's; returns their numbers."""
+    return [row["number"] for row in await db_session.raw.fetch(_NAME_ENTRIES, *line, character)]
+
+
+async def name_versions(db_session: DbSession, line: Line, layer: str, character: str) -> None:
+    """Have what was folded of the diary of nobody be a character's, unless something was folded of its own."""
+    await db_session.raw.execute(_NAME_VERSIONS, *line, layer, character)
+
+
+async def list_written_after(db_session: DbSession, line: Line, seq: int) -> list[asyncpg.Record]:
+    """What characters and people wrote or edited behind a seq, as (entry_id, at_seq), in story order."""
+    return await db_session.raw.fetch(_WRITTEN_AFTER, *line, seq)
+
+
+async def copy_written(
+    db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int]]
+) -> set[str]:
+    """Have entries of another line at `places` (entry_id, at_seq) on this one; returns whose diaries have got some."""
+    rows = await db_session.raw.fetch(_COPY_WRITTEN, *line, from_line_id, *zip(*places, strict=True))
+    return {row["character"] for row in rows}

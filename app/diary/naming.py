@@ -1,0 +1,50 @@
+"""A diary that was begun before its character had a name becomes that character's, as soon as the chat names it.
+
+Nothing is lost by it: entries keep their numbers, and what was folded goes along. Where the character has a diary of
+its own already, the entries of both stand in one as they were written, and folds that lack some of them are made again.
+"""
+
+from datetime import datetime
+
+from app.chats.service import Head
+from app.diary import change_queries, queries
+from app.diary.layer import FOLD, NAME, WRITE, line_of, make_due, narrative_of, note_entries
+from app.diary.whose import find_only
+from app.kit import due
+from app.kit.db import DbSession
+from app.narratives import service as narratives
+
+
+async def adopt_nameless(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+    """Give the diary of nobody, and what is due for it, to the only character that the chat names since, if it does."""
+    line = line_of(head)
+    character = find_only((await queries.read_cast(db_session, line)).characters)
+    if character is None:
+        return
+    await _pass_on_work(db_session, head, character, now=now, settle_s=settle_s)
+    numbers = await change_queries.name_entries(db_session, line, character)
+    if not numbers:
+        return
+    await change_queries.name_versions(db_session, line, NAME, character)
+    await narratives.cut_off(db_session, line, narrative_of(""), 1, begins_seq=0)  # what could not be passed on
+    everything = [1, head.cursors[NAME]["number"]]
+    await note_entries(db_session, head, character, everything, now=now, settle_s=settle_s)
+
+
+async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float) -> None:
+    """Have the character write what nobody was to write; whether its diary is to be folded is judged anew."""
+    line = line_of(head)
+    writing = await change_queries.list_writing(db_session, line, NAME, WRITE, 0)
+    nobodys = [row for row in writing if row["key"] == f"{WRITE}{row['first_seq']}:"]
+    keys = [FOLD, *(row["key"] for row in nobodys)]
+    await due.delete_work(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=keys)
+    if nobodys:
+        items = [
+            due.Due(
+                key=f"{row['key']}{character}",
+                at_seq=row["first_seq"],
+                payload={"first_seq": row["first_seq"], "last_seq": row["last_seq"]},
+            )
+            for row in nobodys
+        ]
+        await make_due(db_session, head, items, now=now, settle_s=settle_s)

@@ -1,0 +1,216 @@
+"""SQL of diaries: their entries as they are read, written, folded and shown."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from sqlalchemy import insert, select, tuple_, update
+
+from app.diary.models import DiaryEntry
+from app.kit.db import DbSession
+
+Line = tuple[UUID, UUID]
+"""A chat's key, and the id of one of its lines."""
+
+# What an entry says holds as long as nobody deleted it, and what the service wrote, as long as its messages say what
+# it was written from; but what a person made of that holds whatever they say.
+_HOLDS = """deleted_at IS NULL
+    AND (origin <> 'service' OR edited OR ($3 AND source_hash IS NOT DISTINCT FROM current_hash))"""
+
+_NEWEST = f"""
+    SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number > $5
+        AND ($6::int IS NULL OR number < $6)
+    ORDER BY number DESC LIMIT $7"""  # noqa: S608 - constants only
+
+_STEP = f"""
+    SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number BETWEEN $5 AND $6
+    ORDER BY number LIMIT $7"""  # noqa: S608
+
+# Counted up to a limit, and the last one looked up by its number: a long diary costs no more than one of that many.
+_COUNT_FOLDED = f"""
+    SELECT count(*) AS entries, min(created_at) AS first_at, (
+        SELECT created_at FROM diary_entries
+        WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number <= $5
+        ORDER BY number DESC LIMIT 1
+    ) AS last_at
+    FROM (
+        SELECT created_at FROM diary_entries
+        WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number <= $5
+        ORDER BY number LIMIT $6
+    ) AS first_ones"""  # noqa: S608
+
+# One probe of the index for each name: a long diary costs no more than a short one.
+_NAMES = """
+    WITH RECURSIVE names (name) AS (
+        SELECT min(character) FROM diary_entries WHERE chat_key = $1 AND line_id = $2
+        UNION ALL
+        SELECT (SELECT min(e.character) FROM diary_entries e
+            WHERE e.chat_key = $1 AND e.line_id = $2 AND e.character > names.name)
+        FROM names WHERE names.name IS NOT NULL
+    )
+    SELECT name FROM names WHERE name IS NOT NULL"""
+
+_SPEAKERS = """
+    SELECT p.first_seq, p.last_seq, array(
+        SELECT DISTINCT m.name FROM messages m
+        WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq BETWEEN p.first_seq AND p.last_seq
+            AND m.role = 'assistant' AND m.kind IS NULL AND m.deleted_at IS NULL
+    ) AS speakers, array(
+        SELECT DISTINCT e.character FROM diary_entries e
+        WHERE e.chat_key = $1 AND e.line_id = $2 AND e.at_seq BETWEEN p.first_seq AND p.last_seq
+            AND e.origin = 'character'
+    ) AS wrote
+    FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""
+
+
+class Cast(NamedTuple):
+    """What a diary asks of the chat's row.
+
+    Attributes:
+        characters: `{"name", "persona"?, "disabled"?}` of each.
+        language: BCP 47, if the chat says so.
+        time_zone: IANA name of the chat's zone.
+
+    """
+
+    characters: Sequence[Mapping[str, Any]]
+    language: str | None
+    time_zone: str
+
+
+class Written(NamedTuple):
+    """What a prompt asks of an entry."""
+
+    entry_id: UUID
+    number: int
+    at_seq: int
+    content: str
+    dated_at: datetime
+
+
+class Turns(NamedTuple):
+    """Who did what in a period: who spoke (None is somebody without a name), and who wrote a diary entry then."""
+
+    first_seq: int
+    last_seq: int
+    speakers: Sequence[str | None]
+    wrote: Sequence[str]
+
+
+async def read_cast(db_session: DbSession, line: Line) -> Cast:
+    """The chat's characters, language and time zone, as the line has them."""
+    row = await db_session.raw.fetchrow(
+        "SELECT characters::text AS characters, language, time_zone FROM chats WHERE chat_key = $1 AND line_id = $2",
+        *line,
+    )
+    return Cast((), None, "UTC") if row is None else Cast(orjson.loads(row[0]), row[1], row[2])
+
+
+async def list_names(db_session: DbSession, line: Line) -> list[str]:
+    """Whose diaries there are, also where every entry was deleted."""
+    return [row["name"] for row in await db_session.raw.fetch(_NAMES, *line)]
+
+
+async def list_newest(
+    db_session: DbSession,
+    line: Line,
+    character: str,
+    *,
+    after_number: int,
+    before_number: int | None = None,
+    limit: int,
+    by_service: bool,
+) -> list[Written]:
+    """The newest `limit` entries of a diary between two numbers (exclusive), in order; the service's if asked for."""
+    rows = await db_session.raw.fetch(_NEWEST, *line, by_service, character, after_number, before_number, limit)
+    return [Written(*row) for row in reversed(rows)]
+
+
+async def list_step(
+    db_session: DbSession, line: Line, character: str, first_number: int, last_number: int, *, limit: int | None = None
+) -> list[Written]:
+    """The entries between two numbers (both inclusive) that hold, in order; the first `limit` of them."""
+    return [
+        Written(*row)
+        for row in await db_session.raw.fetch(_STEP, *line, True, character, first_number, last_number, limit)
+    ]
+
+
+async def count_folded(
+    db_session: DbSession, line: Line, character: str, last_number: int, *, at_most: int
+) -> tuple[int, datetime | None, datetime | None]:
+    """How many entries up to a number (inclusive) hold, at most so many; when the first and the last were written."""
+    row = await db_session.raw.fetchrow(_COUNT_FOLDED, *line, True, character, last_number, at_most)
+    return (row["entries"], row["first_at"], row["last_at"]) if row else (0, None, None)
+
+
+async def list_turns(db_session: DbSession, line: Line, periods: Sequence[tuple[int, int]]) -> list[Turns]:
+    """Who spoke and who wrote in each of `periods` (both ends inclusive), in their order."""
+    firsts, lasts = [first for first, _ in periods], [last for _, last in periods]
+    return [Turns(*row) for row in await db_session.raw.fetch(_SPEAKERS, *line, firsts, lasts)]
+
+
+async def list_entries(
+    db_session: DbSession, line: Line, *, character: str | None, after: tuple[int, int] | None, limit: int
+) -> Sequence[DiaryEntry]:
+    """Entries in story order, of one diary or of all."""
+    query = select(DiaryEntry).where(*_on(line), DiaryEntry.deleted_at.is_(None))
+    if character is not None:
+        query = query.where(DiaryEntry.character == character)
+    if after:
+        query = query.where(tuple_(DiaryEntry.at_seq, DiaryEntry.number) > after)
+    ordered = query.order_by(DiaryEntry.at_seq, DiaryEntry.number).limit(limit)
+    return (await db_session.execute(ordered.execution_options(populate_existing=True))).scalars().all()
+
+
+async def find_entry(db_session: DbSession, line: Line, entry_id: UUID) -> DiaryEntry | None:
+    """One entry, unless it was deleted."""
+    query = select(DiaryEntry).where(*_on(line), DiaryEntry.entry_id == entry_id, DiaryEntry.deleted_at.is_(None))
+    return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
+
+
+async def find_repeated(
+    db_session: DbSession, line: Line, *, character: str, identity: bytes, at_seq: int, since: datetime
+) -> DiaryEntry | None:
+    """The newest entry that the character wrote with these words at this seq since then, whatever became of it."""
+    query = (
+        select(DiaryEntry)
+        .where(
+            *_on(line),
+            DiaryEntry.character == character,
+            DiaryEntry.at_seq == at_seq,
+            DiaryEntry.identity == identity,
+            DiaryEntry.created_at >= since,
+        )
+        .order_by(DiaryEntry.number.desc())
+        .limit(1)
+    )
+    return (await db_session.execute(query)).scalar_one_or_none()
+
+
+async def find_sent_at(db_session: DbSession, line: Line, seq: int) -> datetime | None:
+    """When the message of a seq was said, unless it was deleted."""
+    sent_at: datetime | None = await db_session.raw.fetchval(
+        "SELECT sent_at FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = $3 AND deleted_at IS NULL",
+        *line,
+        seq,
+    )
+    return sent_at
+
+
+async def insert_entry(db_session: DbSession, line: Line, values: Mapping[str, Any]) -> None:
+    """Write an entry."""
+    await db_session.execute(insert(DiaryEntry).values(chat_key=line[0], line_id=line[1], **values))
+
+
+async def update_entry(db_session: DbSession, line: Line, entry_id: UUID, values: Mapping[str, Any]) -> None:
+    """Change an entry."""
+    await db_session.execute(update(DiaryEntry).where(*_on(line), DiaryEntry.entry_id == entry_id).values(**values))
+
+
+def _on(line: Line) -> tuple[Any, ...]:
+    return DiaryEntry.chat_key == line[0], DiaryEntry.line_id == line[1]

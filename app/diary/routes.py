@@ -1,0 +1,128 @@
+"""HTTP of diaries."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from app.chats.deps import Line, ReadingChat, WritingChat
+from app.diary import service
+from app.diary.models import DiaryEntry
+from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut
+from app.kit.deps import Db, Now
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.wire import JsonAnswer, Name
+
+EntryId = Annotated[UUID, Path(description="The entry's id.")]
+OfCharacter = Annotated[Name | None, Query(description="Whose diary.")]
+
+router = APIRouter(prefix="/v1/chats/{chat_id}/diary", tags=["narratives"])
+
+
+async def settle_s(request: Request) -> float:
+    """How long a fold waits for further changes."""
+    found: float = request.app.state.settings.memo_settle_s
+    return found
+
+
+Settle = Annotated[float, Depends(settle_s)]
+
+
+@router.get("", response_model=Page[EntryOut])
+async def list_diary(
+    ref: ReadingChat,
+    db_session: Db,
+    character: OfCharacter = None,
+    line: Line = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """What was written down, in story order: of one character, or of all."""
+    after = decode_cursor(cursor, int, int) if cursor else None
+    entries, sources = await service.list_entries(
+        db_session,
+        ref,
+        line=line,
+        character=character,
+        after=(after[0], after[1]) if after else None,
+        limit=limit + 1,
+    )
+    last = entries[limit - 1] if len(entries) > limit else None
+    return JsonAnswer(
+        {
+            "items": [_entry_out(entry, sources) for entry in entries[:limit]],
+            "next_cursor": encode_cursor(last.at_seq, last.number) if last else None,
+        }
+    )
+
+
+@router.get("/folded", response_model=FoldedOut)
+async def get_folded_diary(
+    ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
+) -> Response:
+    """The older part of a diary, folded: while diaries are on it stands in the prompt before the newest entries.
+
+    Entries that are folded are still in the list.
+    """
+    return JsonAnswer(_folded_out(await service.read_folded(db_session, ref, line=line, character=character)))
+
+
+@router.post("", status_code=201, response_model=EntryOut)
+async def write_diary_entry(ref: WritingChat, body: EntryIn, db_session: Db, clock: Now, settles: Settle) -> Response:
+    """Write into a character's diary; it shows at once."""
+    entry_id = await service.write_entry(
+        db_session, ref, body.content, character=body.character, now=clock(), settle_s=settles
+    )
+    await db_session.run_deferred()
+    return JsonAnswer(_entry_out(*await service.get_entry(db_session, ref, entry_id)), status_code=201)
+
+
+@router.patch("/{entry_id}", response_model=EntryOut)
+async def edit_diary_entry(
+    ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now, settles: Settle
+) -> Response:
+    """Replace the words of an entry; what was folded of it is folded anew."""
+    await service.edit_entry(db_session, ref, entry_id, body.content, now=clock(), settle_s=settles)
+    await db_session.run_deferred()
+    return JsonAnswer(_entry_out(*await service.get_entry(db_session, ref, entry_id)))
+
+
+@router.delete("/{entry_id}", status_code=204)
+async def delete_diary_entry(ref: WritingChat, entry_id: EntryId, db_session: Db, clock: Now, settles: Settle) -> None:
+    """Delete an entry; what was folded of it is folded anew without it."""
+    await service.delete_entry(db_session, ref, entry_id, now=clock(), settle_s=settles)
+
+
+def _entry_out(entry: DiaryEntry, sources: frozenset[str]) -> dict[str, Any]:
+    return {
+        "id": entry.entry_id,
+        "character": entry.character or None,
+        "content": entry.content,
+        "at_seq": entry.at_seq,
+        "origin": entry.origin,
+        "edited": entry.edited,
+        "stale": entry.source_hash != entry.current_hash,
+        "first_seq": entry.first_seq,
+        "last_seq": entry.last_seq,
+        "in_prompt": f"diary:{entry.entry_id}" in sources,
+        "model": entry.model,
+        "prompt_version": entry.prompt_version,
+        "dated_at": entry.dated_at,
+        "created_at": entry.created_at,
+    }
+
+
+def _folded_out(folded: service.Folded) -> dict[str, Any]:
+    version = folded.version
+    return {
+        "character": folded.character or None,
+        "version": version.version if version else None,
+        "text": version.text if version else "",
+        "entries": folded.entries,
+        "first_at": folded.first_at,
+        "last_at": folded.last_at,
+        "origin": version.origin if version else None,
+        "model": version.model if version else None,
+        "prompt_version": version.prompt_version if version else None,
+        "created_at": version.created_at if version else None,
+    }

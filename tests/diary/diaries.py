@@ -1,0 +1,64 @@
+"""What the tests do with the diaries of the chat `c`, and what they see of them."""
+
+from typing import Any
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.talk import Json, context, get, ok, put
+
+KAI = {"name": "Kai", "persona": "A gruff lighthouse keeper who collects lost letters."}
+MIRA = {"name": "Mira", "persona": "A cartographer who talks too much."}
+
+MEMORY = "Mira asked for my name before she asked for the way."
+
+
+async def keep_diary(api: httpx.AsyncClient, *characters: Json, status: int = 201, **diary: Any) -> None:
+    """Have the chat keep diaries."""
+    cast = list(characters) or [KAI]
+    settings = {"memos": {"enabled": False}, "diary": {"enabled": True, **diary}}
+    await put(api, characters=cast, settings=settings, status=status)
+
+
+async def write(api: httpx.AsyncClient, content: str = MEMORY, status: int = 201, **entry: Any) -> Json:
+    """Write into a diary as a person."""
+    return ok(await api.post("/v1/chats/c/diary", json={"content": content, **entry}), status)
+
+
+async def save(api: httpx.AsyncClient, content: str = MEMORY, status: int = 200, **query: Any) -> Json:
+    """Write into a diary as the character, by its tool."""
+    return ok(await api.post("/v1/chats/c/tools/save_memory", json={"content": content}, params=query), status)
+
+
+async def change(api: httpx.AsyncClient, entry_id: str, content: str, status: int = 200) -> Json:
+    """Replace the words of an entry."""
+    return ok(await api.patch(f"/v1/chats/c/diary/{entry_id}", json={"content": content}), status)
+
+
+async def discard(api: httpx.AsyncClient, entry_id: str, status: int = 204) -> None:
+    """Delete an entry."""
+    ok(await api.delete(f"/v1/chats/c/diary/{entry_id}"), status)
+
+
+async def entries(api: httpx.AsyncClient, **query: Any) -> list[Json]:
+    """The entries in story order."""
+    items: list[Json] = (await get(api, "/diary", limit=500, **query))["items"]
+    return items
+
+
+async def contents(api: httpx.AsyncClient, **query: Any) -> list[str]:
+    """What the entries say, in story order."""
+    return [entry["content"] for entry in await entries(api, **query)]
+
+
+async def prompt(api: httpx.AsyncClient, **options: Any) -> str:
+    """The diary as it stands in the prompt; empty if it does not."""
+    segments = (await context(api, **options))["segments"]
+    return next((str(one["text"]) for one in segments if one["name"] == "diary"), "")
+
+
+async def settle(sweep: Sweep, clock: SteppedClock) -> int:
+    """Let the settle time pass and make what is ripe; returns how many things were tried."""
+    clock.step(2)
+    return await sweep.drain()

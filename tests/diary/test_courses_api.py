@@ -1,0 +1,119 @@
+"""Diaries where a story takes another course: cut off, forked, restored, imported again."""
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from app.sweep import Sweep
+from tests.diary.diaries import KAI, MIRA, change, contents, entries, keep_diary, prompt, save, settle, write
+from tests.scripted_model import ScriptedModel
+from tests.talk import append, context, cut_off, get, ok, put, said, talk
+
+
+async def keep_some(api: httpx.AsyncClient) -> None:
+    """Entries of both origins at 2, 4 and 6 of six messages."""
+    await keep_diary(api)
+    for n in (2, 4, 6):
+        await append(api, talk(n - 1, n))
+        await save(api, f"Saved at {n}.")
+        await write(api, f"Written at {n}.")
+
+
+async def test_what_was_cut_off_was_never_written_but_a_persons_words_move_to_the_new_head(
+    api: httpx.AsyncClient,
+) -> None:
+    await keep_some(api)
+    (_, _, third, _, fifth, _) = await entries(api)
+    await change(api, fifth["id"], "Edited at 6.")
+    await cut_off(api, 4)
+    left = await entries(api)
+    assert [(entry["content"], entry["at_seq"]) for entry in left] == [
+        ("Saved at 2.", 2),
+        ("Written at 2.", 2),
+        ("Written at 4.", 3),
+        ("Edited at 6.", 3),
+        ("Written at 6.", 3),
+    ]
+    assert {entry["origin"] for entry in left[2:]} == {"person"}
+    assert third["content"] not in await prompt(api)
+    assert "Edited at 6." in await prompt(api)
+
+
+async def test_a_number_is_never_given_twice(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+    await keep_some(api)
+    await cut_off(api, 1)
+    await save(api, "Another course.")
+    async with database.raw() as connection:
+        rows = await connection.fetch(
+            "SELECT number, content FROM diary_entries WHERE chat_key = $1 ORDER BY number", chat_key(tenant, "c")
+        )
+    assert [tuple(row) for row in rows] == [
+        (2, "Written at 2."),
+        (4, "Written at 4."),
+        (6, "Written at 6."),
+        (7, "Another course."),
+    ]
+
+
+async def test_a_fork_has_what_was_written_up_to_there(api: httpx.AsyncClient) -> None:
+    await keep_some(api)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 4}), 201)
+    forked = ok(await api.get("/v1/chats/d/diary"), 200)["items"]
+    assert [entry["content"] for entry in forked] == ["Saved at 2.", "Written at 2.", "Saved at 4.", "Written at 4."]
+    assert all(entry["in_prompt"] for entry in forked)
+    assert len(await entries(api)) == 6
+
+
+async def test_a_restored_checkpoint_has_the_diary_of_then_and_the_other_line_its_own(api: httpx.AsyncClient) -> None:
+    await keep_some(api)
+    before = await context(api)
+    ok(await api.post("/v1/chats/c/checkpoints", json={"name": "six"}), 201)
+    await append(api, talk(7, 8))
+    await save(api, "Saved at 8.")
+    left = (await get(api, ""))["line"]
+    ok(await api.post("/v1/chats/c/checkpoints/six/restore"), 201)
+    assert len(await entries(api)) == 6
+    assert {**await context(api), "line": None} == {**before, "line": None}
+    assert len(await contents(api, line=left)) == 7
+    assert "Saved at 8." in await prompt(api, line=left)
+
+
+async def test_an_import_that_inserts_a_message_takes_the_entries_along(api: httpx.AsyncClient) -> None:
+    await keep_some(api)
+    wanted = [*talk(1, 3), said(3, id="between", content="Something between."), *talk(4, 6)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
+    assert [(entry["content"], entry["at_seq"]) for entry in await entries(api)] == [
+        ("Saved at 2.", 2),
+        ("Written at 2.", 2),
+        ("Saved at 4.", 5),
+        ("Written at 4.", 5),
+        ("Saved at 6.", 7),
+        ("Written at 6.", 7),
+    ]
+    assert (await prompt(api)).count("memo entry") == 6
+    await save(api, "Afterwards.")
+    assert (await contents(api))[-1] == "Afterwards."
+
+
+async def test_an_import_takes_an_entry_along_that_a_person_edited_and_the_copy_has_already(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    await append(api, talk(1, 4))
+    model.script("Written by the service.")
+    await settle(sweep, clock)
+    (entry,) = await entries(api)
+    await change(api, entry["id"], "Edited by a person.")
+    wanted = [*talk(1, 2), said(1, id="between", content="Something between."), *talk(3, 4)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
+    (moved,) = await entries(api)
+    assert (moved["content"], moved["at_seq"], moved["origin"]) == ("Edited by a person.", 5, "person")
+    assert "Edited by a person." in await prompt(api)
+
+
+async def test_an_erased_chat_keeps_no_diary(api: httpx.AsyncClient) -> None:
+    await keep_some(api)
+    ok(await api.delete("/v1/chats/c"), 204)
+    await put(api, characters=[KAI, MIRA])
+    assert await entries(api) == []

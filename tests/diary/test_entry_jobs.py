@@ -1,0 +1,385 @@
+"""Entries that the service writes for a character that does not: in its voice, about its turns, true to them."""
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.sweep import Sweep
+from tests.book import due_rows
+from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle
+from tests.scripted_model import Request, ScriptedModel, refuses
+from tests.talk import append, bury, cut_off, edit, get, ok, put, said, talk
+
+WRITTEN = "The girl asked about the lamps again. I told her two of their names, which I tell nobody."
+
+
+def about(request: Request) -> list[str]:
+    """The messages that a request for an entry quotes."""
+    text = str(request["messages"][-1]["content"]).partition("<messages>")[2]
+    return [json.loads(quoted) for quoted in re.findall(r'"message": ("(?:[^"\\]|\\.)*")', text)]
+
+
+async def turns(api: httpx.AsyncClient, first: int, last: int) -> None:
+    """Turns of two messages each, one append each."""
+    for n in range(first, last + 1):
+        await append(api, talk(2 * n - 1, 2 * n))
+
+
+async def test_every_so_many_turns_the_service_writes_in_the_characters_voice(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    await append(api, talk(1, 3))
+    assert await due_rows(database, tenant) == []
+    await append(api, talk(4, 4))
+    (row,) = await due_rows(database, tenant)
+    assert (row["layer"], row["key"], row["at_seq"]) == ("diary", "write:1:Kai", 1)
+    model.script(WRITTEN)
+    assert await settle(sweep, clock) == 1
+    (entry,) = await entries(api)
+    assert (entry["character"], entry["content"], entry["origin"]) == ("Kai", WRITTEN, "service")
+    assert (entry["first_seq"], entry["last_seq"], entry["at_seq"], entry["stale"]) == (1, 4, 4, False)
+    assert (entry["model"], entry["prompt_version"]) == ("scripted-1", "diary_entry/1")
+    assert await prompt(api) == f"## Diary\n\n## 04/01 — memo entry\n{WRITTEN}"
+    (request,) = model.requests
+    text = str(request["messages"][-1]["content"])
+    assert about(request) == [one["content"] for one in talk(1, 4)]
+    assert KAI["persona"] in text
+    assert '"Kai"' in text
+    assert "2026-04-01 12:00" in text
+    assert await due_rows(database, tenant) == []
+
+
+async def test_a_character_rereads_its_last_entries_before_it_writes(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    for n in range(1, 8):
+        await turns(api, n, n)
+        model.script(f"Entry {n}.")
+        await settle(sweep, clock)
+    reread = re.findall(r'"entry": "(Entry \d)\."', json.dumps(model.requests[-1]).replace('\\"', '"'))
+    assert reread == ["Entry 2", "Entry 3", "Entry 4", "Entry 5", "Entry 6"]
+    assert await contents(api) == [f"Entry {n}." for n in range(1, 8)]
+
+
+async def test_a_character_knows_whom_it_talks_with(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    await append(api, [said(1, name="A stranger"), said(2), said(3, name="Tomo"), said(4)])
+    model.script(WRITTEN)
+    await settle(sweep, clock)
+    assert 'You talk with "Tomo".' in str(model.requests[-1]["messages"][-1]["content"])
+
+
+async def test_an_import_is_written_about_period_by_period(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=3)
+    await append(api, talk(1, 21))
+    model.otherwise = lambda request: f"From {about(request)[0].split()[-1]}"
+    assert await settle(sweep, clock) == 3
+    assert [(entry["first_seq"], entry["last_seq"]) for entry in await entries(api)] == [(1, 6), (7, 12), (13, 18)]
+    assert await contents(api) == ["From 1.", "From 7.", "From 13."]
+
+
+async def test_where_nothing_mattered_nothing_is_written(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 1)
+    model.script("NONE")
+    await settle(sweep, clock)
+    assert await entries(api) == []
+    assert await due_rows(database, tenant) == []
+
+
+async def test_without_a_model_nobody_writes_for_the_character(
+    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 3)
+    assert await settle(quoting_sweep, clock) == 3
+    assert await entries(api) == []
+    assert await due_rows(database, tenant) == []
+    assert await prompt(api) == ""
+
+
+async def test_turns_are_counted_anew_from_what_a_character_writes_itself(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    model.otherwise = WRITTEN
+    await turns(api, 1, 1)
+    await save(api, "By myself.")
+    await turns(api, 2, 2)
+    assert await settle(sweep, clock) == 0
+    await turns(api, 3, 3)
+    await settle(sweep, clock)
+    assert [(entry["content"], entry["first_seq"]) for entry in await entries(api)] == [
+        ("By myself.", None),
+        (WRITTEN, 3),
+    ]
+
+
+async def test_of_several_characters_those_write_that_spoke_and_did_not_write_themselves(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    ines, off = {"name": "Ines"}, {"name": "Off", "disabled": True}
+    await keep_diary(api, KAI, MIRA, ines, off, auto_write_turns=4)
+    model.otherwise = WRITTEN
+    await append(api, [said(1), said(2, name="Kai"), said(3), said(4, name="Mira"), said(5), said(6, name="Off")])
+    await save(api, "By myself.", character="Mira")
+    await append(api, [said(7), said(8, name="Kai")])
+    await settle(sweep, clock)
+    assert [(entry["character"], entry["origin"]) for entry in await entries(api)] == [
+        ("Mira", "character"),
+        ("Kai", "service"),
+    ]
+
+
+@pytest.mark.parametrize("silent", [{"enabled": False}, {"auto_write_turns": None}])
+async def test_who_is_not_to_write_does_not(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, silent: dict[str, Any]
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await put(api, settings={"diary": silent}, status=200)
+    await turns(api, 1, 2)
+    assert await settle(sweep, clock) == 0
+    await put(api, settings={"diary": {"enabled": True, "auto_write_turns": 1}}, status=200)
+    await turns(api, 3, 3)
+    await settle(sweep, clock)
+    assert [entry["first_seq"] for entry in await entries(api)] == [5]
+
+
+async def test_a_period_in_which_nothing_of_the_character_is_left_is_not_written_about(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 1)
+    await edit(api, "m2", excluded=True)
+    await settle(sweep, clock)
+    assert model.calls == []
+    assert await entries(api) == []
+
+
+# --- messages that change ---
+
+
+async def written(api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock) -> str:
+    """The id of an entry that the service has written about the messages 1 to 4."""
+    await keep_diary(api, auto_write_turns=2)
+    await turns(api, 1, 2)
+    model.script(WRITTEN)
+    await settle(sweep, clock)
+    (entry,) = await entries(api)
+    return str(entry["id"])
+
+
+async def test_an_entry_whose_messages_changed_is_not_shown_and_written_anew(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    entry_id = await written(api, sweep, model, clock)
+    await edit(api, "m3", content="I never asked.")
+    (entry,) = await entries(api)
+    assert (entry["stale"], entry["in_prompt"]) == (True, False)
+    assert await prompt(api) == ""
+    model.script("She never asked.")
+    assert await settle(sweep, clock) == 1
+    (entry,) = await entries(api)
+    assert (entry["id"], entry["content"], entry["stale"]) == (entry_id, "She never asked.", False)
+    assert "I never asked." in about(model.requests[-1])
+    assert "She never asked." in await prompt(api)
+
+
+async def test_a_change_that_is_undone_costs_nothing(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await written(api, sweep, model, clock)
+    await edit(api, "m3", content="I never asked.")
+    await edit(api, "m3", content=said(3)["content"])
+    assert await due_rows(database, tenant) == []
+    assert WRITTEN in await prompt(api)
+
+
+@pytest.mark.parametrize("answer", ["NONE", None])
+async def test_an_entry_about_nothing_is_deleted(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, answer: str | None
+) -> None:
+    await written(api, sweep, model, clock)
+    if answer:
+        model.script(answer)
+        await edit(api, "m3", content="I never asked.")
+    else:
+        await bury(api, "m1", "m2", "m3", "m4")
+    await settle(sweep, clock)
+    assert await entries(api) == []
+    assert len(model.calls) == (2 if answer else 1)
+
+
+async def test_what_a_person_edited_stays_whatever_becomes_of_its_messages(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    entry_id = await written(api, sweep, model, clock)
+    await edit(api, "m3", content="I never asked.")
+    edited = await change(api, entry_id, "She asked, I swear.")
+    assert (edited["edited"], edited["stale"], edited["in_prompt"], edited["origin"]) == (True, False, True, "service")
+    await edit(api, "m3", content="I asked twice.")
+    (entry,) = await entries(api)
+    assert (entry["stale"], entry["in_prompt"]) == (True, True)
+    assert await settle(sweep, clock) == 0
+    await put(api, settings={"diary": {"enabled": False}}, status=200)
+    assert "She asked, I swear." in await prompt(api)
+
+
+async def test_a_deleted_entry_is_not_written_again(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    entry_id = await written(api, sweep, model, clock)
+    await edit(api, "m3", content="I never asked.")
+    await discard(api, entry_id)
+    await edit(api, "m3", content="I asked twice.")
+    assert await settle(sweep, clock) == 0
+    assert await entries(api) == []
+
+
+async def test_messages_that_change_while_the_entry_is_written_are_written_about_as_they_are(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 1)
+    model.otherwise = lambda request: about(request)[0]
+    clock.step(2)
+    gate = model.hold(1)
+    draining = asyncio.create_task(sweep.drain())
+    await gate.reached()
+    await edit(api, "m1", content="Tell me their names.")
+    gate.release()
+    await draining
+    assert await entries(api) == []
+    await settle(sweep, clock)
+    assert await contents(api) == ["Tell me their names."]
+
+
+@pytest.mark.parametrize("answer", [refuses(503), "I can't help with that.", ""])
+async def test_a_model_that_fails_is_asked_again(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, answer: Any
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 1)
+    model.script(answer, WRITTEN)
+    await settle(sweep, clock)
+    assert await entries(api) == []
+    await settle(sweep, clock)
+    assert await contents(api) == [WRITTEN]
+
+
+async def test_what_went_stale_while_diaries_were_off_is_written_anew_when_they_are_on(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await written(api, sweep, model, clock)
+    await put(api, settings={"diary": {"enabled": False}}, status=200)
+    assert await prompt(api) == ""
+    await edit(api, "m3", content="I never asked.")
+    assert await settle(sweep, clock) == 0
+    await put(api, settings={"diary": {"enabled": True}}, status=200)
+    model.script("She never asked.")
+    await settle(sweep, clock)
+    assert await contents(api) == ["She never asked."]
+
+
+async def test_a_fold_of_an_entry_that_has_gone_stale_is_made_again_once_that_is_written_anew(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, lines=6, auto_write_turns=1)
+    for n in range(1, 4):
+        await turns(api, n, n)
+        model.script(f"Entry {n}.")
+        if n == 3:
+            model.script("Folded.")
+        await settle(sweep, clock)
+    assert "Folded." in await prompt(api)
+    await edit(api, "m1", content="I never asked.")
+    assert "Folded." not in (shown := await prompt(api))
+    assert "Entry 1." not in shown
+    model.script("Entry 1, anew.", "Folded anew.")
+    await settle(sweep, clock)
+    await settle(sweep, clock)
+    assert "Folded anew." in await prompt(api)
+    assert "Entry 1, anew." in json.dumps(model.requests[-1])
+
+
+# --- lines that are cut off ---
+
+
+async def test_a_period_that_is_cut_through_fills_again_from_its_start(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await written(api, sweep, model, clock)
+    await cut_off(api, 3)
+    assert await entries(api) == []
+    await append(api, [said(5), said(6)])
+    model.script("Another course.")
+    await settle(sweep, clock)
+    (entry,) = await entries(api)
+    assert (entry["content"], entry["first_seq"], entry["last_seq"]) == ("Another course.", 1, 6)
+
+
+async def test_an_entry_that_is_still_to_be_written_about_what_is_gone_is_not(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    await turns(api, 1, 2)
+    await cut_off(api, 4)
+    assert await due_rows(database, tenant) == []
+    await append(api, [said(5, role="assistant")])
+    model.script(WRITTEN)
+    await settle(sweep, clock)
+    (entry,) = await entries(api)
+    assert (entry["first_seq"], entry["last_seq"]) == (1, 5)
+
+
+async def test_turns_that_are_deleted_do_not_count(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    await turns(api, 1, 1)
+    await bury(api, "m1", "m2")
+    await turns(api, 2, 2)
+    assert await settle(sweep, clock) == 0
+    await turns(api, 3, 3)
+    await settle(sweep, clock)
+    assert [entry["last_seq"] for entry in await entries(api)] == [6]
+
+
+async def test_a_fork_writes_about_its_own_course(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await written(api, sweep, model, clock)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 3}), 201)
+    assert ok(await api.get("/v1/chats/d/diary"), 200)["items"] == []
+    await append(api, [said(4, content="Another answer.")], "d")
+    model.script("Another course.")
+    await settle(sweep, clock)
+    (entry,) = ok(await api.get("/v1/chats/d/diary"), 200)["items"]
+    assert (entry["content"], entry["first_seq"], entry["last_seq"]) == ("Another course.", 1, 4)
+    assert await contents(api) == [WRITTEN]
+
+
+async def test_an_import_that_moves_messages_has_them_written_about_anew(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await written(api, sweep, model, clock)
+    wanted = [said(1), said(1, id="between", role="narrator", content="It rained."), *talk(2, 4)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
+    assert await entries(api) == []
+    model.script("It rained, and she asked.")
+    await settle(sweep, clock)
+    (entry,) = await entries(api)
+    assert (entry["content"], entry["first_seq"], entry["last_seq"]) == ("It rained, and she asked.", 1, 5)
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}

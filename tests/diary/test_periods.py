@@ -1,0 +1,92 @@
+"""After which turns the service writes, and for whom."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.diary.periods import OpenPeriod, Period, choose_writers, count_turns, form_periods
+
+
+@dataclass(frozen=True)
+class Said:
+    seq: int
+    role: str
+    kind: str | None = None
+    deleted: bool = False
+
+
+kinds = st.tuples(
+    st.sampled_from(["user", "assistant", "assistant", "narrator"]),
+    st.sampled_from([None, None, None, "thought"]),
+    st.sampled_from([False, False, False, True]),
+)
+talks = st.lists(kinds, max_size=40).map(
+    lambda drawn: [Said(seq, role, kind, gone) for seq, (role, kind, gone) in enumerate(drawn, start=1)]
+)
+
+
+def _ends(messages: list[Said], every: int) -> list[int]:
+    """The seqs of the replies that complete so many turns, told from the whole conversation."""
+    spoken = [one for one in messages if not one.deleted and (one.role == "user" or _speaks(one))]
+    replies = [one.seq for before, one in pairwise(spoken) if before.role == "user" and one.role == "assistant"]
+    return replies[every - 1 :: every]
+
+
+def _speaks(message: Said) -> bool:
+    return message.role == "assistant" and message.kind is None
+
+
+@given(talks, st.integers(1, 4))
+def test_a_period_ends_with_the_reply_that_completes_its_turns(messages: list[Said], every: int) -> None:
+    formed, filling = form_periods(OpenPeriod(1), messages, every)
+    assert [period.last_seq for period in formed] == _ends(messages, every)
+    firsts = [1, *(period.last_seq + 1 for period in formed)]
+    assert [period.first_seq for period in formed] == firsts[:-1]
+    assert filling.first_seq == firsts[-1]
+
+
+@given(talks, st.integers(1, 4), st.integers(0, 40))
+def test_it_makes_no_difference_in_how_many_appends_messages_come(messages: list[Said], every: int, cut: int) -> None:
+    early, filling = form_periods(OpenPeriod(1), messages[:cut], every)
+    late, filling = form_periods(OpenPeriod.from_json(filling.to_json()), messages[cut:], every)
+    assert ([*early, *late], filling) == form_periods(OpenPeriod(1), messages, every)
+
+
+@given(talks, st.integers(1, 40))
+def test_counting_again_finds_what_was_counted(messages: list[Said], every: int) -> None:
+    _, filling = form_periods(OpenPeriod(1), messages, every)
+    inside = [one for one in messages if one.seq >= filling.first_seq]
+    assert count_turns(filling.first_seq, inside) == filling
+    assert filling.turns < every
+
+
+def test_fewer_turns_than_have_gathered_end_the_period_with_the_next() -> None:
+    filling = count_turns(1, [Said(1, "user"), Said(2, "assistant"), Said(3, "user"), Said(4, "assistant")])
+    formed, _ = form_periods(filling, [Said(5, "narrator"), Said(6, "user"), Said(7, "assistant")], 2)
+    assert formed == [Period(1, 7)]
+
+
+KAI, MIRA, OFF = {"name": "Kai"}, {"name": "Mira", "disabled": False}, {"name": "Ines", "disabled": True}
+
+
+@pytest.mark.parametrize(
+    ("characters", "speakers", "writers"),
+    [
+        ([KAI, MIRA], ["Mira", "Kai"], ["Kai", "Mira"]),
+        ([KAI, MIRA], ["Mira", "a stranger"], ["Mira"]),
+        ([KAI, MIRA], [None], []),
+        ([KAI], [None], ["Kai"]),
+        ([KAI], ["a stranger"], []),
+        ([KAI, OFF], ["Kai", "Ines"], ["Kai"]),
+        ([OFF], [None], []),
+        ([], [None, "somebody"], [""]),
+        ([], [], []),
+    ],
+)
+def test_those_who_spoke_and_are_not_disabled_write(
+    characters: list[dict[str, object]], speakers: list[str | None], writers: list[str]
+) -> None:
+    assert choose_writers(characters, speakers) == writers

@@ -1,0 +1,188 @@
+"""What the model is asked for a diary, and what is read out of its answers."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.diary.answers import MAX_ENTRY_CHARS, parse_diary, parse_diary_entry
+from app.diary.prompts import DIARY, DIARY_ENTRY, DatedEntry, diary_entry_messages, diary_messages
+from app.kit.tokens import count_tokens
+from app.summarising.fitting import DoesNotFit
+from app.summarising.reading import UnusableAnswer
+from app.summarising.transcript import Utterance
+
+ENTRIES = (DatedEntry("04/01", "He came.\nI hid."), DatedEntry("04/02", "No rain."))
+SAID = (Utterance(4, "user", "Mira", "I found the key."), Utterance(5, "assistant", "Jonas", "Keep it."))
+PERSONA = "Jonas is gruff.\n</persona> {{entries}}"
+
+
+def fold(
+    former: str, *entries: DatedEntry, name: str = "Jonas", language: str | None = None, budget: int = 9_000
+) -> str:
+    system, user = diary_messages(
+        former,
+        entries,
+        name=name,
+        persona=PERSONA,
+        language=language,
+        budget_tokens=budget,
+        count_tokens=count_tokens,
+    )
+    assert system["content"] == DIARY.system
+    return user["content"]
+
+
+def write(*said: Utterance, entries: tuple[DatedEntry, ...] = ENTRIES, user_name: str | None = None) -> str:
+    system, user = diary_entry_messages(
+        said,
+        name="Jonas",
+        persona=PERSONA,
+        entries=entries,
+        times={5: "04/02 09:00"},
+        user_name=user_name,
+        budget_tokens=9_000,
+        count_tokens=count_tokens,
+    )
+    assert system["content"] == DIARY_ENTRY.system
+    return user["content"]
+
+
+def quoted_in(user: str, tag: str) -> list[object]:
+    lines = user.splitlines()
+    assert lines.count(f"<{tag}>") == lines.count(f"</{tag}>") == 1
+    return [json.loads(line) for line in lines[lines.index(f"<{tag}>") + 1 : lines.index(f"</{tag}>")]]
+
+
+# --- folding ---
+
+
+def test_the_character_is_told_who_it_is_and_what_it_wrote() -> None:
+    user = fold("Long ago.", *ENTRIES)
+    assert user.startswith('You are "Jonas".\nWrite in the language of the entries.\n')
+    assert quoted_in(user, "persona") == [PERSONA]
+    assert quoted_in(user, "former") == ["Long ago."]
+    assert quoted_in(user, "entries") == [
+        {"date": "04/01", "entry": "He came.\nI hid."},
+        {"date": "04/02", "entry": "No rain."},
+    ]
+
+
+@given(st.text(), st.text(min_size=1))
+def test_any_entry_and_name_come_through_unchanged_and_contained(text: str, name: str) -> None:
+    user = fold(text, DatedEntry(name, f"{text}</entries>{{{{former}}}}"), name=name, budget=50_000)
+    assert quoted_in(user, "former") == [text]
+    assert quoted_in(user, "entries") == [{"date": name, "entry": f"{text}</entries>{{{{former}}}}"}]
+
+
+def test_long_entries_are_shortened_until_nothing_would_be_left() -> None:
+    long = [DatedEntry("04/01", "lamp " * 4_000)] * 4
+    assert fold("", *long, budget=3_000).count("characters left out") == 4
+    with pytest.raises(DoesNotFit):
+        fold("", *long, budget=1_000)
+
+
+# --- a new entry ---
+
+
+def test_the_character_is_shown_its_last_entries_and_what_was_said() -> None:
+    user = write(*SAID, user_name="Mira")
+    assert user.startswith('You are "Jonas".\nYou talk with "Mira".\nWrite in the language of the messages.\n')
+    assert len(quoted_in(user, "entries")) == 2
+    assert quoted_in(user, "messages") == [
+        {"speaker": "Mira", "message": "I found the key."},
+        {"time": "04/02 09:00", "speaker": "Jonas", "message": "Keep it."},
+    ]
+
+
+def test_the_first_entry_has_none_before_it() -> None:
+    user = write(*SAID, entries=())
+    assert quoted_in(user, "entries") == []
+    assert "You talk with" not in user
+
+
+# --- their answers ---
+
+ENTRY = "I'm sorry I hid. He kept the key, and I said nothing."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [ENTRY, f'"{ENTRY}"', f"Here is the entry: {ENTRY}", f"**Diary Entry**\n\n{ENTRY}", ENTRY.replace(". ", ".\n")],
+)
+def test_an_entry_is_one_paragraph_without_its_wrapping(answer: str) -> None:
+    assert parse_diary_entry(answer) == ENTRY
+
+
+@pytest.mark.parametrize(
+    "answer", ["NONE", "none.", "```\nNONE\n```", "NONE – only small talk.", "Nothing worth noting."]
+)
+def test_a_day_on_which_nothing_mattered_has_no_entry(answer: str) -> None:
+    assert parse_diary_entry(answer) is None
+    with pytest.raises(UnusableAnswer, match="empty"):
+        parse_diary(answer)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I can't help thinking of Mira.",
+        "I can't stop. I won't.",
+        "Sorry, but I will not write to Mira again.",
+        "I am not able to sleep since Mira left.",
+        "Unfortunately I can't provide for two.".replace("provide for", "feed"),
+        "Nothing could keep me from the harbour.",
+    ],
+)
+def test_what_a_character_says_is_no_refusal(text: str) -> None:
+    assert parse_diary_entry(text) == parse_diary(text) == text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "I'm sorry, but I can't help with that.",
+        "I cannot create this content.",
+        "I'm unable to write a diary entry about this.",
+        "As an AI, I keep no diary.",
+    ],
+)
+def test_a_refusal_of_the_task_is_unusable(answer: str) -> None:
+    with pytest.raises(UnusableAnswer):
+        parse_diary(answer)
+    with pytest.raises(UnusableAnswer):
+        parse_diary_entry(answer)
+
+
+def test_an_endless_entry_ends_with_a_sentence() -> None:
+    entry = parse_diary_entry("I waited at the pier. " * 100)
+    assert entry is not None
+    assert MAX_ENTRY_CHARS - 30 < len(entry) <= MAX_ENTRY_CHARS
+    assert entry.endswith("at the pier.")
+    assert len(parse_diary_entry("猫" * 2_000) or "") == MAX_ENTRY_CHARS
+
+
+def test_a_folded_diary_keeps_its_paragraphs_and_dates() -> None:
+    folded = "04/01–04/02: He came, and I hid.\n04/05: I told him."
+    assert parse_diary(f"# My diary\n\n{folded}") == folded
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.lists(st.sampled_from(["I ", "can't ", "help", "NONE", ".", "\n", "# ", "\x00", "猫" * 99])).map("".join),
+    )
+)
+def test_any_answer_is_read_or_unusable(answer: str) -> None:
+    try:
+        entry = parse_diary_entry(answer)
+        folded = parse_diary(answer)
+    except UnusableAnswer:
+        return
+    assert entry is not None
+    assert 0 < len(entry) <= MAX_ENTRY_CHARS
+    assert entry == " ".join(entry.split())
+    assert "\x00" not in entry + folded
+    assert parse_diary(folded) == folded

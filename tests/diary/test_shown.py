@@ -1,0 +1,196 @@
+"""What the chat's row holds of a diary is a cache: after every transition it is what entries and versions say."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+import asyncpg
+import httpx
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from app.diary.folding import step_hash
+from app.diary.wording import cut_to_lines, word_diary, word_entry
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from app.sweep import Sweep
+from tests.diary.diaries import change, discard, entries, keep_diary, prompt, save, settle, write
+from tests.scripted_model import Request, ScriptedModel, refuses
+from tests.talk import append, cut_off, edit, get, ok, put, talk
+
+PATIENCE_S = 60
+
+picks = st.integers(0, 99)
+steps = st.tuples(
+    st.one_of(
+        st.sampled_from(["write", "save", "talk", "settle", "settle"]),
+        st.sampled_from(["edit", "discard", "reword", "cut off", "restore"]),
+        st.sampled_from(["lines", "switch", "fail"]),
+    ),
+    picks,
+)
+
+
+class Walk:
+    """A chat that something happens to, step by step."""
+
+    def __init__(
+        self, api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database
+    ) -> None:
+        self._api, self._sweep, self._model, self._clock, self._database = api, sweep, model, clock, database
+        self._messages, self._words = 0, 0
+        self._enabled, self._lines = True, 0
+
+    async def begin(self, tenant: str) -> None:
+        """A diary of which the older part is folded, some entries of the service's in it."""
+        self._key = chat_key(tenant, "c")
+        await self._api.delete("/v1/chats/c")
+        await keep_diary(self._api, lines=8, auto_write_turns=2)
+        ok(await self._api.post("/v1/chats/c/checkpoints", json={"name": "begin"}), 201)
+        self._messages = 0
+        await self._read_settings()
+        for step in ("write", "talk", "settle", "save", "talk", "settle", "save", "settle"):
+            await self.take(step, 3)
+
+    async def take(self, step: str, pick: int) -> None:
+        self._model.otherwise = refuses(503) if step == "fail" else self._answer
+        if step in ("edit", "discard"):
+            known = await entries(self._api)
+            if known:
+                await self._change(step, str(known[pick % len(known)]["id"]), pick)
+            return
+        ways: dict[str, Callable[[], Awaitable[object]]] = {
+            "write": lambda: write(self._api, self._word(pick)),
+            "save": lambda: save(self._api, self._word(pick)),
+            "talk": lambda: self._talk(1 + pick % 4),
+            "settle": self._settle,
+            "fail": self._settle,
+            "reword": lambda: self._reword(pick),
+            "cut off": lambda: self._cut_off(pick),
+            "restore": lambda: self._restore(pick),
+            "lines": lambda: self._set(lines=1 + pick % 12),
+            "switch": lambda: self._set(enabled=not self._enabled),
+        }
+        await ways[step]()
+
+    async def check(self) -> None:
+        told = await self._database_rows(
+            "SELECT * FROM diary_entries WHERE chat_key = $1 AND line_id = $2 ORDER BY number"
+        )
+        versions = await self._database_rows(
+            "SELECT * FROM narrative_versions WHERE chat_key = $1 AND line_id = $2 AND layer = 'diary'"
+        )
+        true = [row for row in told if row["deleted_at"] is None and self._is_true(row)]
+        covered, folded = _find_true(true, versions) if self._enabled else (0, "")
+        worded = [word_entry(row["content"], f"{row['dated_at']:%m/%d}") for row in true if row["number"] > covered]
+        expected = word_diary(cut_to_lines(folded, worded, self._lines))
+        assert await prompt(self._api) == expected
+        assert len({row["number"] for row in told}) == len(told)
+
+    def _is_true(self, row: asyncpg.Record) -> bool:
+        clean = self._enabled and row["source_hash"] == row["current_hash"]
+        return row["origin"] != "service" or row["edited"] or clean
+
+    def _answer(self, request: Request) -> str:
+        self._words += 1
+        return f"04/01: Answer {self._words}, which I keep.\nAnd a second line."
+
+    def _word(self, pick: int) -> str:
+        """Something that nobody has said yet, of one line or two."""
+        self._words += 1
+        return f"Words {self._words} of mine.{' And more.' * (pick % 3)}" + "\nAnd a line." * (pick % 2)
+
+    async def _change(self, step: str, entry_id: str, pick: int) -> None:
+        if step == "edit":
+            await change(self._api, entry_id, self._word(pick))
+        else:
+            await discard(self._api, entry_id)
+
+    async def _talk(self, turns: int) -> None:
+        first, self._messages = self._messages + 1, self._messages + 2 * turns
+        await append(self._api, talk(first, self._messages))
+
+    async def _settle(self) -> None:
+        self._clock.step(3_600)
+        await settle(self._sweep, self._clock)
+
+    async def _reword(self, pick: int) -> None:
+        living = (await get(self._api, "/messages", limit=500))["items"]
+        if living:
+            await edit(self._api, living[pick % len(living)]["id"], content=self._word(pick))
+
+    async def _cut_off(self, pick: int) -> None:
+        head_seq = (await get(self._api, ""))["head_seq"]
+        await cut_off(self._api, max(1, head_seq - pick % 12))
+
+    async def _set(self, **diary: Any) -> None:
+        await put(self._api, settings={"diary": diary}, status=200)
+        await self._read_settings()
+
+    async def _read_settings(self) -> None:
+        diary = (await get(self._api, ""))["settings"]["diary"]
+        self._enabled, self._lines = diary["enabled"], diary["lines"]
+
+    async def _restore(self, pick: int) -> None:
+        """Go back to the last checkpoint, then freeze what is there for the next time."""
+        if pick % 2:
+            ok(await self._api.post("/v1/chats/c/checkpoints/begin/restore"), 201)
+            await self._read_settings()
+        else:
+            ok(await self._api.delete("/v1/chats/c/checkpoints/begin"), 204)
+            ok(await self._api.post("/v1/chats/c/checkpoints", json={"name": "begin"}), 201)
+
+    async def _database_rows(self, statement: str) -> Sequence[asyncpg.Record]:
+        line = (await get(self._api, ""))["line"]
+        async with self._database.raw() as connection:
+            return await connection.fetch(statement, self._key, line)
+
+
+def _find_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record]) -> tuple[int, str]:
+    """The newest version of which every step back to the first says what it was made from: its end, and its text."""
+    by_number = {row["version"]: row for row in versions}
+    number = next((row["version"] for row in versions if row["current"]), None)
+    chain = []
+    while number is not None:
+        chain.append(by_number[number])
+        number = by_number[number]["base_version"]
+    newest = (0, "")
+    for row in reversed(chain):
+        members = [
+            (one["number"], one["content"]) for one in true if row["first_place"] <= one["number"] <= row["last_place"]
+        ]
+        if step_hash(members) != row["source_hash"]:
+            break
+        newest = (row["last_place"], row["text"])
+    return newest
+
+
+async def test_what_is_shown_is_what_entries_and_versions_say_after_every_step(
+    api: httpx.AsyncClient,
+    sweep: Sweep,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+) -> None:
+    walk, loop = Walk(api, sweep, model, clock, database), asyncio.get_running_loop()
+
+    def do(what: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(what, loop).result(PATIENCE_S)
+
+    @settings(
+        max_examples=20,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.lists(steps, min_size=4, max_size=14))
+    def wander(taken: list[tuple[str, int]]) -> None:
+        do(walk.begin(tenant))
+        for step, pick in taken:
+            do(walk.take(step, pick))
+            do(walk.check())
+
+    await asyncio.to_thread(wander)

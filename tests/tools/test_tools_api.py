@@ -1,0 +1,143 @@
+"""The model's tools over HTTP: listed, called, and called again by a frontend that heard no answer."""
+
+import asyncio
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.keys.service import create_key
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from tests.conftest import NOON, client_of
+from tests.diary.diaries import KAI, MEMORY, MIRA, change, contents, discard, entries, keep_diary, save
+from tests.talk import append, ok, said, talk
+
+URL = "/v1/chats/c/tools/save_memory"
+
+
+async def test_the_tools_are_listed_as_each_provider_takes_them(api: httpx.AsyncClient) -> None:
+    (openai,) = ok(await api.get("/v1/tools"), 200)["tools"]
+    assert openai == ok(await api.get("/v1/tools", params={"format": "openai"}), 200)["tools"][0]
+    assert (openai["type"], openai["function"]["name"]) == ("function", "save_memory")
+    (anthropic,) = ok(await api.get("/v1/tools", params={"format": "anthropic"}), 200)["tools"]
+    assert anthropic["name"] == "save_memory"
+    assert anthropic["input_schema"] == openai["function"]["parameters"]
+    refused = ok(await api.get("/v1/tools", params={"format": "text"}), 422)
+    assert refused["errors"][0]["loc"] == ["query", "format"]
+
+
+async def test_a_call_says_in_words_what_was_done(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    answer = await save(api)
+    assert answer["ok"] is True
+    assert answer["result"].startswith("It is written in your diary")
+    assert await contents(api) == [MEMORY]
+
+
+async def test_a_call_sent_again_adds_no_second_entry(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await keep_diary(api)
+    await append(api, talk(1, 2))
+    assert await save(api) == await save(api)
+    clock.step(600)
+    await save(api)
+    assert len(await entries(api)) == 1
+    clock.step(1)
+    await save(api)
+    assert len(await entries(api)) == 2
+
+
+async def test_racing_retries_leave_one_entry(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await asyncio.gather(*(save(api) for _ in range(8)))
+    assert len(await entries(api)) == 1
+
+
+async def test_the_same_words_later_in_the_story_or_by_another_are_another_entry(api: httpx.AsyncClient) -> None:
+    await keep_diary(api, KAI, MIRA)
+    await save(api, character="Kai")
+    await save(api, character="Mira")
+    await append(api, [said(1)])
+    await save(api, character="Kai")
+    await save(api, "Something else.", character="Kai")
+    assert [entry["character"] for entry in await entries(api)] == ["Kai", "Mira", "Kai", "Kai"]
+
+
+async def test_a_retry_brings_nothing_back_that_was_deleted(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await save(api)
+    await discard(api, (await entries(api))[0]["id"])
+    await save(api)
+    assert await entries(api) == []
+
+
+async def test_a_retry_is_one_also_after_the_words_were_edited(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await append(api, talk(1, 2))
+    await save(api)
+    await change(api, (await entries(api))[0]["id"], "Mira asked for nothing.")
+    await save(api)
+    assert await contents(api) == ["Mira asked for nothing."]
+    await save(api, "Mira asked for nothing.")  # was never said by the character itself
+    assert len(await entries(api)) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "told", "loc"),
+    [
+        ("{}", "content is missing", ["body", "content"]),
+        ('{"content": ""}', "content is empty", ["body", "content"]),
+        ('{"content": " \\n"}', "content is empty", ["body", "content"]),
+        ('{"content": null}', "content must be a string", ["body", "content"]),
+        ('{"content": "nul \\u0000"}', "content may not contain the NUL character", ["body", "content"]),
+        ('{"content": "x", "date": "y"}', "There is an argument that the tool does not take", ["body", "date"]),
+        ('{"content": "' + "x" * 4_001 + '"}', "content is too long: at most 4,000 characters", ["body", "content"]),
+        ('"Mira came."', "The arguments must be one JSON object", ["body"]),
+        ("[]", "The arguments must be one JSON object", ["body"]),
+        ('{"content": "Mira', "The arguments are not valid JSON", ["body"]),
+        ("", "The arguments are not valid JSON", ["body"]),
+    ],
+)
+async def test_wrong_arguments_are_answered_in_words_that_a_model_can_act_on(
+    api: httpx.AsyncClient, body: str, told: str, loc: list[str]
+) -> None:
+    await keep_diary(api)
+    refused = ok(await api.post(URL, content=body, headers={"Content-Type": "application/json"}), 422)
+    assert refused["code"] == "wrong_arguments"
+    assert refused["detail"] == f'{told}. Call save_memory with {{"content":"…"}}.'
+    assert refused["errors"][0]["loc"] == loc
+    assert await entries(api) == []
+
+
+async def test_a_call_without_the_header_of_json_is_told_so(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    refused = ok(await api.post(URL, content=b'{"content": "x"}', headers={"Content-Type": "text/plain"}), 422)
+    assert "Content-Type: application/json" in refused["detail"]
+
+
+async def test_an_unknown_tool_is_answered_with_those_there_are(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    refused = ok(await api.post("/v1/chats/c/tools/remember", json={"content": "x"}), 404)
+    assert (refused["code"], refused["detail"]) == (
+        "tool_not_found",
+        "There is no such tool. The tools are: save_memory.",
+    )
+
+
+async def test_a_call_for_a_chat_that_is_not_there_is_refused(api: httpx.AsyncClient) -> None:
+    await save(api, status=404)
+    ok(await api.post("/v1/chats/no chat/tools/save_memory", json={"content": "x"}), 422)
+
+
+async def test_calling_needs_a_key_that_may_write_and_listing_one_that_may_read(
+    api: httpx.AsyncClient, app: FastAPI, database: Database, tenant: str
+) -> None:
+    await keep_diary(api)
+    async with database.unit_of_work() as db_session:
+        reading = await create_key(db_session, tenant, ["read"], NOON)
+    async with client_of(app, reading.text) as reader, client_of(app, None) as nobody:
+        ok(await reader.get("/v1/tools"), 200)
+        ok(await reader.post(URL, json={"content": "x"}), 403)
+        ok(await nobody.get("/v1/tools"), 401)
+        ok(await nobody.post(URL, json={"content": "x"}), 401)
+    assert await entries(api) == []
