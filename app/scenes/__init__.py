@@ -1,0 +1,1 @@
+"""Scenes, where they break, their recaps, and the running recap of all of them."""

@@ -1,0 +1,181 @@
+"""Asks a model where a scene ends, what remains of it, and how the running recap goes on. Each raises ModelError."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from app.kit.fillable import Fillable
+from app.kit.llm import ChatMessage, Completion, LanguageModel, ModelError
+from app.kit.tokens import count_tokens
+from app.narratives.service import FoldDraft
+from app.scenes.answers import SceneText, parse_recap, parse_scene_recap, render_recap
+from app.scenes.break_answers import parse_scene_break
+from app.scenes.breaks import object_to
+from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP, scene_break_messages, scene_recap_messages
+from app.scenes.recap_prompt import RECAP, ToldScene, recap_messages
+from app.scenes.running import MOST_SCENES
+from app.summarising.fitting import DoesNotFit
+from app.summarising.reading import UnusableAnswer
+from app.summarising.source import Source
+from app.summarising.transcript import Utterance
+
+Read = TypeVar("Read")
+
+MOST_MESSAGES = 60
+"""So many messages of a scene at most are told at once: what cheap models still read well."""
+
+BREAK_TOKENS = 300
+SCENE_TOKENS = 1_200
+RECAP_TOKENS = 2_000
+"""Room for what the prompts ask for, also in scripts that take the model's own tokenizer many tokens."""
+
+
+async def ask_for_break(
+    model: LanguageModel, prompts: Mapping[str, Fillable], source: Source, *, candidates: Sequence[int], offset: int
+) -> tuple[int | None, str]:
+    """The candidate on which the scene ends, or None, and why; a wrong answer is asked again once."""
+
+    def build(complaint: str | None) -> list[ChatMessage]:
+        return scene_break_messages(
+            source.utterances,
+            candidates=candidates,
+            offset=offset,
+            language=source.language,
+            complaint=complaint,
+            prompt=prompts.get(SCENE_BREAK.name, SCENE_BREAK),
+            budget_tokens=model.context_tokens - BREAK_TOKENS,
+            count_tokens=count_tokens,
+        )
+
+    complaint: str | None = None
+    for _ in range(2):
+        answer = await model.complete(_fit(partial(build, complaint)), max_tokens=BREAK_TOKENS, temperature=0.0)
+        try:
+            break_at, reason = parse_scene_break(answer.text)
+        except UnusableAnswer as error:
+            complaint = str(error)
+            continue
+        complaint = object_to(break_at, candidates)
+        if complaint is None:
+            return break_at, reason
+    raise ModelError(f"the model was asked twice where the scene ends: {complaint}", transient=False)
+
+
+async def ask_for_scene(
+    model: LanguageModel, prompts: Mapping[str, Fillable], source: Source, *, former: str, instruction: str | None
+) -> tuple[SceneText, str, str]:
+    """What remains of the scene `source`, with the model's name and the prompt's version.
+
+    A long scene is told in parts, each with the recap of the one before it, or `former`, to call things the same; then
+    the recaps are joined.
+    """
+    prompt = prompts.get(SCENE_RECAP.name, SCENE_RECAP)
+    told: list[SceneText] = []
+    made_by = ""
+    waiting = deque(part_evenly(source.utterances, MOST_MESSAGES))
+    while waiting:  # a part is told, or halved down to single messages
+        part = waiting.popleft()
+        before = render_recap(told[-1]) if told else former
+        try:
+            messages = _scene_messages(model, prompt, source, part, former=before, instruction=instruction)
+        except DoesNotFit as error:
+            if len(part) == 1:
+                raise ModelError(str(error), transient=False) from error
+            waiting.extendleft(reversed(part_evenly(part, (len(part) + 1) // 2)))
+            continue
+        answer = _whole(await model.complete(messages, max_tokens=SCENE_TOKENS, temperature=0.3))
+        told.append(_read(parse_scene_recap, answer))
+        made_by = answer.model
+    whole = told[0] if len(told) == 1 else await _join(model, prompts, told, language=source.language)
+    return whole, made_by, prompt.version
+
+
+def part_evenly(said: Sequence[Utterance], most: int) -> list[Sequence[Utterance]]:
+    """`said` in as few parts of at most `most` as possible, each as long as the others but for one message."""
+    count = -(-len(said) // most)
+    ends = [len(said) * number // count for number in range(count + 1)]
+    return [said[first:last] for first, last in pairwise(ends)]
+
+
+def _scene_messages(
+    model: LanguageModel,
+    prompt: Fillable,
+    source: Source,
+    said: Sequence[Utterance],
+    *,
+    former: str,
+    instruction: str | None,
+) -> list[ChatMessage]:
+    """The request for the recap of `said`, which is of `source`. Raises DoesNotFit."""
+    zone = ZoneInfo(source.time_zone)
+    return scene_recap_messages(
+        said,
+        former=former,
+        times={one.seq: f"{source.sent_at[one.seq].astimezone(zone):%Y-%m-%d %H:%M}" for one in said},
+        characters=source.names,
+        user_name=source.user_name,
+        language=source.language,
+        instruction=instruction,
+        prompt=prompt,
+        budget_tokens=model.context_tokens - SCENE_TOKENS,
+        count_tokens=count_tokens,
+    )
+
+
+async def _join(
+    model: LanguageModel, prompts: Mapping[str, Fillable], told: Sequence[SceneText], *, language: str | None
+) -> SceneText:
+    """The recaps of a scene's parts as one, as scenes are folded: what a later part settled is open no more."""
+    joined = ""
+    for first in range(0, len(told), MOST_SCENES):
+        parts = [ToldScene(None, render_recap(part)) for part in told[first : first + MOST_SCENES]]
+        joined = (await ask_for_recap(model, prompts, joined, parts, language=language)).text
+    return replace(parse_scene_recap(joined), title=told[-1].title)
+
+
+async def ask_for_recap(
+    model: LanguageModel,
+    prompts: Mapping[str, Fillable],
+    former: str,
+    scenes: Sequence[ToldScene],
+    *,
+    language: str | None,
+) -> FoldDraft:
+    """The running recap that `former` becomes with `scenes` folded in."""
+    prompt = prompts.get(RECAP.name, RECAP)
+    messages = _fit(
+        lambda: recap_messages(
+            former,
+            scenes,
+            language=language,
+            prompt=prompt,
+            budget_tokens=model.context_tokens - RECAP_TOKENS,
+            count_tokens=count_tokens,
+        )
+    )
+    answer = _whole(await model.complete(messages, max_tokens=RECAP_TOKENS, temperature=0.3))
+    return FoldDraft(_read(parse_recap, answer), "model", answer.model, prompt.version)
+
+
+def _fit(build: Callable[[], list[ChatMessage]]) -> list[ChatMessage]:
+    try:
+        return build()
+    except DoesNotFit as error:
+        raise ModelError(str(error), transient=False) from error
+
+
+def _whole(answer: Completion) -> Completion:
+    if answer.finish_reason == "length":
+        raise ModelError("the model's answer was cut off", transient=False)
+    return answer
+
+
+def _read(parse: Callable[[str], Read], answer: Completion) -> Read:
+    try:
+        return parse(answer.text)
+    except UnusableAnswer as error:
+        raise ModelError(str(error), transient=False) from error

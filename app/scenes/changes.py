@@ -1,0 +1,220 @@
+"""How scenes stay true to messages that change: stale recaps are made again, a break stays on a message that is there.
+
+What changes inside a scene changes its hash alone, and only a scene whose hash has changed is told anew, and the
+running recap from there on. That scenes hide a message or show it again says nothing new.
+"""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+
+from app.chats.changes import Change, Move, Pair, Shortening
+from app.chats.service import Head
+from app.kit import due
+from app.kit.db import DbSession
+from app.kit.ids import uuid7
+from app.narratives import service as narratives
+from app.scenes import change_queries, queries
+from app.scenes.closing import follow, new_scene, rehash
+from app.scenes.folding import RECAP, judge_fold, line_of
+from app.scenes.models import Scene
+from app.scenes.opened import OpenScene
+from app.scenes.work import DEBOUNCE_S, NAME, delete_due, hides, make_due, make_hide_due
+from app.scenes.written import hand_on
+
+_Placed = tuple[int, Scene]
+"""A scene of another line, behind the seq on which it ends here."""
+
+
+async def note_change(db_session: DbSession, change: Change, *, settle_s: float) -> None:
+    """Rewrite the hashes of the scenes that hold changed messages; those that say something else are due."""
+    head = change.head
+    pairs = [pair for pair in change.pairs if _says_something(pair)]
+    if NAME not in head.cursors or not pairs:
+        return
+    opened = OpenScene.from_json(head.cursors[NAME])
+    head.cursors[NAME] = opened.uncounted().to_json()
+    if hides(head) and any(after.seq >= (opened.first_seq or 1) and after.deleted for _, after in pairs):
+        await make_hide_due(db_session, head, now=change.now)  # the open scene may have lost its last message
+    scenes = await change_queries.list_holding(db_session, head, [after.seq for _, after in pairs])
+    if not scenes:
+        return
+    gone = {after.seq for _, after in pairs if after.deleted}
+    if any(scene.last_seq in gone for scene in scenes):
+        scenes = await _move_breaks(db_session, head, scenes, gone, now=change.now, settle_s=settle_s)
+    former = {scene.scene_id: scene.current_hash for scene in scenes}
+    await rehash(db_session, head, scenes)
+    changed = [scene for scene in scenes if scene.current_hash != former[scene.scene_id]]
+    if changed:
+        await follow(
+            db_session,
+            head,
+            changed,
+            from_seq=changed[0].first_seq,
+            until_seq=changed[-1].last_seq,
+            now=change.now,
+            settle_s=settle_s,
+        )
+
+
+async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+    """Make due what has gone stale while scenes were switched off; hide and show by the settings of today."""
+    if NAME not in head.cursors:
+        return
+    head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).uncounted().to_json()
+    if head.settings.scenes.enabled:
+        rows = await change_queries.list_unnoticed(db_session, head)
+        if rows:
+            items = [due.Due(str(row["scene_id"]), row["first_seq"]) for row in rows]
+            await make_due(db_session, head, items, now=now, settle_s=settle_s)
+    await judge_fold(db_session, head, now=now, settle_s=settle_s)
+    await make_hide_due(db_session, head, now=now)
+
+
+async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float) -> None:
+    """Forget the breaks from where the line was cut off on; the scene that it was cut through is open again.
+
+    What a person wrote of any of them is kept with its break lifted, for the next scene that ends there or behind.
+    """
+    head, from_seq = cut_off.head, cut_off.from_seq
+    if NAME not in head.cursors:
+        return
+    reaching = await change_queries.list_reaching(db_session, head, from_seq)
+    await delete_due(db_session, head, [str(scene.scene_id) for scene in reaching])
+    for scene in reaching:
+        await _open_again(db_session, head, scene, cut_off)
+    await narratives.cut_off(db_session, line_of(head), RECAP, from_seq, begins_seq=max(from_seq - 1, 1))
+    await follow(db_session, head, [], from_seq=from_seq, until_seq=head.head_seq, now=cut_off.now, settle_s=settle_s)
+    await make_hide_due(db_session, head, now=cut_off.now)
+
+
+async def bring_along(db_session: DbSession, move: Move) -> None:
+    """Set the breaks that people set or told of on the other line behind the same messages, wherever these are now.
+
+    Where they lifted one it is not looked for here either.
+    """
+    head = move.head
+    if NAME not in head.cursors:
+        return
+    there = await change_queries.list_moving(db_session, head, move.from_line_id, move.kept_seq)
+    moving = _place(move, there)
+    if moving:
+        await _forget_clipped(db_session, move, moving)
+        for last_seq, scene in moving:
+            if scene.lifted_at is not None:
+                db_session.add(_copy_lifted(head, scene, last_seq))
+        await _close_moved(db_session, move, [one for one in moving if one[1].lifted_at is None])
+    begins_seq = max(move.kept_seq, 1)
+    await narratives.bring_written(
+        db_session, line_of(head), move.from_line_id, RECAP, begins_seq=begins_seq, now=move.now
+    )
+    await make_hide_due(db_session, head, now=move.now)
+
+
+def _says_something(pair: Pair) -> bool:
+    """Whether a message says something else than before, or to others; scenes hide only what they tell of."""
+    before, after = (message._replace(hidden_by=None) if message.hidden_by == "scenes" else message for message in pair)
+    return before != after
+
+
+async def _move_breaks(
+    db_session: DbSession,
+    head: Head,
+    scenes: Sequence[Scene],
+    gone: AbstractSet[int],
+    *,
+    now: datetime,
+    settle_s: float,
+) -> Sequence[Scene]:
+    """Move breaks from messages that are `gone` to what is left before them; returns the scenes that are left.
+
+    Of a scene with nothing left the range goes to the next one, in which it changes nothing.
+    """
+    left = [scene for scene in scenes if scene.last_seq not in gone]
+    from_seq, until_seq = scenes[0].first_seq, scenes[-1].last_seq
+    for scene in scenes:
+        if scene in left:
+            continue
+        last_seq = await change_queries.find_last_living(db_session, head, scene.first_seq, scene.last_seq)
+        after = await change_queries.find_holding(db_session, head, scene.last_seq + 1)
+        if after is not None:
+            after.first_seq = scene.first_seq if last_seq is None else last_seq + 1
+        if last_seq is None:
+            await _dissolve(db_session, head, scene, now)
+        else:
+            scene.last_seq = last_seq
+            left.append(scene)
+    left.sort(key=lambda scene: scene.last_seq)
+    await follow(db_session, head, left, from_seq=from_seq, until_seq=until_seq, now=now, settle_s=settle_s)
+    return left
+
+
+async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: Shortening) -> None:
+    """Have a scene that reaches behind the cut be none; keep what a person wrote of it for the next one that ends."""
+    if not (scene.edited or scene.titled):
+        await db_session.delete(scene)
+        return
+    until_seq = cut_off.from_seq - 1
+    if scene.first_seq <= until_seq:
+        left_seq = await change_queries.find_last_living(db_session, head, scene.first_seq, until_seq)
+        scene.last_seq = left_seq or until_seq
+    scene.lifted_at, scene.cut_off = scene.lifted_at or cut_off.now, True
+
+
+async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: datetime) -> None:
+    """Have a scene without a message be none; what a person wrote of it is kept with its break lifted."""
+    await delete_due(db_session, head, [str(scene.scene_id)])
+    if scene.edited or scene.titled:
+        scene.lifted_at = now
+    else:
+        await db_session.delete(scene)
+    await change_queries.renumber_after(db_session, head, scene.last_seq, -1)
+
+
+def _place(move: Move, scenes: Sequence[Scene]) -> list[_Placed]:
+    """Where `scenes` of the other line end here, in that order; those whose last message did not come along do not.
+
+    What was cut off there has no message; it stands behind the one that it stood behind.
+    """
+    seqs = dict(move.seqs)
+    ends = ((max(move.seq_here(one.last_seq), 1) if one.cut_off else seqs.get(one.last_seq), one) for one in scenes)
+    return sorted(((last_seq, one) for last_seq, one in ends if last_seq), key=lambda placed: placed[0])
+
+
+async def _forget_clipped(db_session: DbSession, move: Move, moving: Sequence[_Placed]) -> None:
+    """What is left of a scene that this line was cut off in goes where that comes along whole."""
+    whole = {scene.scene_id for _, scene in moving}
+    for left in await change_queries.list_cut_off(db_session, move.head, 1, max(move.kept_seq, 1)):
+        if left.scene_id in whole:
+            await db_session.delete(left)
+
+
+async def _close_moved(db_session: DbSession, move: Move, moving: Sequence[_Placed]) -> None:
+    """Close the scenes of another line here, behind all that are closed, with what people wrote of them."""
+    if not moving:
+        return
+    head = move.head
+    former = await queries.find_newest(db_session, head.chat_key, head.line_id)
+    number, from_seq = (former.number, former.last_seq + 1) if former else (0, 1)
+    closed, first_seq = [], from_seq
+    for number, (last_seq, there) in enumerate(moving, start=number + 1):
+        here = new_scene(head, move.now)
+        here.number, here.first_seq, here.last_seq = number, first_seq, last_seq
+        here.closed_by, here.reason = there.closed_by, there.reason
+        hand_on(there, here)
+        first_seq = last_seq + 1
+        closed.append(here)
+    db_session.add_all(closed)
+    until_seq = closed[-1].last_seq
+    await follow(db_session, head, closed, from_seq=from_seq, until_seq=until_seq, now=move.now, settle_s=DEBOUNCE_S)
+    for here in closed:
+        if here.edited:
+            here.source_hash = here.current_hash
+    await db_session.flush()
+
+
+def _copy_lifted(head: Head, there: Scene, last_seq: int) -> Scene:
+    """A lifted break of another line, on the same message; the recap goes with it."""
+    values = {column.key: getattr(there, column.key) for column in Scene.__table__.columns}
+    here = {"line_id": head.line_id, "scene_id": uuid7(), "first_seq": last_seq, "last_seq": last_seq}
+    return Scene(**values | here)

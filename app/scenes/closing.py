@@ -1,0 +1,187 @@
+"""Sets breaks and lifts them, and says what follows: numbers, ranges, hashes, due recaps, the running recap, auto-hide.
+
+Scenes have no gaps between them. A break inside a scene parts it: the first part is a scene of its own, the rest stays
+the scene it was with another beginning. Lifting a break gives its scene to the one that follows, closed or open.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from app.chats.eligibility import Filters
+from app.chats.ranges import inside_of
+from app.chats.service import Head, hash_eligible, list_living, range_hash
+from app.kit import due
+from app.kit.db import DbSession
+from app.kit.ids import uuid7
+from app.scenes import change_queries, queries
+from app.scenes.folding import judge_fold, rehash_steps
+from app.scenes.models import Scene
+from app.scenes.opened import OpenScene
+from app.scenes.work import NAME, delete_due, forget_unasked, hides, make_due, make_hide_due
+from app.scenes.written import hand_on
+
+By = Literal["person", "model", "time", "cut"]
+
+
+async def close_at(
+    db_session: DbSession,
+    head: Head,
+    last_seq: int,
+    *,
+    by: By,
+    reason: str | None = None,
+    now: datetime,
+    settle_s: float,
+) -> Scene:
+    """Set a break on a message that is there; where one is already nothing changes. Returns the scene that it ends."""
+    after = await change_queries.find_holding(db_session, head, last_seq)
+    if after is not None and after.last_seq == last_seq:
+        return after
+    first_seq = after.first_seq if after else await queries.find_last_break(db_session, head) + 1
+    scene = await _take_up(db_session, head, first_seq, last_seq)
+    if scene is None:
+        scene = new_scene(head, now)
+        db_session.add(scene)
+    scene.first_seq, scene.last_seq = first_seq, last_seq
+    scene.lifted_at, scene.cut_off = None, False
+    scene.closed_by, scene.reason = by, reason
+    scene.number = after.number if after else await _next_number(db_session, head, first_seq)
+    if after is not None:
+        after.first_seq = last_seq + 1
+        await change_queries.renumber_after(db_session, head, last_seq, 1)
+    changed = [scene] if after is None else [scene, after]
+    await follow(
+        db_session, head, changed, from_seq=first_seq, until_seq=changed[-1].last_seq, now=now, settle_s=settle_s
+    )
+    return scene
+
+
+async def lift(db_session: DbSession, head: Head, scene: Scene, *, now: datetime, settle_s: float) -> Scene | None:
+    """Take a break away and keep its recap; returns the closed scene that its messages belong to now, if it is one."""
+    after = await change_queries.find_holding(db_session, head, scene.last_seq + 1)
+    scene.lifted_at = now
+    await delete_due(db_session, head, [str(scene.scene_id)])
+    await change_queries.renumber_after(db_session, head, scene.last_seq, -1)
+    if after is not None:
+        after.first_seq = scene.first_seq
+    changed, until_seq = ([], scene.last_seq) if after is None else ([after], after.last_seq)
+    await follow(db_session, head, changed, from_seq=scene.first_seq, until_seq=until_seq, now=now, settle_s=settle_s)
+    return after
+
+
+async def follow(
+    db_session: DbSession,
+    head: Head,
+    changed: Sequence[Scene],
+    *,
+    from_seq: int,
+    until_seq: int,
+    now: datetime,
+    settle_s: float,
+) -> None:
+    """Say what follows where scenes have other ranges or say something else; the open one is counted anew.
+
+    Args:
+        db_session: Open unit of work.
+        head: The head, locked; its cursor is changed.
+        changed: Scenes that have changed.
+        from_seq: Where the first of them begins, or began.
+        until_seq: Where the last of them ends, or ended.
+        now: The service's time.
+        settle_s: How long their recaps wait for further changes.
+
+    """
+    await db_session.flush()
+    await rehash(db_session, head, changed)
+    head.cursors[NAME] = OpenScene(await queries.find_last_break(db_session, head) + 1).to_json()
+    awaited = await make_recaps_due(db_session, head, changed, now=now, settle_s=settle_s)
+    await rehash_steps(db_session, head, from_seq, until_seq)
+    if not awaited:
+        await judge_fold(db_session, head, now=now)
+    if hides(head):
+        await make_hide_due(db_session, head, now=now)
+
+
+async def rehash(db_session: DbSession, head: Head, scenes: Sequence[Scene]) -> None:
+    """Say what the ranges of `scenes` say now."""
+    if not scenes:
+        return
+    ranges = [(scene.first_seq, scene.last_seq) for scene in scenes]
+    messages = await list_living(db_session, head.chat_key, head.line_id, ranges)
+    for scene in scenes:
+        inside = inside_of(messages, scene.first_seq, scene.last_seq)
+        scene.current_hash = hash_eligible(inside, Filters.from_json(scene.filters))
+    await db_session.flush()
+
+
+async def make_recaps_due(
+    db_session: DbSession, head: Head, scenes: Sequence[Scene], *, now: datetime, settle_s: float
+) -> bool:
+    """Make the recaps due that are missing or stale, but for a person's, and forget those that need not be made.
+
+    Returns whether any is due: then the running recap, which tells the story in its order, waits for it.
+    """
+    stale = [scene for scene in scenes if not scene.edited and scene.source_hash != scene.current_hash]
+    true = [str(scene.scene_id) for scene in scenes if scene.source_hash == scene.current_hash]
+    if true:
+        await forget_unasked(db_session, head, true)
+    if not stale or not head.settings.scenes.enabled:
+        return False
+    items = [due.Due(str(scene.scene_id), scene.first_seq) for scene in stale]
+    await make_due(db_session, head, items, now=now, settle_s=settle_s)
+    return True
+
+
+async def note_cut(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+    """After the anchor has moved: a forced cut through the open scene closes it there, so that its recap is made."""
+    if not head.settings.scenes.enabled or not head.last_cut or head.last_cut["reason"] != "forced":
+        return
+    open_seq = OpenScene.from_json(head.cursors.get(NAME)).first_seq
+    if open_seq is None:
+        open_seq = await queries.find_last_break(db_session, head) + 1
+    last_seq = await change_queries.find_last_living(db_session, head, open_seq, head.anchor_seq - 1)
+    if last_seq is not None:
+        reason = "the history was cut before a break was found"
+        await close_at(db_session, head, last_seq, by="cut", reason=reason, now=now, settle_s=settle_s)
+
+
+def new_scene(head: Head, now: datetime) -> Scene:
+    """A scene of which nothing is told yet; its number, its range and who closes it are to be set."""
+    return Scene(
+        chat_key=head.chat_key,
+        line_id=head.line_id,
+        scene_id=uuid7(),
+        status="pending",
+        origin="model",
+        recap="",
+        tokens=0,
+        filters=head.filters.to_json(),
+        current_hash=range_hash(()),
+        edited=False,
+        titled=False,
+        attempts=0,
+        cut_off=False,
+        created_at=now,
+    )
+
+
+async def _take_up(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Scene | None:
+    """The scene whose break was lifted here; else one with all that people wrote of scenes cut off in this range."""
+    lifted = await change_queries.find_lifted(db_session, head, last_seq)
+    if lifted is not None and lifted.edited and not lifted.cut_off:
+        return lifted
+    gone = await change_queries.list_cut_off(db_session, head, first_seq, last_seq)
+    if not gone:
+        return lifted
+    taken, *others = gone
+    for other in others:
+        hand_on(other, taken)
+        await db_session.delete(other)
+    return taken
+
+
+async def _next_number(db_session: DbSession, head: Head, first_seq: int) -> int:
+    """The number of a scene at the end."""
+    former = await change_queries.find_holding(db_session, head, first_seq - 1) if first_seq > 1 else None
+    return former.number + 1 if former else 1

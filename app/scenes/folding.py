@@ -1,0 +1,113 @@
+"""Reads where the running recap stands: which version is true and shown, and what is to be folded into it next."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.chats.service import Head
+from app.kit.db import DbSession
+from app.narratives import service as narratives
+from app.narratives.chain import Chain, Link
+from app.narratives.service import Line, Narrative
+from app.scenes import queries
+from app.scenes.running import MOST_SCENES, ClosedScene, choose_fold, find_limit, hash_steps
+from app.scenes.work import DEBOUNCE_S, FOLD, find_due, forget_unasked, make_due_once
+
+RECAP = Narrative("recap")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the running recap stands.
+
+    Attributes:
+        chain: The current version and those it was built on.
+        shown: The newest true one that tells of no scene that is left out; the next fold builds on it.
+        limit_seq: The last seq that may be told of: the newest scenes are left out if the settings say so.
+
+    """
+
+    chain: Chain
+    shown: Link | None
+    limit_seq: int
+
+    @property
+    def covered_seq(self) -> int:
+        """Up to here the recap that is shown tells of the scenes."""
+        return self.shown.last_place if self.shown else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The scenes that are folded next, in order, never none; and what into, None for nothing."""
+
+    base: Link | None
+    scenes: tuple[ClosedScene, ...]
+
+
+async def read_standing(db_session: DbSession, head: Head) -> Standing:
+    """Where the running recap stands; with the layer off, of what people wrote."""
+    scenes = head.settings.scenes
+    left_out = scenes.recap.exclude_latest
+    newest = await queries.list_newest_breaks(db_session, head, left_out + 1) if left_out else []
+    limit_seq = find_limit(newest, left_out, head.head_seq)
+    # A person's text may lie further back than the newest one that is true.
+    from_place = limit_seq + 1 if scenes.enabled else 1
+    chain = await narratives.read_chain(db_session, line_of(head), RECAP, from_place=from_place)
+    return Standing(chain, chain.newest_true(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
+
+
+async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = False) -> Fold | None:
+    """What is to be folded next, if anything is; into nothing where the recap begins anew."""
+    standing = await read_standing(db_session, head)
+    base = None if from_nothing else standing.shown
+    from_seq = base.last_place + 1 if base else 1
+    behind = await queries.list_closed_between(db_session, head, from_seq, standing.limit_seq, limit=MOST_SCENES)
+    chosen = choose_fold(behind, standing.limit_seq)
+    return Fold(base, tuple(chosen)) if chosen else None
+
+
+async def judge_fold(db_session: DbSession, head: Head, *, now: datetime, settle_s: float = DEBOUNCE_S) -> None:
+    """Make a fold due if there is anything to fold, or forget one that nobody asked for."""
+    fold = await find_fold(db_session, head) if head.settings.scenes.enabled else None
+    if fold:
+        at_seq = fold.scenes[0].first_seq
+        await make_due_once(db_session, head, FOLD, at_seq=at_seq, now=now, settle_s=settle_s)
+    else:
+        await forget_unasked(db_session, head, [FOLD])
+
+
+async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing) -> None:
+    """Have the running recap go on where all it waits for has failed for good.
+
+    Not where a version is true that went on there: then a person has chosen an older one, which waits for a new scene.
+    """
+    failed = await queries.find_newest_failed(db_session, head, standing.covered_seq, standing.limit_seq)
+    if failed is None or await find_due(db_session, head, FOLD):
+        return
+    last_seq, failed_at = failed
+    steps = await narratives.list_steps(db_session, line_of(head), RECAP.layer, last_seq, last_seq)
+    if all(step.source_hash != step.current_hash for step in steps):
+        await judge_fold(db_session, head, now=failed_at)
+
+
+async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> None:
+    """Rewrite what the steps of the running recap say that hold a seq of the range (inclusive)."""
+    await db_session.flush()
+    steps = await narratives.list_steps(db_session, line_of(head), RECAP.layer, first_seq, last_seq)
+    if not steps:
+        return
+    places = [(step.first_place, step.last_place) for step in steps]
+    first_place, last_place = min(first for first, _ in places), max(last for _, last in places)
+    scenes = await queries.list_closed_between(db_session, head, first_place, last_place)
+    says = hash_steps(scenes, places)
+    rows = [
+        (step.subject, step.version, now_says)
+        for step, now_says in zip(steps, says, strict=True)
+        if now_says != step.current_hash
+    ]
+    await narratives.update_hashes(db_session, line_of(head), RECAP.layer, rows)
+
+
+def line_of(head: Head) -> Line:
+    """The line, as narratives take it."""
+    return head.chat_key, head.line_id

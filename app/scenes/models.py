@@ -1,0 +1,85 @@
+"""Scenes: spans of one place, time and cast, each closed by the break on its last message, and their recaps."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Table
+
+Time = TIMESTAMP(timezone=True)
+Json = JSONB(none_as_null=True)
+
+
+class Scene(Table):
+    """One closed scene `first_seq…last_seq` (inclusive) and its recap; what follows the last break is the open one.
+
+    Scenes follow each other without a gap from seq 1 on, and are numbered from 1. The break sits on `last_seq`. Where
+    it was lifted the row stays with its recap, for the day somebody sets it again, but is no scene meanwhile. So it
+    does, `cut_off`, where the end of the line was cut off and a person's words are in it: they go to the next scene that
+    ends there or behind.
+    `closed_by` says who set the break: a `person`, the `model`, a pause in `time` where there is no model, or a forced
+    `cut`. `source_hash` is what the recap was made from, `current_hash` what the range says now: unequal is stale.
+    `edited` and `titled` say that recap or title are a person's.
+    """
+
+    __tablename__ = "scenes"
+    __table_args__ = (
+        CheckConstraint("closed_by IN ('person', 'model', 'time', 'cut')", name="closed_by"),
+        CheckConstraint("status IN ('pending', 'ready', 'empty')", name="status"),
+        CheckConstraint("origin IN ('model', 'extractive', 'person')", name="origin"),
+        CheckConstraint("first_seq >= 1 AND first_seq <= last_seq", name="range"),
+        CheckConstraint("lifted_at IS NOT NULL OR NOT cut_off", name="cut_off"),
+        Index(
+            "uq_scenes_break",
+            "chat_key",
+            "line_id",
+            "last_seq",
+            unique=True,
+            postgresql_where=text("lifted_at IS NULL"),
+        ),
+        Index(
+            "ix_scenes_lifted",
+            "chat_key",
+            "line_id",
+            "last_seq",
+            postgresql_where=text("lifted_at IS NOT NULL"),
+        ),
+        Index(
+            "ix_scenes_stale",
+            "chat_key",
+            "line_id",
+            "last_seq",
+            postgresql_where=text("source_hash IS DISTINCT FROM current_hash AND lifted_at IS NULL"),
+        ),
+        {"info": {"begins": "first_seq"}},
+    )
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    scene_id: Mapped[UUID] = mapped_column(primary_key=True)
+    number: Mapped[int]
+    first_seq: Mapped[int]
+    last_seq: Mapped[int]
+    closed_by: Mapped[str]
+    reason: Mapped[str | None] = mapped_column(Text)
+    status: Mapped[str] = mapped_column(server_default="pending")
+    origin: Mapped[str] = mapped_column(server_default="model")
+    title: Mapped[str | None]
+    recap: Mapped[str] = mapped_column(Text, server_default="")
+    tokens: Mapped[int] = mapped_column(server_default="0")
+    filters: Mapped[dict[str, Any]] = mapped_column(Json)
+    source_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
+    current_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    attempts: Mapped[int] = mapped_column(server_default="0")
+    model: Mapped[str | None]
+    prompt_version: Mapped[str | None]
+    edited: Mapped[bool] = mapped_column(server_default="false")
+    titled: Mapped[bool] = mapped_column(server_default="false")
+    created_at: Mapped[datetime] = mapped_column(Time)
+    made_at: Mapped[datetime | None] = mapped_column(Time)
+    lifted_at: Mapped[datetime | None] = mapped_column(Time)
+    cut_off: Mapped[bool] = mapped_column(server_default="false")

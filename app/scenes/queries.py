@@ -1,0 +1,222 @@
+"""SQL of scenes: which there are, what they say, where cuts may fall between them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy import Select, String, and_, cast, select
+
+from app.chats.service import Head
+from app.kit.db import DbSession
+from app.kit.due import Work
+from app.kit.wire import MAX_SEQ
+from app.scenes.models import Scene
+from app.scenes.running import ClosedScene, digest_of
+
+_LIVE = "s.chat_key = $1 AND s.line_id = $2 AND s.lifted_at IS NULL"
+
+_LAST_BREAK = f"SELECT max(s.last_seq) FROM scenes s WHERE {_LIVE}"  # noqa: S608 - constants only
+
+_NEWEST_BREAKS = f"SELECT s.last_seq FROM scenes s WHERE {_LIVE} ORDER BY s.last_seq DESC LIMIT $3"  # noqa: S608
+
+_HAS_MESSAGE = """
+    SELECT EXISTS (SELECT FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq > $3 AND deleted_at IS NULL)"""
+
+_BREAKS = f"""
+    SELECT s.last_seq FROM scenes s WHERE {_LIVE} AND s.last_seq >= (
+        SELECT coalesce(max(s.last_seq), 0) FROM scenes s WHERE {_LIVE} AND s.last_seq < $3)
+    ORDER BY s.last_seq"""  # noqa: S608
+
+# Whether a recap holds: a person's does, whatever has changed since. One that does not is due, or has failed for good.
+_HOLDS = "s.status <> 'pending' AND (s.edited OR s.source_hash = s.current_hash)"
+
+_CLOSED_SCENE = f"""s.scene_id, s.first_seq, s.last_seq,
+    CASE WHEN {_HOLDS} THEN CASE s.status WHEN 'empty' THEN 'empty' ELSE 'made' END
+        WHEN w.failed_at IS NOT NULL THEN 'failed' ELSE 'pending' END AS state"""
+
+_WITH_WORK = """scenes s LEFT JOIN work w ON w.chat_key = s.chat_key AND w.line_id = s.line_id AND w.layer = 'scenes'
+        AND w.key = s.scene_id::text"""
+
+_CLOSED_WITH_TEXT = f"""
+    SELECT {_CLOSED_SCENE}, s.title, s.recap FROM {_WITH_WORK}
+    WHERE {_LIVE} AND s.last_seq BETWEEN $3 AND $4 ORDER BY s.last_seq LIMIT $5"""  # noqa: S608
+
+_CLOSED = f"SELECT {_CLOSED_SCENE} FROM {_WITH_WORK} WHERE {_LIVE} ORDER BY s.last_seq"  # noqa: S608
+
+_OVERLAPPING = f"""
+    SELECT {_CLOSED_SCENE}, s.filters::text AS filters FROM {_WITH_WORK}
+    WHERE {_LIVE} AND s.last_seq BETWEEN $3 AND (
+        SELECT coalesce(min(s.last_seq), $4) FROM scenes s WHERE {_LIVE} AND s.last_seq >= $4)
+    ORDER BY s.last_seq"""  # noqa: S608
+
+_GAPS = f"""
+    SELECT s.first_seq, least(s.last_seq, $3 - 1) AS last_seq FROM scenes s
+    WHERE {_LIVE} AND s.last_seq > $4 AND s.last_seq <= $5 AND s.first_seq < $3
+    UNION ALL
+    SELECT s.first_seq, least(s.last_seq, $3 - 1) FROM scenes s
+    WHERE {_LIVE} AND s.last_seq <= $4 AND s.first_seq < $3 AND NOT s.edited
+        AND s.source_hash IS DISTINCT FROM s.current_hash
+    ORDER BY first_seq"""  # noqa: S608
+
+_NEWEST_FAILED = f"""
+    SELECT s.last_seq, w.failed_at FROM {_WITH_WORK}
+    WHERE {_LIVE} AND s.last_seq > $3 AND s.last_seq <= $4 AND w.failed_at IS NOT NULL
+    ORDER BY s.last_seq DESC LIMIT 1"""  # noqa: S608
+
+_RECAPS = f"""
+    SELECT s.title, s.recap FROM scenes s WHERE {_LIVE} AND s.scene_id = ANY($3) ORDER BY s.last_seq"""  # noqa: S608
+
+_INSIDE = """
+    FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL"""
+
+_MESSAGES = f"""
+    SELECT r.first_seq, CASE WHEN counted.messages <= $5 THEN counted.messages END AS messages,
+        (SELECT message_id {_INSIDE} ORDER BY seq LIMIT 1) AS first_message_id,
+        (SELECT message_id {_INSIDE} ORDER BY seq DESC LIMIT 1) AS last_message_id
+    FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
+        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} LIMIT $5 + 1) AS some OFFSET 0
+    ) AS counted"""  # noqa: S608
+
+MOST_COUNTED = 1_000
+"""Messages of a scene are counted so far: a list must not take longer the longer nobody has set a break."""
+
+
+async def find_last_break(db_session: DbSession, head: Head) -> int:
+    """The last seq of the newest closed scene; 0 without one."""
+    last: int | None = await db_session.raw.fetchval(_LAST_BREAK, head.chat_key, head.line_id)
+    return last or 0
+
+
+async def list_newest_breaks(db_session: DbSession, head: Head, limit: int) -> list[int]:
+    """The last seqs of the newest closed scenes, newest first."""
+    rows = await db_session.raw.fetch(_NEWEST_BREAKS, head.chat_key, head.line_id, limit)
+    return [row["last_seq"] for row in rows]
+
+
+async def has_message_after(db_session: DbSession, head: Head, seq: int) -> bool:
+    """Whether a message that was not deleted stands behind a seq."""
+    return bool(await db_session.raw.fetchval(_HAS_MESSAGE, head.chat_key, head.line_id, seq))
+
+
+async def list_breaks(db_session: DbSession, head: Head, from_seq: int) -> list[int]:
+    """The last seqs of the closed scenes, from the break before `from_seq` on."""
+    return [row["last_seq"] for row in await db_session.raw.fetch(_BREAKS, head.chat_key, head.line_id, from_seq)]
+
+
+async def list_closed_between(
+    db_session: DbSession, head: Head, first_seq: int, last_seq: int, *, limit: int | None = None
+) -> list[ClosedScene]:
+    """The closed scenes whose last seq lies in a range (inclusive), in order."""
+    rows = await db_session.raw.fetch(_CLOSED_WITH_TEXT, head.chat_key, head.line_id, first_seq, last_seq, limit)
+    return [
+        ClosedScene(
+            row["scene_id"],
+            row["first_seq"],
+            row["last_seq"],
+            row["state"],
+            digest_of(row["state"], row["title"], row["recap"]),
+        )
+        for row in rows
+    ]
+
+
+async def list_closed(db_session: DbSession, head: Head) -> list[tuple[int, int, bool]]:
+    """(first_seq, last_seq, whether it has a recap that holds or needs none) of all closed scenes, in order."""
+    rows = await db_session.raw.fetch(_CLOSED, head.chat_key, head.line_id)
+    return [(row["first_seq"], row["last_seq"], row["state"] in ("made", "empty")) for row in rows]
+
+
+async def list_recaps(db_session: DbSession, head: Head, scene_ids: Sequence[UUID]) -> list[tuple[str | None, str]]:
+    """(title, recap) of scenes, in order."""
+    rows = await db_session.raw.fetch(_RECAPS, head.chat_key, head.line_id, list(scene_ids))
+    return [(row["title"], row["recap"]) for row in rows]
+
+
+async def find_language(db_session: DbSession, head: Head) -> str | None:
+    """BCP 47, if the chat says so."""
+    language: str | None = await db_session.raw.fetchval(
+        "SELECT language FROM chats WHERE chat_key = $1 AND line_id = $2", head.chat_key, head.line_id
+    )
+    return language
+
+
+async def list_overlapping(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> list[asyncpg.Record]:
+    """The closed scenes that hold a message of a range, in order, with their state and filters."""
+    return await db_session.raw.fetch(_OVERLAPPING, chat_key, line_id, first_seq, last_seq)
+
+
+async def list_gaps(db_session: DbSession, head: Head, covered_seq: int, limit_seq: int) -> list[tuple[int, int]]:
+    """What lies before the anchor of scenes up to `limit_seq` of which the recap, up to `covered_seq`, tells nothing.
+
+    Also those inside what it covers that had no recap to be folded in.
+    """
+    line = (head.chat_key, head.line_id)
+    rows = await db_session.raw.fetch(_GAPS, *line, head.anchor_seq, covered_seq, limit_seq)
+    return [(row["first_seq"], row["last_seq"]) for row in rows]
+
+
+async def find_newest_failed(
+    db_session: DbSession, head: Head, covered_seq: int, limit_seq: int
+) -> tuple[int, datetime] | None:
+    """The newest scene behind `covered_seq`, up to `limit_seq`, that has failed for good: its last seq, and when."""
+    row = await db_session.raw.fetchrow(_NEWEST_FAILED, head.chat_key, head.line_id, covered_seq, limit_seq)
+    return (row["last_seq"], row["failed_at"]) if row else None
+
+
+async def list_page(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, *, after_seq: int, limit: int
+) -> Sequence[tuple[Scene, Work | None]]:
+    """Closed scenes in story order, those whose last seq is behind `after_seq`, with the due work of each."""
+    query = _with_work(chat_key, line_id).where(Scene.last_seq > after_seq, Scene.lifted_at.is_(None))
+    rows = await db_session.execute(query.order_by(Scene.last_seq).limit(limit))
+    return [(scene, work) for scene, work in rows]
+
+
+async def find_newest(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Scene | None:
+    """The newest closed scene."""
+    query = select(Scene).where(Scene.chat_key == chat_key, Scene.line_id == line_id, Scene.lifted_at.is_(None))
+    newest = query.order_by(Scene.last_seq.desc()).limit(1).execution_options(populate_existing=True)
+    return (await db_session.execute(newest)).scalar_one_or_none()
+
+
+async def find_scene(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, scene_id: UUID
+) -> tuple[Scene, Work | None] | None:
+    """One closed scene with its due work."""
+    query = _with_work(chat_key, line_id).where(Scene.scene_id == scene_id, Scene.lifted_at.is_(None))
+    row = (await db_session.execute(query)).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+async def list_messages_of(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]]
+) -> dict[int, dict[str, Any]]:
+    """How many messages each of `ranges` has that were not deleted, and which are the first and the last of them.
+
+    By the first seq of the range; the number is None above MOST_COUNTED.
+    """
+    firsts, lasts = [first for first, _ in ranges], [min(last, MAX_SEQ) for _, last in ranges]
+    rows = await db_session.raw.fetch(_MESSAGES, chat_key, line_id, firsts, lasts, MOST_COUNTED)
+    return {row["first_seq"]: dict(row) for row in rows}
+
+
+def _with_work(chat_key: UUID, line_id: UUID) -> Select[Scene, Work]:
+    return (
+        select(Scene, Work)
+        .outerjoin(
+            Work,
+            and_(
+                Work.chat_key == Scene.chat_key,
+                Work.line_id == Scene.line_id,
+                Work.layer == "scenes",
+                Work.key == cast(Scene.scene_id, String),
+            ),
+        )
+        .where(Scene.chat_key == chat_key, Scene.line_id == line_id)
+        .execution_options(populate_existing=True)
+    )

@@ -1,0 +1,100 @@
+"""Recaps without a model: what was said, quoted, and lists put together. Pure.
+
+Nothing is rephrased, so nothing is claimed that was not said: of a scene the most telling sentences are quoted as its
+outcomes, and what is open and how things stand is left empty, because nobody has judged it. What a person or a model
+wrote of other scenes is taken over line by line.
+"""
+
+from collections.abc import Callable, Sequence
+
+from app.scenes.answers import MAX_TITLE_CHARS, SceneText
+from app.summarising.extractive import extract
+from app.summarising.thinning import thin
+from app.summarising.transcript import Utterance
+
+EXTRACT_VERSION = "extractive/1"
+
+SCENE_TOKENS = 200
+RECAP_TOKENS = 600
+
+_PART_MESSAGES = 10
+_PART_TOKENS = 60
+_HEADINGS = {"# Outcomes": 0, "# Threads": 1, "# State": 2}
+_QUOTATION_MARKS = "“”*[]"
+
+CountTokens = Callable[[str], int]
+
+
+def quote_scene(said: Sequence[Utterance], *, count_tokens: CountTokens) -> SceneText | None:
+    """The most telling sentences of a scene as its outcomes; None where nothing was said but small talk."""
+    lines: list[str] = []
+    for start in range(0, len(said), _PART_MESSAGES):
+        part = said[start : start + _PART_MESSAGES]
+        lines += extract(part, said, budget_tokens=_PART_TOKENS, count_tokens=count_tokens)
+    if not lines:
+        return None
+    outcomes = thin_out([f"- {line}" for line in lines], SCENE_TOKENS, count_tokens)
+    best = extract(said, said, budget_tokens=_PART_TOKENS, count_tokens=count_tokens) or lines
+    return SceneText(shorten_title(max(best, key=len)), "\n".join(outcomes), "", "")
+
+
+def fold_quotes(former: str, recaps: Sequence[str], *, count_tokens: CountTokens) -> str:
+    """The running recap `former` with the recaps of further scenes put behind it, at most RECAP_TOKENS as a rule.
+
+    Where they are too many the shortest of the older half of the outcomes go: who has more to say, says more; then of
+    the threads. A state keeps its labels, each with the newest value. A heading with nothing under it is left out.
+    """
+    outcomes, threads, state = split_parts(former)
+    for recap in recaps:
+        more = split_parts(recap)
+        outcomes, threads, state = [*outcomes, *more[0]], [*threads, *more[1]], [*state, *more[2]]
+    threads, state = list(dict.fromkeys(threads)), newest_values(state)
+
+    parts = (outcomes, threads, state)
+
+    def text() -> str:
+        told = zip(_HEADINGS, parts, strict=True)
+        return "\n\n".join("\n".join((heading, *lines)) for heading, lines in told if lines)
+
+    for lines in parts:
+        while len(lines) > 1 and count_tokens(text()) > RECAP_TOKENS:
+            lines[:] = thin(lines)
+    return text()
+
+
+def split_parts(recap: str) -> tuple[list[str], list[str], list[str]]:
+    """The lines of outcomes, threads and state; what stands before the first heading is an outcome."""
+    parts: tuple[list[str], list[str], list[str]] = ([], [], [])
+    into = parts[0]
+    for line in recap.splitlines():
+        if (part := _HEADINGS.get(line.strip())) is not None:
+            into = parts[part]
+        elif line.strip():
+            into.append(line.rstrip())
+    return parts
+
+
+def newest_values(state: Sequence[str]) -> list[str]:
+    """The lines of a state, of those with the same label the last, in the place of the first."""
+    by_label: dict[str, str] = {}
+    for line in state:
+        label, colon, _ = line.partition(":")
+        by_label[label.removeprefix("- ").strip().casefold() if colon else line] = line
+    return list(by_label.values())
+
+
+def thin_out(lines: Sequence[str], limit_tokens: int, count_tokens: CountTokens) -> list[str]:
+    """Of `lines` at most `limit_tokens` together, but one at least; the older ones are told ever more sparsely."""
+    left = list(lines)
+    while len(left) > 1 and count_tokens("\n".join(left)) > limit_tokens:
+        left = thin(left)
+    return left
+
+
+def shorten_title(quote: str) -> str:
+    """The first words of a quotation, as a title."""
+    plain = " ".join("".join(" " if char in _QUOTATION_MARKS else char for char in quote).split())
+    if len(plain) <= MAX_TITLE_CHARS:
+        return plain
+    head = plain[:MAX_TITLE_CHARS]
+    return f"{(head.rpartition(' ')[0] or head[:-1]).rstrip(' ,;:–—-.')}…"

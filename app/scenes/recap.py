@@ -1,0 +1,96 @@
+"""The verbs of the running recap: what people read of it, write, choose, delete and have told anew."""
+
+from datetime import datetime
+from uuid import UUID
+
+from app.chats.service import ChatRef, Head, get_line, lock_head, read_head
+from app.kit import due
+from app.kit.db import DbSession, defer
+from app.narratives import service as narratives
+from app.narratives.models import NarrativeVersion
+from app.scenes.errors import ScenesOff
+from app.scenes.folding import RECAP, judge_fold, line_of, read_standing
+from app.scenes.work import FOLD, begin, get_due, hides, make_due, make_hide_due
+
+_BEFORE_ALL = 0
+"""Where a person's text begins that stands in nobody's place: every copy of the line takes it along."""
+
+
+async def get_recap(
+    db_session: DbSession, ref: ChatRef, *, line: UUID | None = None
+) -> tuple[NarrativeVersion, bool] | None:
+    """The version that is shown, and whether a person's is stale; None where nothing is told. Raises ChatNotFound."""
+    chat = await get_line(db_session, ref, line)
+    head = await read_head(db_session, ref.key, chat.line_id)
+    standing = await read_standing(db_session, head) if head else None
+    if head is None or standing is None or standing.shown is None:
+        return None
+    version = await narratives.read_version(db_session, line_of(head), RECAP, standing.shown.version)
+    return version, standing.chain.is_stale(version.version)
+
+
+async def list_versions(
+    db_session: DbSession, ref: ChatRef, *, line: UUID | None, before: int | None, limit: int
+) -> list[tuple[NarrativeVersion, bool]]:
+    """A page of versions, newest first, each with whether it is stale. Raises ChatNotFound."""
+    chat = await get_line(db_session, ref, line)
+    return await narratives.list_versions(db_session, (ref.key, chat.line_id), RECAP, before=before, limit=limit)
+
+
+async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
+    """Put a person's text in the place of the shown version; the next fold builds on it. Raises ChatNotFound."""
+    head = await lock_head(db_session, ref)
+    begin(head)
+    standing = await read_standing(db_session, head)
+    if standing.shown is None:
+        await narratives.begin_anew(db_session, line_of(head), RECAP)
+    else:
+        await narratives.make_current(db_session, line_of(head), RECAP, standing.shown.version)
+    await narratives.write_version(db_session, line_of(head), RECAP, text, begins_seq=_BEFORE_ALL, now=now)
+    await judge_fold(db_session, head, now=now)
+    await _show(db_session, head, now)
+
+
+async def choose_version(
+    db_session: DbSession, ref: ChatRef, version: int, *, now: datetime
+) -> tuple[NarrativeVersion, bool]:
+    """Make a version the current one; what follows it is folded in again with the next scene.
+
+    Returns it, and whether it is stale. Raises ChatNotFound, VersionNotFound.
+    """
+    head = await lock_head(db_session, ref)
+    await narratives.make_current(db_session, line_of(head), RECAP, version)
+    await _show(db_session, head, now)
+    (found,) = await narratives.list_versions(db_session, line_of(head), RECAP, before=version + 1, limit=1)
+    return found
+
+
+async def delete_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
+    """Delete a version; where it was the current one, the highest that is left is.
+
+    Raises ChatNotFound, VersionNotFound.
+    """
+    head = await lock_head(db_session, ref)
+    await narratives.delete_version(db_session, line_of(head), RECAP, version, now=now)
+    await _show(db_session, head, now)
+
+
+async def rebuild(db_session: DbSession, ref: ChatRef, *, now: datetime) -> due.Work:
+    """Have the recap told anew from the first scene on; former versions stay in the list.
+
+    Raises ChatNotFound, and ScenesOff where only what people wrote is shown, which it would take the place of.
+    """
+    head = await lock_head(db_session, ref)
+    if not head.settings.scenes.enabled:
+        raise ScenesOff("This chat's scenes are switched off; set scenes.enabled to true to have their recap told.")
+    begin(head)
+    await make_due(db_session, head, [due.Due(FOLD, 1, {"rebuild": True})], now=now, settle_s=0)
+    defer(db_session, "layer_settled", head)
+    return await get_due(db_session, head, FOLD)
+
+
+async def _show(db_session: DbSession, head: Head, now: datetime) -> None:
+    """Another version may be shown now: contexts, what a cut waits for and auto-hide follow."""
+    if hides(head):
+        await make_hide_due(db_session, head, now=now)
+    defer(db_session, "layer_settled", head)

@@ -1,0 +1,71 @@
+"""HTTP of the running recap."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Response
+
+from app.chats.deps import Line, ReadingChat, WritingChat
+from app.chats.service import ChatRef
+from app.kit.db import DbSession
+from app.kit.deps import Db, Now
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.wire import MAX_SEQ, JsonAnswer
+from app.narratives.schemas import NarrativeIn, VersionOut, version_out
+from app.scenes import recap
+from app.scenes.schemas import ChooseVersion, DueOut, due_out
+
+VersionPath = Annotated[int, Path(ge=1, le=MAX_SEQ, description="The version's number.")]
+
+router = APIRouter(prefix="/v1/chats/{chat_id}/recap", tags=["narratives"])
+
+
+@router.get("", response_model=VersionOut)
+async def get_recap(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
+    """The running recap of all scenes, as it stands in the prompt."""
+    return JsonAnswer(await _recap_out(db_session, ref, line))
+
+
+@router.put("", response_model=VersionOut)
+async def write_recap(ref: WritingChat, body: NarrativeIn, db_session: Db, clock: Now) -> Response:
+    """Replace the running recap by your own words; the next fold builds on them."""
+    await recap.write_recap(db_session, ref, body.text, now=clock())
+    return JsonAnswer(await _recap_out(db_session, ref))
+
+
+@router.get("/versions", response_model=Page[VersionOut])
+async def list_recap_versions(
+    ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Its versions, newest first: each is one fold, or what a person wrote."""
+    before = decode_cursor(cursor, int)[0] if cursor else None
+    found = await recap.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
+    items = [version_out(version, stale=stale) for version, stale in found[:limit]]
+    next_cursor = encode_cursor(items[-1]["version"]) if len(found) > limit else None
+    return JsonAnswer({"items": items, "next_cursor": next_cursor})
+
+
+@router.put("/current", response_model=VersionOut)
+async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
+    """Go on with another version; the next scene brings in what follows it."""
+    version, stale = await recap.choose_version(db_session, ref, body.version, now=clock())
+    return JsonAnswer(version_out(version, stale=stale))
+
+
+@router.delete("/versions/{version}", status_code=204)
+async def delete_recap_version(ref: WritingChat, version: VersionPath, db_session: Db, clock: Now) -> None:
+    """Delete a version; where it was the current one, the highest that is left is."""
+    await recap.delete_version(db_session, ref, version, now=clock())
+
+
+@router.post("/rebuild", status_code=202, response_model=DueOut)
+async def rebuild_recap(ref: WritingChat, db_session: Db, clock: Now) -> Response:
+    """Have the running recap told anew from the first scene on, in the background."""
+    return JsonAnswer(due_out(await recap.rebuild(db_session, ref, now=clock())), status_code=202)
+
+
+async def _recap_out(db_session: DbSession, ref: ChatRef, line: UUID | None = None) -> dict[str, Any]:
+    """The version as this transaction leaves it."""
+    await db_session.run_deferred()
+    found = await recap.get_recap(db_session, ref, line=line)
+    return version_out(found[0], stale=found[1]) if found else version_out(None)

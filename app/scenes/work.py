@@ -1,0 +1,103 @@
+"""What of scenes is made in the background, and how it is made due.
+
+Beside a row for each recap that is to be made, by its scene's id, there are three things that a line has one of.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from app.chats.service import Head
+from app.kit import due
+from app.kit.db import DbSession, defer
+from app.scenes.opened import OpenScene
+
+NAME = "scenes"
+
+DETECT = "detect"
+"""Look for a break in the open scene."""
+FOLD = "recap"
+"""Fold what is behind it into the running recap."""
+HIDE = "hide"
+"""Hide what auto-hide hides, and show what it does no longer."""
+
+DEBOUNCE_S = 1.0
+"""So long what follows from a change waits for the next one: changes in bulk are one fold and one refresh."""
+
+
+async def make_due(
+    db_session: DbSession, head: Head, items: Sequence[due.Due], *, now: datetime, settle_s: float
+) -> None:
+    """Make things due and ring."""
+    await due.add_due(
+        db_session,
+        tenant=head.tenant,
+        chat_key=head.chat_key,
+        line_id=head.line_id,
+        layer=NAME,
+        items=items,
+        now=now,
+        settle_s=settle_s,
+    )
+    defer(db_session, "work_due", head.chat_key)
+
+
+async def make_due_once(
+    db_session: DbSession,
+    head: Head,
+    key: str,
+    *,
+    at_seq: int,
+    now: datetime,
+    settle_s: float,
+    payload: dict[str, Any] | None = None,
+    patient: bool = False,
+) -> None:
+    """Make one thing due, unless it is already: who is making it is not disturbed.
+
+    What has failed begins anew, unless `patient`: then it waits for its next try like any other.
+
+    What it is made from is read when it is made, and what has come since makes it due again then.
+    """
+    work = await find_due(db_session, head, key)
+    if work is None or work.failed_at is not None or (work.error is not None and not patient):
+        await make_due(db_session, head, [due.Due(key, at_seq, payload)], now=now, settle_s=settle_s)
+
+
+async def find_due(db_session: DbSession, head: Head, key: str) -> due.Work | None:
+    """The due work of a key."""
+    return await due.find_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, key=key)
+
+
+async def get_due(db_session: DbSession, head: Head, key: str) -> due.Work:
+    """The due work of a key that was just made due. Raises LookupError."""
+    work = await find_due(db_session, head, key)
+    if work is None:
+        raise LookupError(f"{key} is not due")
+    return work
+
+
+async def forget_unasked(db_session: DbSession, head: Head, keys: Sequence[str]) -> None:
+    """Forget due work that no person asked for."""
+    await due.forget_unasked(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=keys)
+
+
+async def delete_due(db_session: DbSession, head: Head, keys: Sequence[str]) -> None:
+    """Forget due work."""
+    await due.delete_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=keys)
+
+
+async def make_hide_due(db_session: DbSession, head: Head, *, now: datetime) -> None:
+    """Have auto-hide look at all scenes anew, once for all changes within a second."""
+    await make_due(db_session, head, [due.Due(HIDE, head.anchor_seq)], now=now, settle_s=DEBOUNCE_S)
+
+
+def begin(head: Head) -> None:
+    """Have the chat's row know that there is something of scenes on the line; without it nobody looks."""
+    head.cursors.setdefault(NAME, OpenScene().to_json())
+
+
+def hides(head: Head) -> bool:
+    """Whether auto-hide hides anything in this chat."""
+    scenes = head.settings.scenes
+    return scenes.enabled and scenes.auto_hide is not None and scenes.auto_hide >= 0

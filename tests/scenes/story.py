@@ -1,0 +1,128 @@
+"""Scenes as tests see them: a model that remembers each message by its number, and what became of the story."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.scripted_model import Reply, Request, ScriptedModel
+from tests.talk import Json, context, get, ok
+
+BY_HAND = {"preset": "scenes", "scenes": {"detect": False}}
+"""Scenes without anybody looking for breaks."""
+
+NO_BREAK = '{"break_at": null, "reason": "Still the same evening."}'
+
+
+def told(text: str) -> list[int]:
+    """The numbers of the messages that a text tells of, in its order."""
+    return [int(n) for n in re.findall(r"#(\d+)", text)]
+
+
+def asked_for(request: Request) -> str:
+    """What a request asks for: `break`, `scene`, `recap`, or something else's."""
+    begins = {"You divide": "break", "You write down": "scene", "You keep the running": "recap"}
+    system = str(request["messages"][0]["content"])
+    return next((name for words, name in begins.items() if system.startswith(words)), "other")
+
+
+def telling(breaks: Callable[[Sequence[int]], int | None] = lambda _: None) -> Callable[[Request], str | Reply]:
+    """A model that says of each message, by its number, that it is told; `breaks` chooses among the possible breaks."""
+
+    def answer(request: Request) -> str:
+        content = str(request["messages"][-1]["content"])
+        kind = asked_for(request)
+        if kind == "break":
+            possible = re.search(r"Possible answers: (.*) or null", content)
+            assert possible
+            return json.dumps({"break_at": breaks([int(n) for n in possible[1].split(", ")]), "reason": "Next day."})
+        if kind == "scene":
+            numbers = re.findall(r"lamp number (\d+)", content)
+            return (
+                f"Title: Lamps {numbers[0]} to {numbers[-1]}\n# Outcomes\n- They spoke of "
+                f"{' '.join(f'#{n}' for n in numbers)}.\n# Threads\n# State\n- lamp: {numbers[-1]}"
+            )
+        numbers = [str(n) for n in told(content)]
+        return f"# Outcomes\n- They spoke of {' '.join(f'#{n}' for n in numbers)}.\n# Threads\n# State"
+
+    return answer
+
+
+def calls(model: ScriptedModel) -> list[str]:
+    """What the model was asked for so far, call by call."""
+    return [asked_for(call.body) for call in model.calls]
+
+
+async def toggle(api: httpx.AsyncClient, seq: int, status: int = 200) -> Json:
+    """Set a break of the chat `c`, or lift it."""
+    return ok(await api.post("/v1/chats/c/scenes/break", json={"seq": seq}), status)
+
+
+async def ask(api: httpx.AsyncClient, method: str, path: str, status: int, body: Json | None = None) -> Json:
+    """A request below the chat `c`."""
+    return ok(await api.request(method, f"/v1/chats/c{path}", json=body), status)
+
+
+async def scenes(api: httpx.AsyncClient, **query: Any) -> list[Json]:
+    """The scenes of the chat `c`, in story order."""
+    items: list[Json] = (await get(api, "/scenes", limit=500, **query))["items"]
+    return items
+
+
+async def ranges(api: httpx.AsyncClient) -> list[tuple[int, int | None]]:
+    """Where the scenes begin and end; the open one has no end."""
+    return [(scene["first_seq"], scene["last_seq"]) for scene in await scenes(api)]
+
+
+async def statuses(api: httpx.AsyncClient) -> list[str]:
+    """The statuses of the closed scenes, with a mark on what is stale."""
+    return [scene["status"] + "!" * scene["stale"] for scene in await scenes(api) if not scene["open"]]
+
+
+async def settle(sweep: Sweep, clock: SteppedClock, rounds: int = 6) -> None:
+    """Let time pass and make what is ripe, until what followed from it is made too."""
+    for _ in range(rounds):
+        clock.step(2)
+        await sweep.drain()
+
+
+async def recap(api: httpx.AsyncClient) -> list[int]:
+    """The messages that the running recap tells of."""
+    return told((await get(api, "/recap"))["text"])
+
+
+async def shown(api: httpx.AsyncClient) -> list[int]:
+    """The messages that the running recap in the context tells of."""
+    found = (await context(api))["segments"]
+    return [n for segment in found if segment["name"] == "recap" for n in told(segment["text"])]
+
+
+async def versions(api: httpx.AsyncClient) -> list[tuple[int, int | None, bool, bool]]:
+    """(version, last_seq, stale, current) of each version of the running recap, newest first."""
+    items = (await get(api, "/recap/versions"))["items"]
+    return [(item["version"], item["last_seq"], item["stale"], item["current"]) for item in items]
+
+
+async def hidden(api: httpx.AsyncClient, by: str = "scenes") -> list[int]:
+    """The seqs of the messages that scenes, or the user, hide."""
+    items = (await get(api, "/messages", limit=500))["items"]
+    return [message["seq"] for message in items if message["hidden_by"] == by]
+
+
+@asynccontextmanager
+async def while_the_model_is_asked(sweep: Sweep, model: ScriptedModel) -> AsyncIterator[None]:
+    """The block runs while the model holds its next answer back; afterwards everything ripe is made."""
+    gate = model.hold(1)
+    draining = asyncio.create_task(sweep.drain())
+    await gate.reached()
+    try:
+        yield
+    finally:
+        gate.release()
+        await draining

@@ -1,0 +1,295 @@
+"""Scenes where the line takes another course: cut off, forked, restored, imported again; messages that go."""
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.sweep import Sweep
+from tests.scenes.story import (
+    BY_HAND,
+    ask,
+    calls,
+    ranges,
+    recap,
+    scenes,
+    settle,
+    shown,
+    statuses,
+    telling,
+    toggle,
+    versions,
+)
+from tests.scripted_model import ScriptedModel
+from tests.statements import watched
+from tests.talk import append, bury, context, cut_off, edit, get, ok, put, said, talk
+
+
+async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel) -> None:
+    """Three scenes of four messages, each folded in when it was closed, and an open one of two."""
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    for seq in (4, 8, 12):
+        await append(api, talk((await get(api, ""))["head_seq"] + 1, seq + 2))
+        await toggle(api, seq)
+        await settle(sweep, clock, rounds=3)
+
+
+async def test_a_break_moves_from_a_deleted_message_to_the_one_before(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    await bury(api, "m8", "m7")
+    assert await ranges(api) == [(1, 4), (5, 6), (7, 12), (13, None)]
+    assert await statuses(api) == ["ready", "ready!", "ready"]
+    await settle(sweep, clock)
+    assert await statuses(api) == ["ready", "ready", "ready"]
+    assert await recap(api) == [1, 2, 3, 4, 5, 6, 9, 10, 11, 12]
+
+
+async def test_a_scene_of_which_every_message_was_deleted_is_none(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    await bury(api, "m8", "m5", "m7", "m6")
+    found = await scenes(api)
+    assert [(scene["number"], scene["first_seq"], scene["last_seq"]) for scene in found] == [
+        (1, 1, 4),
+        (2, 5, 12),
+        (3, 13, None),
+    ]
+    assert await statuses(api) == ["ready", "ready"]
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 2, 3, 4, 9, 10, 11, 12]
+
+
+async def test_many_messages_taken_away_at_once_leave_their_scenes_in_order(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    left = [said(n) for n in (1, 2, 9, 10, 13, 14)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": left}), 200)
+    assert await ranges(api) == [(1, 2), (3, 10), (11, None)]
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 2, 9, 10]
+
+
+async def test_cutting_off_the_end_opens_the_scene_that_it_goes_through(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    asked = len(model.calls)
+    await cut_off(api, 7)
+    assert await ranges(api) == [(1, 4), (5, None)]
+    assert await versions(api) == [(1, 4, False, True)]
+    assert await shown(api) == [1, 2, 3, 4]
+    await settle(sweep, clock)
+    assert len(model.calls) == asked
+    await append(api, talk(15, 17))
+    await toggle(api, 16)
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 2, 3, 4, 5, 6, 15, 16]
+
+
+async def test_what_a_person_wrote_of_a_scene_comes_back_where_it_ends_again(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    scene = (await scenes(api))[1]
+    await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55.", "title": "The pier"})
+    await cut_off(api, 7)
+    assert await ranges(api) == [(1, 4), (5, None)]
+    (again,) = (await toggle(api, 6))["items"]
+    assert (again["id"], again["recap"], again["title"], again["stale"]) == (
+        scene["id"],
+        "Kai found #55.",
+        "The pier",
+        True,
+    )
+
+
+async def test_what_a_person_wrote_of_a_scene_that_is_wholly_gone_goes_to_the_next_one_that_ends(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    scene = (await scenes(api))[2]
+    await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55.", "title": "The pier"})
+    await cut_off(api, 7)
+    await append(api, talk(15, 20))
+    (again, _) = (await toggle(api, 18))["items"]
+    assert (again["id"], again["recap"], again["title"]) == (scene["id"], "Kai found #55.", "The pier")
+    assert (again["first_seq"], again["last_seq"], again["edited"], again["stale"]) == (5, 18, True, True)
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 2, 3, 4, 55]
+    await toggle(api, 20)
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 2, 3, 4, 55, 19, 20]
+
+
+async def test_what_a_person_wrote_of_several_scenes_that_are_gone_is_joined_in_their_order(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    _, second, third, _ = await scenes(api)
+    await ask(api, "PATCH", f"/scenes/{third['id']}", 200, {"recap": "Mira left #66.", "title": "The pier"})
+    await ask(api, "PATCH", f"/scenes/{second['id']}", 200, {"recap": "Kai found #55."})
+    await cut_off(api, 7)
+    await append(api, talk(15, 20))
+    await toggle(api, 18)
+    await settle(sweep, clock)
+    assert [(scene["title"], scene["recap"]) for scene in (await scenes(api))[1:]] == [
+        ("The pier", "Kai found #55.\n\nMira left #66."),
+        (None, None),
+    ]
+    assert await recap(api) == [1, 2, 3, 4, 55, 66]
+
+
+async def test_what_a_person_wrote_where_a_break_was_lifted_by_hand_waits_for_that_break(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    scene = (await scenes(api))[2]
+    await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55."})
+    await toggle(api, 12)
+    await toggle(api, 14)
+    await settle(sweep, clock)
+    assert await recap(api) == list(range(1, 15))
+    (again, _) = (await toggle(api, 12))["items"]
+    assert again["recap"] == "Kai found #55."
+
+
+async def test_a_persons_running_recap_outlives_what_was_cut_off(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+    await cut_off(api, 7)
+    found = await get(api, "/recap")
+    assert (found["text"], found["last_seq"], found["edited"]) == ("All of it was #42.", 6, True)
+    assert await shown(api) == [42]
+
+
+async def test_a_fork_has_the_scenes_before_it_and_the_line_that_it_came_from_has_all(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    before = await scenes(api)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 10}), 201)
+    await settle(sweep, clock)
+    forked = ok(await api.get("/v1/chats/d/scenes"), 200)["items"]
+    assert [(scene["first_seq"], scene["last_seq"]) for scene in forked] == [(1, 4), (5, 8), (9, None)]
+    assert [scene["recap"] for scene in forked] == [*(scene["recap"] for scene in before[:2]), None]
+    assert ok(await api.get("/v1/chats/d/recap"), 200)["last_seq"] == 8
+    assert await scenes(api) == before
+
+
+async def test_a_checkpoint_brings_scenes_and_recap_back(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    before, told = await scenes(api), await context(api)
+    ok(await api.post("/v1/chats/c/checkpoints", json={"name": "x"}), 201)
+    await toggle(api, 8)
+    await edit(api, "m2", content="Something about lamp number 77.")
+    await settle(sweep, clock)
+    former = (await get(api, ""))["line"]
+    ok(await api.post("/v1/chats/c/checkpoints/x/restore"), 201)
+    await settle(sweep, clock)
+    assert await scenes(api) == before
+    assert (await context(api)) | {"line": told["line"]} == told
+    assert len(await scenes(api, line=former)) == 3
+
+
+async def test_a_persons_break_moves_with_its_message_in_a_re_import(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    scene = (await scenes(api))[2]
+    await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55.", "title": "The pier"})
+    wanted = [*talk(1, 6), said(90, content="A new one about lamp number 90."), *talk(7, 14)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
+    assert await ranges(api) == [(1, 4), (5, 9), (10, 13), (14, None)]
+    await settle(sweep, clock)
+    found = await scenes(api)
+    assert (found[2]["recap"], found[2]["title"], found[2]["edited"]) == ("Kai found #55.", "The pier", True)
+    assert await recap(api) == [1, 2, 3, 4, 5, 6, 90, 7, 8, 55]
+
+
+async def test_a_re_import_asks_no_more_for_many_breaks_than_for_few(api: httpx.AsyncClient) -> None:
+    asked = []
+    for chat, breaks in (("few", 2), ("many", 19)):
+        await put(api, chat, settings=BY_HAND)
+        await append(api, talk(1, 60), chat)
+        for number in range(1, breaks + 1):
+            ok(await api.post(f"/v1/chats/{chat}/scenes/break", json={"seq": 3 * number}), 200)
+        app_database: Database = api._transport.app.state.database  # type: ignore[attr-defined]
+        async with watched(app_database) as statements:
+            wanted = [said(90), *talk(1, 60)]
+            ok(await api.put(f"/v1/chats/{chat}/messages", json={"messages": wanted}), 200)
+        asked.append(len(statements.asked))
+        found = ok(await api.get(f"/v1/chats/{chat}/scenes"), 200)["items"]
+        assert [(scene["number"], scene["last_seq"]) for scene in found[:-1]] == [
+            (number, 3 * number + 1) for number in range(1, breaks + 1)
+        ]
+    assert asked[1] - asked[0] <= 2
+
+
+async def test_a_break_that_the_model_found_stays_behind_in_a_re_import(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling(lambda possible: possible[0])
+    await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
+    await append(api, talk(1, 8))
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, 4), (5, None)]
+    model.otherwise = telling()
+    ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1), said(90), *talk(2, 8)]}), 200)
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, None)]
+
+
+async def test_where_a_person_lifted_a_break_none_is_found_after_a_re_import_either(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling(lambda possible: possible[0])
+    await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
+    await append(api, talk(1, 8))
+    await settle(sweep, clock)
+    await toggle(api, 4)
+    ok(await api.put("/v1/chats/c/messages", json={"messages": [said(90), *talk(1, 8)]}), 200)
+    await settle(sweep, clock)
+    found = await scenes(api)
+    assert [scene["last_message_id"] for scene in found] == ["m3", "m8"]  # m4 would have been the next
+    await toggle(api, 4)
+    await append(api, talk(9, 10))
+    await settle(sweep, clock)
+    assert [scene["last_message_id"] for scene in await scenes(api)] == ["m5", "m10"]
+
+
+async def test_an_append_in_a_chat_without_scenes_asks_nothing_for_them(
+    api: httpx.AsyncClient, database: Database, clock: SteppedClock
+) -> None:
+    await put(api, settings={"preset": "decay"})
+    await append(api, talk(1, 4))
+    app_database: Database = api._transport.app.state.database  # type: ignore[attr-defined]
+    async with watched(app_database) as statements:
+        await append(api, talk(5, 60))
+        await bury(api, "m7")
+        await cut_off(api, 50)
+    assert [text for text in statements.asked if "scenes" in text or "'recap'" in text] == []
+    assert statements.asked
+
+
+async def test_switching_scenes_off_and_on_again_makes_what_changed_meanwhile(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    await put(api, status=200, settings={"scenes": {"enabled": False}})
+    await edit(api, "m6", content="Something about lamp number 77.")
+    asked = len(model.calls)
+    await settle(sweep, clock)
+    assert len(model.calls) == asked
+    assert await statuses(api) == ["ready", "ready!", "ready"]
+    await put(api, status=200, settings={"scenes": {"enabled": True}})
+    await settle(sweep, clock)
+    assert calls(model)[asked:] == ["scene", "recap"]
+    assert await recap(api) == [1, 2, 3, 4, 5, 77, 7, 8, 9, 10, 11, 12]

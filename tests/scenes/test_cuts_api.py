@@ -1,0 +1,166 @@
+"""Scenes and the history: where cuts fall, what they wait for, what a forced one closes."""
+
+from typing import Any
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from app.pipeline import LAYERS
+from app.scenes.service import NAME
+from app.sweep import Sweep
+from tests.scenes.story import NO_BREAK, ask, ranges, scenes, settle, shown, telling, toggle
+from tests.scripted_model import ScriptedModel, refuses
+from tests.talk import append, context, edit, get, put, talk
+
+SHORT: dict[str, Any] = {
+    "preset": "scenes",
+    "history": {"keep_messages": 4, "max_messages": 24},
+    "scenes": {"detect": False, "auto_hide": None},
+}
+
+
+async def anchor(api: httpx.AsyncClient) -> int:
+    seq: int = (await context(api))["history"]["anchor_seq"]
+    return seq
+
+
+async def inclusion(api: httpx.AsyncClient) -> list[str]:
+    return [item["status"] for item in (await get(api, "/inclusion"))["items"]]
+
+
+async def test_a_cut_falls_behind_a_break_and_leaves_the_last_two_scenes(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=SHORT)
+    await append(api, talk(1, 10))
+    for seq, expected in ((4, 1), (8, 5)):
+        await toggle(api, seq)
+        await settle(sweep, clock)
+        await append(api, talk((await get(api, ""))["head_seq"] + 1, seq + 7))
+        assert await anchor(api) == expected
+    found = await context(api)
+    assert found["history"]["last_cut"]["reason"] == "full"
+    assert await shown(api) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+async def test_a_cut_waits_until_the_recap_tells_of_what_it_takes_away(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = refuses(500)
+    await put(api, settings=SHORT)
+    await append(api, talk(1, 12))
+    await toggle(api, 4)
+    await toggle(api, 8)
+    await append(api, talk(13, 14))
+    await settle(sweep, clock)
+    assert await anchor(api) == 1
+    model.otherwise = telling()
+    clock.step(600)
+    await settle(sweep, clock)
+    assert await anchor(api) == 5
+    assert await inclusion(api) == ["recap"] * 4 + ["verbatim"] * 10
+
+
+async def test_a_forced_cut_closes_the_open_scene_so_that_its_recap_is_made(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=SHORT)
+    await append(api, talk(1, 24))
+    found = await context(api)
+    assert found["history"]["last_cut"]["reason"] == "forced"
+    at_seq = found["history"]["anchor_seq"]
+    (closed, opened) = await scenes(api)
+    assert (closed["last_seq"], closed["closed_by"], opened["first_seq"]) == (at_seq - 1, "cut", at_seq)
+    assert found["memo_window"]["gaps"] == [[1, at_seq - 1]]
+    assert (await inclusion(api))[0] == "pending"
+    await settle(sweep, clock)
+    assert await shown(api) == list(range(1, at_seq))
+    assert (await context(api))["memo_window"]["gaps"] == []
+    assert (await inclusion(api))[0] == "recap"
+
+
+async def test_a_forced_cut_behind_a_break_closes_nothing(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = refuses(500)
+    await put(api, settings=SHORT)
+    await append(api, talk(1, 12))
+    await toggle(api, 4)
+    await toggle(api, 8)
+    await append(api, talk(13, 24))
+    assert (await context(api))["history"]["last_cut"]["reason"] == "forced"
+    assert await anchor(api) == 5
+    assert await ranges(api) == [(1, 4), (5, 8), (9, None)]
+
+
+async def test_the_recap_stands_where_the_settings_want_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=SHORT)
+    await append(api, talk(1, 6))
+    await toggle(api, 4)
+    await settle(sweep, clock)
+    assert await shown(api) == [1, 2, 3, 4]  # at once, though the history still has all of it
+    await put(api, status=200, settings={"scenes": {"recap": {"position": "none"}}})
+    assert await shown(api) == []
+    await put(api, status=200, settings={"scenes": {"recap": {"position": 1, "depth": 1, "scan": True}}})
+    assert await shown(api) == [1, 2, 3, 4]
+
+
+async def test_a_failed_scene_before_the_history_is_a_gap(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = NO_BREAK  # an answer that is kept whole as outcomes
+    await put(api, settings=SHORT)
+    await append(api, talk(1, 12))
+    await toggle(api, 4)
+    await toggle(api, 8)
+    await append(api, talk(13, 14))
+    await settle(sweep, clock)
+    assert await anchor(api) == 5
+    await edit(api, "m2", content="Something about lamp number 77.")
+    assert (await context(api))["memo_window"]["gaps"] == [[1, 4]]
+
+
+async def test_what_the_chats_row_shows_is_what_the_tables_say_after_every_change(
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=SHORT)
+    await append(api, talk(1, 12))
+
+    async def check() -> None:
+        key = chat_key(tenant, "c")
+        query = "SELECT (shown -> 'scenes')::text FROM chats WHERE chat_key = $1 AND standing = 'current'"
+        async with database.raw() as connection:
+            before = await connection.fetchval(query, key)
+        await put(api, status=200, metadata={})  # brings everything in line anew
+        async with database.raw() as connection:
+            assert await connection.fetchval(query, key) == before
+
+    await check()
+    for seq in (4, 8, 12):
+        await toggle(api, seq)
+        await check()
+        await settle(sweep, clock)
+        await check()
+    await append(api, talk(13, 13))
+    await check()
+    await edit(api, "m6", content="Something about lamp number 77.")
+    await check()
+    await append(api, talk(14, 18))
+    await check()
+    await toggle(api, 8)
+    await check()
+    await settle(sweep, clock)
+    await check()
+    await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+    await check()
+    await ask(api, "DELETE", "/messages?from_seq=6", 204)
+    await check()
+    assert NAME in {layer.NAME for layer in LAYERS}

@@ -1,0 +1,297 @@
+"""Breaks that nobody set: when they are looked for, what of an answer counts, and what happens without a model."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
+from app.sweep import Sweep
+from tests.book import due_rows
+from tests.scenes.story import (
+    NO_BREAK,
+    ask,
+    asked_for,
+    calls,
+    ranges,
+    scenes,
+    settle,
+    telling,
+    toggle,
+    while_the_model_is_asked,
+)
+from tests.scripted_model import ScriptedModel, refuses
+from tests.talk import Json, append, bury, cut_off, edit, put, said, talk
+
+LOOKING = {"preset": "scenes", "scenes": {"min_messages": 4, "offset": 2}}
+
+
+def first_of(possible: Sequence[int]) -> int:
+    return possible[0]
+
+
+async def looks(database: Database, tenant: str) -> list[Json]:
+    """The looks for a break that are due."""
+    return [dict(row) for row in await due_rows(database, tenant) if row["key"] == "detect"]
+
+
+async def test_a_break_is_looked_for_after_the_assistants_message_once_the_scene_is_long_enough(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await put(api, settings=LOOKING)
+    for n in range(1, 6):
+        await append(api, [said(n)])
+        assert await looks(database, tenant) == []
+    await append(api, [said(6)])
+    (due,) = await looks(database, tenant)
+    assert (due["layer"], due["at_seq"]) == ("scenes", 1)
+
+
+async def test_the_users_message_and_a_thought_make_nothing_due(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await put(api, settings=LOOKING)
+    await append(api, [said(n, role="user") for n in range(1, 9)])
+    await append(api, [said(9, role="assistant", kind="thought")])
+    assert await looks(database, tenant) == []
+
+
+async def test_the_break_that_the_model_names_closes_the_scene(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    await settle(sweep, clock)
+    closed, opened = await scenes(api)
+    assert (closed["last_seq"], closed["closed_by"], closed["reason"]) == (5, "model", "Next day.")
+    assert (closed["title"], closed["status"]) == ("Lamps 1 to 5", "ready")
+    assert opened["first_seq"] == 6
+
+
+async def test_the_model_is_told_which_messages_are_possible_and_which_only_give_context(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = NO_BREAK
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    await edit(api, "m2", excluded=True)
+    await settle(sweep, clock)
+    (call,) = model.calls
+    content = call.body["messages"][-1]["content"]
+    assert "Possible answers: 5, 6 or null" in content
+    assert "lamp number 2." not in content
+    assert content.count('"context": true') == 2
+
+
+async def test_an_answer_that_is_no_candidate_is_asked_again_once(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.script('{"break_at": 2, "reason": "The pier."}', '{"break_at": 4, "reason": "The pier."}')
+    model.otherwise = telling()
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    await settle(sweep, clock, rounds=1)
+    assert await ranges(api) == [(1, 4), (5, None)]
+    assert calls(model)[:2] == ["break", "break"]
+    assert "2 is not one of the possible answers" in model.calls[1].body["messages"][-1]["content"]
+
+
+async def test_rubbish_twice_is_a_failure_that_is_tried_again_later(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Sweep,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    model.otherwise = "What a lovely story! Shall we go on?"
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    clock.step(2)
+    await sweep.drain()
+    (row,) = await looks(database, tenant)
+    assert calls(model) == ["break", "break"]
+    assert (row["attempts"], row["transient"]) == (1, False)
+    assert "asked twice" in row["error"]
+    model.otherwise = telling(first_of)
+    clock.step(RETRY_DELAYS_S[0])
+    await sweep.drain()
+    assert (await ranges(api))[0] == (1, 4)
+
+
+async def test_a_look_that_failed_for_good_is_due_again_with_the_next_answer(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Sweep,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    model.otherwise = refuses(400)
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    for _ in range(MAX_ATTEMPTS):
+        clock.step(RETRY_DELAYS_S[-1])
+        await sweep.drain()
+    assert (await looks(database, tenant))[0]["failed_at"] is not None
+    model.otherwise = telling(first_of)
+    await append(api, talk(9, 10))
+    await settle(sweep, clock, rounds=1)
+    assert (await ranges(api))[0] == (1, 4)
+
+
+async def test_further_messages_do_not_disturb_a_look_and_are_looked_at_next(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = NO_BREAK
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await append(api, talk(9, 10))
+    clock.step(2)
+    await sweep.drain()
+    assert ["lamp number 10" in str(call.body) for call in model.calls] == [False, True]
+
+
+async def test_what_is_left_behind_a_break_is_looked_at_too(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling(first_of)
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 20))
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, 4), (5, 8), (9, 12), (13, 16), (17, None)]
+
+
+async def test_a_break_that_a_person_lifted_is_never_found_again(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, 5), (6, None)]
+    await toggle(api, 5)
+    await append(api, talk(9, 10))
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, None)]
+    asked = [call for call in model.calls if asked_for(call.body) == "break"]
+    assert "Possible answers: 4, 6, 7, 8 or null" in str(asked[-1].body)
+
+
+async def test_a_break_set_meanwhile_wins_over_the_models(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await toggle(api, 5)
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, 5), (6, None)]
+
+
+async def test_a_break_on_a_message_deleted_meanwhile_is_looked_for_again(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling(lambda possible: possible[-1])
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await bury(api, "m6")
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, 5), (6, None)]
+
+
+async def test_a_look_whose_lease_was_lost_sets_no_break(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Sweep,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    model.otherwise = telling(first_of)
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await ask(api, "POST", "/scenes/detect", 202)  # a person asks anew, from the newest state on
+        assert (await looks(database, tenant))[0]["lease"] is None
+        await cut_off(api, 3)
+    assert await ranges(api) == [(1, None)]
+
+
+async def test_a_person_may_have_a_break_looked_for_where_that_is_off(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Sweep,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    model.otherwise = telling(first_of)
+    await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4, "detect": False}})
+    await append(api, talk(1, 8))
+    assert await looks(database, tenant) == []
+    due = await ask(api, "POST", "/scenes/detect", 202)
+    assert (due["layer"], due["key"]) == ("scenes", "detect")
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, 4), (5, None)]
+
+
+async def test_where_looking_was_switched_off_meanwhile_nobody_is_asked(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    await put(api, status=200, settings={"scenes": {"detect": False}})
+    await settle(sweep, clock)
+    assert model.calls == []
+
+
+async def test_only_the_newest_messages_are_read(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = NO_BREAK
+    await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 15, "max_messages": 10}})
+    await append(api, talk(1, 30))
+    await settle(sweep, clock)
+    content = model.calls[0].body["messages"][-1]["content"]
+    assert "lamp number 20." not in content
+    assert "lamp number 21." in content
+    assert "Possible answers: 21, 22, 23, 24, 25, 26, 27, 28 or null" in content
+
+
+async def test_without_a_model_a_long_pause_ends_the_scene_and_says_so(
+    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=LOOKING)
+    start = clock()
+    hours = [0, 1, 2, 3, 4, 13, 14, 15, 16, 17]
+    await append(
+        api,
+        [said(n, sent_at=(start + timedelta(hours=hour)).isoformat()) for n, hour in enumerate(hours, start=1)],
+    )
+    await settle(quoting_sweep, clock)
+    closed, opened = await scenes(api)
+    assert (closed["last_seq"], closed["closed_by"]) == (5, "time")
+    assert closed["reason"] == "no model: 9 h passed here"
+    assert closed["origin"] == "extractive"
+    assert opened["first_seq"] == 6
+
+
+async def test_without_a_model_and_without_a_pause_the_scene_goes_on(
+    api: httpx.AsyncClient, database: Database, tenant: str, quoting_sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 20))
+    await settle(quoting_sweep, clock)
+    assert await ranges(api) == [(1, None)]
+    assert await looks(database, tenant) == []

@@ -1,0 +1,183 @@
+"""Auto-hide: what is out of sight, what never is, and that a person's hiding is another matter."""
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.sweep import Sweep
+from tests.book import due_rows
+from tests.scenes.story import BY_HAND, ask, hidden, settle, telling, toggle
+from tests.scripted_model import ScriptedModel, refuses
+from tests.talk import append, bury, cut_off, edit, hide, put, talk
+
+
+async def tell(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, **settings: object
+) -> None:
+    """Four scenes of four messages and an open one, all told."""
+    model.otherwise = telling()
+    await put(api, settings={"preset": "scenes", "scenes": {"detect": False, **settings}})
+    await append(api, talk(1, 18))
+    for seq in (4, 8, 12, 16):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+
+
+def span(first: int, last: int) -> list[int]:
+    return list(range(first, last + 1))
+
+
+async def test_all_but_the_last_scenes_are_hidden_the_open_one_counts(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    assert await hidden(api) == span(1, 12)
+
+
+async def test_a_new_scene_hides_the_one_that_is_no_longer_among_the_last(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    await toggle(api, 18)
+    await settle(sweep, clock)
+    assert await hidden(api) == span(1, 12)  # nothing stands behind the break yet
+    await append(api, talk(19, 19))
+    await settle(sweep, clock)
+    assert await hidden(api) == span(1, 16)
+
+
+async def test_a_scene_that_the_recap_does_not_tell_of_is_never_hidden(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = refuses(500)
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 18))
+    for seq in (4, 8, 12, 16):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+    assert await hidden(api) == []
+    model.otherwise = telling()
+    clock.step(600)
+    await settle(sweep, clock)
+    assert await hidden(api) == span(1, 12)
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 3}}})
+    await settle(sweep, clock)
+    assert await hidden(api) == span(1, 4)
+
+
+async def test_a_stale_recap_shows_its_scenes_again_until_they_are_told_anew(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    await ask(api, "PATCH", "/messages/m6", 200, {"content": "Something about lamp number 77."})
+    model.otherwise = refuses(500)
+    await settle(sweep, clock)
+    assert await hidden(api) == []
+    model.otherwise = telling()
+    clock.step(600)
+    await settle(sweep, clock)
+    assert await hidden(api) == span(1, 12)
+
+
+async def test_another_number_hides_or_shows_accordingly(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    for number, expected in ((3, span(1, 8)), (0, span(1, 16)), (-1, []), (1, span(1, 16)), (50, [])):
+        await put(api, status=200, settings={"scenes": {"auto_hide": number}})
+        await settle(sweep, clock)
+        assert await hidden(api) == expected
+
+
+async def test_a_layer_that_is_switched_off_hides_nothing(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    await put(api, status=200, settings={"scenes": {"enabled": False}})
+    await settle(sweep, clock)
+    assert await hidden(api) == []
+
+
+async def test_what_a_person_hides_stays_hidden_by_that_person(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 18))
+    await hide(api, (2, 3))
+    for seq in (4, 8, 12, 16):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+    assert await hidden(api) == [1, *span(4, 12)]
+    assert await hidden(api, by="user") == [2, 3]
+    await put(api, status=200, settings={"scenes": {"auto_hide": -1}})
+    await settle(sweep, clock)
+    assert (await hidden(api), await hidden(api, by="user")) == ([], [2, 3])
+
+
+async def test_what_a_person_shows_again_is_left_alone(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    await edit(api, "m2", hidden=False)
+    await hide(api, (6, 7), hidden=False)
+    await toggle(api, 18)
+    await append(api, talk(19, 20))
+    await settle(sweep, clock)
+    assert await hidden(api) == [seq for seq in span(1, 16) if seq not in (2, 6, 7)]
+
+
+async def test_what_a_person_hid_before_scenes_reached_it_and_shows_again_is_left_alone(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 18))
+    await hide(api, (2, 3))
+    for seq in (4, 8, 12, 16):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+    await hide(api, (2, 3), hidden=False)
+    await settle(sweep, clock)
+    assert await hidden(api) == [1, *span(4, 12)]
+    assert await hidden(api, by="user") == []
+
+
+async def test_changes_in_bulk_are_one_refresh(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Sweep,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    await tell(api, sweep, clock, model)
+    for number in (3, 1, 0):
+        await put(api, status=200, settings={"scenes": {"auto_hide": number}})
+        clock.step(0.5)
+        assert await sweep.drain() == 0
+    (row,) = await due_rows(database, tenant)
+    assert row["key"] == "hide"
+    clock.step(1)
+    assert await sweep.drain() == 1
+    assert await hidden(api) == span(1, 16)
+
+
+async def test_hidden_messages_are_counted_out_of_the_history(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    sent = (await ask(api, "GET", "/context", 200))["history"]["messages"]
+    assert sent == 6
+
+
+async def test_cutting_off_the_end_shows_what_are_the_last_scenes_now(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    await cut_off(api, 11)
+    await settle(sweep, clock)
+    assert await hidden(api) == span(1, 4)
+    await bury(api, "m9", "m10")
+    await settle(sweep, clock)
+    assert await hidden(api) == []

@@ -1,0 +1,147 @@
+"""Scenes that are longer than a model reads at once, or than a list counts."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.llm import ModelClient
+from app.kit.workbench import Workbench
+from app.sweep import Sweep
+from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, settle, statuses, telling, toggle
+from tests.scripted_model import Request, ScriptedModel
+from tests.statements import watched
+from tests.talk import append, put, talk
+
+
+@pytest.fixture
+async def small_sweep(
+    database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
+) -> AsyncIterator[Sweep]:
+    """A worker whose model takes little at once."""
+    client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1, context_tokens=4_096)
+    yield Sweep(Workbench(database, clock, client), slots=8, sweep_s=30)
+    await client.aclose()
+
+
+def formers(model: ScriptedModel) -> list[str]:
+    """What came before, as each request for the recap of a scene told it."""
+    asked = [str(call.body["messages"][-1]["content"]) for call in model.calls if asked_for(call.body) == "scene"]
+    return [content.partition("<former>\n")[2].partition("\n</former>")[0] for content in asked]
+
+
+async def test_a_long_scene_is_told_in_parts_that_are_joined(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 132))
+    await toggle(api, 130)
+    await settle(sweep, clock)
+    assert calls(model) == ["scene", "scene", "scene", "recap", "recap"]  # the last is the running one
+    (scene, _) = await scenes(api)
+    assert scene["title"] == "Lamps 87 to 130"
+    assert await recap(api) == list(range(1, 131))
+
+
+async def test_each_part_knows_what_the_one_before_called_things(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 100))
+    await toggle(api, 100)
+    await settle(sweep, clock)
+    first, second = formers(model)
+    assert first == '""'
+    assert "lamp: 50" in second
+
+
+async def test_sixty_messages_are_told_at_once(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 62))
+    await toggle(api, 60)
+    await settle(sweep, clock)
+    assert calls(model) == ["scene", "recap"]
+
+
+async def test_a_part_that_does_not_fit_is_halved(
+    api: httpx.AsyncClient, small_sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 60))
+    await toggle(api, 60)
+    await settle(small_sweep, clock)
+    assert await statuses(api) == ["ready"]
+    assert calls(model).count("scene") > 1
+    assert await recap(api) == list(range(1, 61))
+
+
+async def test_a_message_that_does_not_fit_even_alone_is_a_failure(
+    api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
+) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 4))
+    await toggle(api, 2)
+    client = ModelClient(model.base_url, "scripted", timeout_s=5, max_attempts=1, context_tokens=2_000)
+    clock.step(2)
+    await Sweep(Workbench(database, clock, client), slots=8, sweep_s=30).drain()
+    await client.aclose()
+    assert model.calls == []
+    assert "does not fit" in (await scenes(api))[0]["error"]
+
+
+async def test_a_wish_is_told_with_every_part(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    def tell(request: Request) -> str:
+        return "# Outcomes\n- They spoke of #1." if asked_for(request) == "scene" else "# Outcomes\n- #1."
+
+    model.otherwise = tell
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 80))
+    scene = (await toggle(api, 80))["items"][0]
+    path = f"/v1/chats/c/scenes/{scene['id']}/regenerate"
+    assert (await api.post(path, json={"instruction": "Mention the key."})).status_code == 202
+    await settle(sweep, clock)
+    asked = [str(call.body) for call in model.calls if asked_for(call.body) == "scene"]
+    assert ["Mention the key." in request for request in asked] == [True, True]
+
+
+async def test_without_a_model_a_long_scene_is_quoted_whole(
+    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 132))
+    await toggle(api, 130)
+    await settle(quoting_sweep, clock)
+    assert len(await statuses(api)) == 1
+    assert "pending" not in await statuses(api)
+
+
+async def test_a_list_counts_a_scenes_messages_no_further_than_to_a_thousand(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 1_000))
+    assert [scene["messages"] for scene in await scenes(api)] == [1_000]
+    await append(api, talk(1_001, 1_001))
+    (opened,) = await scenes(api)
+    assert (opened["messages"], opened["first_message_id"], opened["last_message_id"]) == (None, "m1", "m1001")
+    await toggle(api, 1_000)
+    assert [scene["messages"] for scene in await scenes(api)] == [1_000, 1]
+    assert await ranges(api) == [(1, 1_000), (1_001, None)]
+
+
+async def test_setting_a_break_reads_its_messages_once(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 12))
+    app_database: Database = api._transport.app.state.database  # type: ignore[attr-defined]
+    async with watched(app_database) as statements:
+        await toggle(api, 8)
+    read = [text for text in statements.asked if "FROM unnest($3::int[], $4::int[])" in text and "digest" in text]
+    assert len(read) == 2  # to see whether the message is there, and to say what the scene says

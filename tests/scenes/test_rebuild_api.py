@@ -1,0 +1,56 @@
+"""The running recap told anew by hand: in parts as far as there are scenes, and never where scenes are off."""
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.scenes.story import BY_HAND, ask, calls, recap, settle, shown, telling, toggle, versions
+from tests.scripted_model import ScriptedModel
+from tests.talk import append, get, put, talk
+
+
+async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, *, scenes: int) -> None:
+    """Scenes of two messages each, told, in whose recap a person has written."""
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 2 * scenes + 2))
+    for number in range(1, scenes + 1):
+        await toggle(api, 2 * number)
+    await settle(sweep, clock)
+    await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+
+
+async def test_more_scenes_than_are_folded_at_once_are_all_told_anew(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model, scenes=10)
+    asked = len(model.calls)
+    await ask(api, "POST", "/recap/rebuild", 202)
+    await settle(sweep, clock)
+    assert calls(model)[asked:] == ["recap", "recap"]
+    assert await recap(api) == await shown(api) == list(range(1, 21))
+
+
+async def test_nothing_is_told_anew_where_scenes_are_off(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model, scenes=3)
+    await put(api, status=200, settings={"scenes": {"enabled": False}})
+    refused = await ask(api, "POST", "/recap/rebuild", 409)
+    assert refused["code"] == "scenes_off"
+    assert "scenes.enabled" in refused["detail"]
+    await settle(sweep, clock)
+    assert await shown(api) == [42]
+
+
+async def test_what_was_to_be_told_anew_is_left_alone_once_scenes_are_switched_off(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model, scenes=3)
+    before, asked = await versions(api), len(model.calls)
+    await ask(api, "POST", "/recap/rebuild", 202)
+    await put(api, status=200, settings={"scenes": {"enabled": False}})
+    await settle(sweep, clock)
+    assert len(model.calls) == asked
+    assert await versions(api) == before
+    assert (await get(api, "/recap"))["text"] == "All of it was #42."

@@ -1,0 +1,350 @@
+"""The running recap: folded scene by scene, chosen, written, deleted and told anew; what it leaves out."""
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
+from app.sweep import Sweep
+from tests.book import due_rows
+from tests.scenes.story import (
+    BY_HAND,
+    ask,
+    asked_for,
+    calls,
+    recap,
+    scenes,
+    settle,
+    shown,
+    statuses,
+    telling,
+    toggle,
+    versions,
+    while_the_model_is_asked,
+)
+from tests.scripted_model import Reply, Request, ScriptedModel, refuses
+from tests.talk import append, edit, get, put, talk
+
+
+async def tell_scenes(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, *ends: int) -> None:
+    """Append up to two messages behind each of `ends`, set a break there, and have all made that follows."""
+    for end in ends:
+        head = (await get(api, ""))["head_seq"]
+        await append(api, talk(head + 1, end + 2))
+        await toggle(api, end)
+        await settle(sweep, clock, rounds=3)
+
+
+@pytest.fixture
+async def told(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel) -> None:
+    """Three scenes of four messages, each folded in when it was closed."""
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await tell_scenes(api, sweep, clock, 4, 8, 12)
+
+
+async def test_an_empty_chat_has_an_empty_recap(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    found = await get(api, "/recap")
+    assert (found["version"], found["text"], found["current"]) == (None, "", False)
+    assert (await get(api, "/recap/versions"))["items"] == []
+
+
+async def test_every_scene_is_folded_in_when_its_recap_is_made(api: httpx.AsyncClient, told: None) -> None:
+    assert await recap(api) == list(range(1, 13))
+    assert await shown(api) == list(range(1, 13))
+    assert await versions(api) == [(3, 12, False, True), (2, 8, False, False), (1, 4, False, False)]
+    found = await get(api, "/recap")
+    assert (found["version"], found["first_seq"], found["last_seq"]) == (3, 1, 12)
+    assert (found["origin"], found["edited"], found["current"]) == ("model", False, True)
+
+
+async def test_scenes_closed_in_bulk_are_one_fold(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 14))
+    for seq in (4, 8, 12):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+    assert calls(model) == ["scene", "scene", "scene", "recap"]
+    assert await versions(api) == [(1, 12, False, True)]
+
+
+async def test_more_scenes_than_a_model_reads_well_are_folded_in_parts(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 22))
+    for seq in range(2, 21, 2):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+    assert calls(model).count("recap") == 2
+    assert await versions(api) == [(2, 20, False, True), (1, 16, False, False)]
+    assert await recap(api) == list(range(1, 21))
+
+
+async def test_a_change_in_an_older_scene_tells_the_recap_anew_from_there_on(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+) -> None:
+    asked = len(model.calls)
+    await edit(api, "m6", content="Something about lamp number 77.")
+    assert await recap(api) == [1, 2, 3, 4]
+    assert await shown(api) == [1, 2, 3, 4]
+    await settle(sweep, clock)
+    assert calls(model)[asked:] == ["scene", "recap"]
+    assert await recap(api) == [1, 2, 3, 4, 5, 77, 7, 8, 9, 10, 11, 12]
+    assert await versions(api) == [(4, 12, False, True), (1, 4, False, False)]
+
+
+async def test_an_edit_that_is_undone_before_anything_is_made_costs_nothing(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+) -> None:
+    asked = len(model.calls)
+    before = (await get(api, "/messages/m6"))["content"]
+    await edit(api, "m6", content="Something about lamp number 77.")
+    await edit(api, "m6", content=before)
+    await settle(sweep, clock)
+    assert len(model.calls) == asked
+    assert await recap(api) == list(range(1, 13))
+
+
+async def test_what_a_person_writes_of_a_scene_is_folded_in(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+) -> None:
+    scene = (await scenes(api))[1]
+    await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55."})
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 2, 3, 4, 55, 9, 10, 11, 12]
+
+
+async def test_an_older_version_made_current_waits_for_the_next_scene(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+) -> None:
+    asked = len(model.calls)
+    chosen = await ask(api, "PUT", "/recap/current", 200, {"version": 1})
+    assert (chosen["version"], chosen["current"]) == (1, True)
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == [1, 2, 3, 4]
+    assert len(model.calls) == asked
+    await tell_scenes(api, sweep, clock, 16)
+    assert await recap(api) == list(range(1, 17))
+    assert calls(model)[asked:] == ["scene", "recap"]
+    assert [version for version, *_ in await versions(api)] == [4, 3, 2, 1]
+
+
+async def test_a_persons_version_is_the_base_of_the_next_fold(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+) -> None:
+    asked = len(model.calls)
+    written = await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+    assert (written["version"], written["edited"], written["last_seq"]) == (4, True, 12)
+    assert await shown(api) == [42]
+    await settle(sweep, clock)
+    assert len(model.calls) == asked
+    await tell_scenes(api, sweep, clock, 16)
+    assert await recap(api) == [42, 13, 14, 15, 16]
+
+
+async def test_a_persons_version_stays_and_says_when_it_is_stale(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+) -> None:
+    await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+    await edit(api, "m10", content="Something about lamp number 77.")
+    await settle(sweep, clock)
+    found = await get(api, "/recap")
+    assert (found["text"], found["stale"]) == ("All of it was #42.", True)
+    assert await shown(api) == [42]
+
+
+async def test_a_deleted_version_leaves_the_highest_of_the_others_current(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+) -> None:
+    await ask(api, "DELETE", "/recap/versions/3", 204)
+    assert await versions(api) == [(2, 8, False, True), (1, 4, False, False)]
+    assert await shown(api) == list(range(1, 9))
+    await ask(api, "DELETE", "/recap/versions/1", 204)
+    assert await versions(api) == [(2, 8, False, True)]
+    await ask(api, "DELETE", "/recap/versions/1", 404)
+    await ask(api, "PUT", "/recap/current", 404, {"version": 9})
+
+
+async def test_a_rebuild_begins_from_nothing_and_keeps_former_versions(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+) -> None:
+    await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+    asked = len(model.calls)
+    due = await ask(api, "POST", "/recap/rebuild", 202)
+    assert (due["layer"], due["key"]) == ("scenes", "recap")
+    await settle(sweep, clock)
+    assert calls(model)[asked:] == ["recap"]
+    assert await recap(api) == list(range(1, 13))
+    assert [(version, current) for version, _, _, current in await versions(api)][:2] == [(5, True), (4, False)]
+
+
+async def test_the_newest_scenes_are_left_out_on_every_path(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+) -> None:
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
+    assert await recap(api) == await shown(api) == list(range(1, 9))
+    await settle(sweep, clock)
+    await tell_scenes(api, sweep, clock, 16)
+    assert await recap(api) == await shown(api) == list(range(1, 13))
+    await ask(api, "POST", "/recap/rebuild", 202)
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == list(range(1, 13))
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 4}}})
+    assert await recap(api) == await shown(api) == []
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == []
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 0}}})
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == list(range(1, 17))
+
+
+async def test_a_persons_words_replace_what_is_shown_also_where_scenes_are_left_out(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+) -> None:
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
+    written = await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+    assert (written["last_seq"], written["edited"]) == (8, True)
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 0}}})
+    await settle(sweep, clock)
+    assert await recap(api) == [42, 9, 10, 11, 12]
+
+
+async def test_a_recap_written_before_any_scene_shows_at_once_in_every_preset(api: httpx.AsyncClient) -> None:
+    await append(api, talk(1, 3))
+    written = await ask(api, "PUT", "/recap", 200, {"text": "Long ago there was #42."})
+    assert (written["version"], written["first_seq"], written["last_seq"]) == (1, None, None)
+    assert await shown(api) == [42]
+
+
+async def test_with_scenes_off_only_a_persons_version_is_shown(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+) -> None:
+    await put(api, status=200, settings={"scenes": {"enabled": False}})
+    assert await shown(api) == []
+    await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+    assert await shown(api) == [42]
+
+
+async def test_a_scene_that_failed_for_good_is_passed_over_and_told_when_it_is_made(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    tell = telling()
+
+    def without_second(request: Request) -> str | Reply:
+        refused = asked_for(request) == "scene" and "lamp number 6." in str(request)
+        return refuses(400) if refused else tell(request)
+
+    model.otherwise = without_second
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 14))
+    for seq in (4, 8, 12):
+        await toggle(api, seq)
+    await settle(sweep, clock, rounds=2)
+    assert await recap(api) == [1, 2, 3, 4]
+    for _ in range(MAX_ATTEMPTS):
+        clock.step(RETRY_DELAYS_S[-1])
+        await sweep.drain()
+    await settle(sweep, clock)
+    assert await statuses(api) == ["ready", "failed", "ready"]
+    assert await recap(api) == [1, 2, 3, 4, 9, 10, 11, 12]
+    model.otherwise = tell
+    await ask(api, "POST", f"/scenes/{(await scenes(api))[1]['id']}/regenerate", 202)
+    await settle(sweep, clock)
+    assert await recap(api) == list(range(1, 13))
+
+
+async def test_a_scene_with_nothing_to_tell_leaves_the_recap_as_it_is_without_a_call(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+) -> None:
+    await append(api, talk(15, 18))
+    for n in range(13, 17):
+        await edit(api, f"m{n}", excluded=True)
+    asked = len(model.calls)
+    await toggle(api, 16)
+    await settle(sweep, clock)
+    assert len(model.calls) == asked
+    found = await get(api, "/recap")
+    assert (found["last_seq"], await recap(api)) == (16, list(range(1, 13)))
+
+
+async def test_a_scene_that_changes_while_it_is_folded_in_is_folded_as_it_is_then(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 6))
+    await toggle(api, 4)
+    clock.step(2)
+    await sweep.drain()
+    assert calls(model) == ["scene"]
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await edit(api, "m2", content="Something about lamp number 77.")
+    assert await recap(api) == []
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 77, 3, 4]
+
+
+async def test_rubbish_for_a_recap_is_a_failure_that_is_tried_again(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Sweep,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 6))
+    await toggle(api, 4)
+    clock.step(2)
+    await sweep.drain()
+    model.otherwise = "I'm sorry, but I can't help with that."
+    clock.step(2)
+    await sweep.drain()
+    (row,) = [row for row in await due_rows(database, tenant) if row["key"] == "recap"]
+    assert (row["attempts"], row["failed_at"]) == (1, None)
+    assert row["error"]
+    model.otherwise = telling()
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 2, 3, 4]
+
+
+async def test_without_a_model_scenes_are_quoted_and_put_together(
+    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=BY_HAND)
+    messages = talk(1, 10)
+    messages[1]["content"] = "I promised my brother Jonas to bring the brass key back to the lighthouse."
+    messages[6]["content"] = "Odette, the keeper of the lighthouse, was found dead on 14 June in Port Ellery."
+    await append(api, messages)
+    await toggle(api, 4)
+    await toggle(api, 8)
+    await settle(quoting_sweep, clock)
+    first, second, _ = await scenes(api)
+    assert (first["origin"], first["prompt_version"]) == ("extractive", "extractive/1")
+    assert "brass key" in first["recap"]
+    assert "14 June" in second["recap"]
+    found = await get(api, "/recap")
+    assert (found["origin"], found["last_seq"]) == ("extractive", 8)
+    assert found["text"].startswith("# Outcomes\n- ")
+    assert "brass key" in found["text"]
+    assert "14 June" in found["text"]
+
+
+@pytest.mark.parametrize("body", [{}, {"text": ""}, {"text": "  "}, {"text": "a", "version": 1}])
+async def test_an_empty_recap_is_refused(api: httpx.AsyncClient, body: dict[str, object]) -> None:
+    await put(api, settings=BY_HAND)
+    await ask(api, "PUT", "/recap", 422, body)
+
+
+async def test_the_recap_of_an_unknown_chat_is_a_404(api: httpx.AsyncClient) -> None:
+    for method, path in (("GET", "/recap"), ("GET", "/recap/versions"), ("POST", "/recap/rebuild"), ("GET", "/scenes")):
+        assert (await ask(api, method, path, 404))["code"] == "chat_not_found"

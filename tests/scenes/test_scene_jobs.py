@@ -1,0 +1,226 @@
+"""The recap of a scene in the background: due with the break, made once, and what a person does meanwhile wins."""
+
+from datetime import timedelta
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
+from app.kit.llm import ModelClient
+from app.kit.workbench import Workbench
+from app.sweep import Sweep
+from tests.book import change, due_rows
+from tests.scenes.story import (
+    BY_HAND,
+    ask,
+    calls,
+    recap,
+    scenes,
+    settle,
+    statuses,
+    telling,
+    toggle,
+    versions,
+    while_the_model_is_asked,
+)
+from tests.scripted_model import HANG_UP, Request, ScriptedModel, refuses
+from tests.talk import append, edit, get, put, said, talk
+
+
+async def close_one(api: httpx.AsyncClient) -> str:
+    """A chat of eight messages whose first five are a scene; returns its path."""
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    return f"/scenes/{(await toggle(api, 5))['items'][0]['id']}"
+
+
+async def test_a_break_makes_the_recap_of_its_scene_due(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    path = await close_one(api)
+    rows = {row["key"]: row for row in await due_rows(database, tenant)}
+    assert rows.keys() == {path.rpartition("/")[2], "hide"}
+    row = rows[path.rpartition("/")[2]]
+    assert (row["layer"], row["at_seq"], row["run_after"]) == ("scenes", 1, clock() + timedelta(seconds=1))
+
+
+async def test_an_edit_while_the_recap_is_made_wins(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await close_one(api)
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await edit(api, "m2", content="Something about lamp number 77.")
+    assert await statuses(api) == ["pending"]
+    await settle(sweep, clock)
+    assert calls(model)[:2] == ["scene", "scene"]
+    assert "#77" in (await scenes(api))[0]["recap"]
+
+
+async def test_what_a_person_writes_while_the_recap_is_made_stays(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    path = await close_one(api)
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await ask(api, "PATCH", path, 200, {"recap": "Kai stayed."})
+    await settle(sweep, clock)
+    assert (await get(api, path))["recap"] == "Kai stayed."
+
+
+async def test_a_title_given_while_the_recap_is_made_stays(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    path = await close_one(api)
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await ask(api, "PATCH", path, 200, {"title": "The pier"})
+    made = await get(api, path)
+    assert (made["title"], made["status"]) == ("The pier", "ready")
+
+
+async def test_a_break_lifted_while_the_recap_is_made_leaves_nothing(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await close_one(api)
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await toggle(api, 5)
+    await settle(sweep, clock)
+    assert [scene["open"] for scene in await scenes(api)] == [True]
+    assert calls(model) == ["scene"]
+
+
+async def test_rubbish_is_a_failure_that_the_scene_tells_of(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.script(HANG_UP, "I'm sorry, but I can't help with that.")
+    model.otherwise = telling()
+    path = await close_one(api)
+    clock.step(2)
+    await sweep.drain()
+    failed = await get(api, path)
+    assert (failed["status"], failed["attempts"]) == ("pending", 1)
+    assert "connection" in failed["error"]
+    clock.step(RETRY_DELAYS_S[0])
+    await sweep.drain()
+    assert (await get(api, path))["attempts"] == 2
+    clock.step(RETRY_DELAYS_S[1])
+    await sweep.drain()
+    made = await get(api, path)
+    assert (made["status"], made["attempts"], made["error"]) == ("ready", 3, None)
+
+
+async def test_a_model_that_never_answers_is_a_failure_and_the_chat_goes_on(
+    api: httpx.AsyncClient,
+    database: Database,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    path = await close_one(api)
+    model.hold()
+    client = ModelClient(model.base_url, "scripted", timeout_s=0.2, max_attempts=1)
+    clock.step(2)
+    await Sweep(Workbench(database, clock, client), slots=8, sweep_s=30).drain()
+    await client.aclose()
+    failed = await get(api, path)
+    assert (failed["status"], failed["attempts"]) == ("pending", 1)
+    assert "did not answer" in failed["error"]
+    await append(api, talk(9, 9))
+
+
+async def test_the_scene_before_lends_its_names_and_a_later_one_does_not(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    path = await close_one(api)
+    await settle(sweep, clock)
+    await append(api, talk(9, 12))
+    await toggle(api, 10)
+    await settle(sweep, clock)
+    await ask(api, "POST", f"{path}/regenerate", 202)
+    await settle(sweep, clock)
+    formers = [
+        "They spoke of" in str(call.body["messages"][-1]["content"]).partition("<messages>")[0]
+        for call in model.calls
+        if "You write down" in str(call.body["messages"][0]["content"])
+    ]
+    assert formers == [False, True, False]
+
+
+async def test_a_scene_that_no_worker_survives_is_passed_over_by_the_running_recap(
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = lambda request: refuses(500) if "lamp number 2." in str(request) else telling()(request)
+    await close_one(api)
+    await append(api, talk(9, 12))
+    await toggle(api, 10)
+    await settle(sweep, clock)
+    assert (await statuses(api), await recap(api)) == (["pending", "ready"], [])
+    await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS}")
+    clock.step(RETRY_DELAYS_S[-1])
+    await settle(sweep, clock)
+    assert await statuses(api) == ["failed", "ready"]
+    assert await recap(api) == list(range(6, 11))
+
+
+async def test_an_older_recap_that_was_chosen_is_not_told_on_for_a_scene_that_failed_before(
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await close_one(api)
+    await settle(sweep, clock)
+    await append(api, talk(9, 16))
+    await toggle(api, 10)
+    await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS}")
+    await toggle(api, 14)
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 2, 3, 4, 5, 11, 12, 13, 14]
+    await ask(api, "PUT", "/recap/current", 200, {"version": 1})
+    asked = len(model.calls)
+    await settle(sweep, clock)
+    assert (await recap(api), len(model.calls)) == ([1, 2, 3, 4, 5], asked)
+
+
+async def test_a_running_recap_that_failed_for_good_is_not_tried_on_and_on(
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = lambda _: refuses(400)
+    await close_one(api)
+    for _ in range(3 * MAX_ATTEMPTS):
+        clock.step(RETRY_DELAYS_S[-1])
+        await sweep.drain()
+    assert await statuses(api) == ["failed"]
+    assert await versions(api) == [(1, 5, False, True)]  # of which there is nothing to tell, so nobody was asked
+    model.otherwise = lambda request: telling()(request) if "You write" in str(request) else refuses(400)
+    await append(api, talk(9, 12))
+    await toggle(api, 10)
+    for _ in range(3 * MAX_ATTEMPTS):
+        clock.step(RETRY_DELAYS_S[-1])
+        await sweep.drain()
+    assert calls(model).count("recap") == MAX_ATTEMPTS
+
+
+async def test_the_model_is_told_what_the_user_is_called_and_in_which_language_to_write(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> str:
+        asked.append(str(request["messages"][-1]["content"]))
+        return str(telling(lambda possible: possible[0])(request))
+
+    model.otherwise = answer
+    await put(api, language="de", settings={"preset": "scenes", "scenes": {"min_messages": 4}})
+    await append(api, [said(n, **({"name": "Nell"} if n % 2 else {})) for n in range(1, 7)])
+    await settle(sweep, clock)
+    looked, told = asked[:2]
+    assert 'Write the reason in this language: "de".' in looked
+    assert 'the user, whose name is "Nell"' in told
+    assert 'Write in this language: "de".' in told

@@ -1,0 +1,296 @@
+"""Scenes by hand: breaks set and lifted, the list a navigator reads, what people write, bad input."""
+
+import random
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.scenes.story import BY_HAND, ask, calls, ranges, scenes, settle, statuses, telling, toggle
+from tests.scripted_model import ScriptedModel
+from tests.talk import append, bury, edit, get, put, talk, walk
+
+
+async def test_a_chat_without_breaks_is_one_open_scene(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    assert await scenes(api) == []
+    await append(api, talk(1, 3))
+    (scene,) = await scenes(api)
+    assert (scene["id"], scene["number"], scene["open"], scene["recap"]) == (None, 1, True, None)
+    assert (scene["first_seq"], scene["last_seq"], scene["messages"]) == (1, None, 3)
+    assert (scene["first_message_id"], scene["last_message_id"]) == ("m1", "m3")
+
+
+async def test_a_break_closes_the_scene_on_its_message(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    changed = await toggle(api, 5)
+    assert changed["set"] is True
+    assert changed["items"] == await scenes(api)
+    closed, opened = changed["items"]
+    assert (closed["number"], closed["first_seq"], closed["last_seq"], closed["messages"]) == (1, 1, 5, 5)
+    assert (closed["status"], closed["closed_by"], closed["recap"], closed["stale"]) == (
+        "pending",
+        "person",
+        None,
+        False,
+    )
+    assert (closed["first_message_id"], closed["last_message_id"]) == ("m1", "m5")
+    assert (opened["number"], opened["first_seq"], opened["open"], opened["messages"]) == (2, 6, True, 3)
+    assert await get(api, f"/scenes/{closed['id']}") == closed
+
+
+async def test_a_break_on_the_newest_message_leaves_no_open_scene(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 4))
+    assert [item["last_seq"] for item in (await toggle(api, 4))["items"]] == [4]
+    assert await ranges(api) == [(1, 4)]
+    await append(api, talk(5, 5))
+    assert await ranges(api) == [(1, 4), (5, None)]
+
+
+async def test_a_break_inside_a_scene_parts_it_and_the_rest_keeps_its_id(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 12))
+    await toggle(api, 10)
+    await settle(sweep, clock)
+    (whole, _) = await scenes(api)
+    first, rest = (await toggle(api, 4))["items"]
+    assert (first["number"], first["first_seq"], first["last_seq"], first["status"]) == (1, 1, 4, "pending")
+    assert (rest["id"], rest["number"], rest["first_seq"], rest["last_seq"]) == (whole["id"], 2, 5, 10)
+    assert rest["stale"] is True
+    await settle(sweep, clock)
+    assert [scene["title"] for scene in await scenes(api)] == ["Lamps 1 to 4", "Lamps 5 to 10", None]
+    assert await statuses(api) == ["ready", "ready"]
+
+
+async def test_a_lifted_break_gives_its_scene_to_the_next_one(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 12))
+    await toggle(api, 4)
+    await toggle(api, 8)
+    await settle(sweep, clock)
+    changed = await toggle(api, 4)
+    assert changed["set"] is False
+    (joined,) = changed["items"]
+    assert (joined["number"], joined["first_seq"], joined["last_seq"], joined["stale"]) == (1, 1, 8, True)
+    await settle(sweep, clock)
+    assert [scene["title"] for scene in await scenes(api)] == ["Lamps 1 to 8", None]
+
+
+async def test_lifting_the_last_break_opens_its_scene_again(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    await toggle(api, 5)
+    (opened,) = (await toggle(api, 5))["items"]
+    assert (opened["id"], opened["first_seq"], opened["open"], opened["messages"]) == (None, 1, True, 8)
+
+
+async def test_a_break_that_is_set_again_brings_its_recap_back(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    await toggle(api, 5)
+    await settle(sweep, clock)
+    (before, _) = await scenes(api)
+    asked = len(model.calls)
+    await toggle(api, 5)
+    await toggle(api, 5)
+    await settle(sweep, clock)
+    (after, _) = await scenes(api)
+    assert after == before
+    assert "scene" not in calls(model)[asked:]
+
+
+async def test_a_recap_that_comes_back_to_other_messages_is_stale(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    await toggle(api, 5)
+    await settle(sweep, clock)
+    await toggle(api, 5)
+    await edit(api, "m2", content="Something about lamp number 77.")
+    (again, _) = (await toggle(api, 5))["items"]
+    assert (again["status"], again["stale"], again["title"]) == ("ready", True, "Lamps 1 to 5")
+    await settle(sweep, clock)
+    assert "#77" in (await scenes(api))[0]["recap"]
+
+
+async def test_a_break_set_by_mistake_and_lifted_at_once_asks_nobody(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    await toggle(api, 5)
+    await toggle(api, 5)
+    await settle(sweep, clock)
+    assert model.calls == []
+
+
+async def test_any_order_of_breaks_leaves_scenes_without_gaps_numbered_from_one(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 24))
+    chance = random.Random(7)
+    breaks: set[int] = set()
+    for _ in range(60):
+        seq = chance.randint(1, 24)
+        breaks ^= {seq}
+        assert (await toggle(api, seq))["set"] is (seq in breaks)
+        ends = sorted(breaks)
+        expected: list[tuple[int, int | None]] = [
+            (first, last) for first, last in zip([1, *(end + 1 for end in ends)], ends, strict=False)
+        ]
+        if 24 not in breaks:
+            expected.append((ends[-1] + 1 if ends else 1, None))
+        found = await scenes(api)
+        assert [(scene["first_seq"], scene["last_seq"]) for scene in found] == expected
+        assert [scene["number"] for scene in found] == list(range(1, len(expected) + 1))
+
+
+async def test_the_list_comes_in_pages_with_the_open_scene_on_the_last(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 9))
+    for seq in (2, 4, 6, 8):
+        await toggle(api, seq)
+    whole = await scenes(api)
+    for limit in range(1, 7):
+        pages = await walk(api, "/v1/chats/c/scenes", limit=limit)
+        assert [scene for page in pages for scene in page] == whole
+        assert all(len(page) == limit for page in pages[:-1])
+
+
+async def test_what_a_person_writes_of_a_scene_stays_and_says_when_it_is_stale(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    closed, _ = (await toggle(api, 5))["items"]
+    written = await ask(api, "PATCH", f"/scenes/{closed['id']}", 200, {"recap": "Kai stayed.", "title": "The pier"})
+    assert (written["recap"], written["title"], written["edited"], written["origin"], written["status"]) == (
+        "Kai stayed.",
+        "The pier",
+        True,
+        "person",
+        "ready",
+    )
+    await edit(api, "m2", content="Something about lamp number 77.")
+    await settle(sweep, clock)
+    assert await statuses(api) == ["ready!"]
+    assert (await scenes(api))[0]["recap"] == "Kai stayed."
+    assert "scene" not in calls(model)
+
+
+async def test_a_persons_recap_is_made_anew_only_if_that_person_says_so(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    path = f"/scenes/{(await toggle(api, 5))['items'][0]['id']}"
+    await ask(api, "PATCH", path, 200, {"recap": "Kai stayed.", "title": "The pier"})
+    refused = await ask(api, "POST", f"{path}/regenerate", 409)
+    assert refused["code"] == "scene_edited"
+    assert "replace_edited" in refused["detail"]
+    await ask(api, "POST", f"{path}/regenerate", 202, {"replace_edited": True, "instruction": "Mention the key."})
+    await settle(sweep, clock)
+    made = await get(api, path)
+    assert (made["title"], made["edited"], made["origin"]) == ("The pier", False, "model")
+    assert "#5" in made["recap"]
+    assert "Mention the key." in str(model.calls[0].body)
+
+
+async def test_excluded_and_deleted_messages_are_no_part_of_a_recap(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    await toggle(api, 5)
+    await settle(sweep, clock)
+    await edit(api, "m1", excluded=True)
+    await bury(api, "m3")
+    await settle(sweep, clock)
+    (scene, _) = await scenes(api)
+    assert scene["recap"].startswith("# Outcomes\n- They spoke of #2 #4 #5.")
+    assert (scene["messages"], scene["stale"]) == (4, False)
+
+
+async def test_a_scene_with_nothing_to_tell_is_empty_without_a_call(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 4))
+    for n in (1, 2):
+        await edit(api, f"m{n}", excluded=True)
+    await toggle(api, 2)
+    await settle(sweep, clock)
+    (scene, _) = await scenes(api)
+    assert (scene["status"], scene["recap"], scene["title"]) == ("empty", "", None)
+    assert calls(model) == []
+
+
+@pytest.mark.parametrize("body", [{}, {"seq": 0}, {"seq": "two"}, {"seq": 2, "force": True}, {"seq": 2.5}])
+async def test_a_break_without_a_proper_seq_is_refused(api: httpx.AsyncClient, body: dict[str, object]) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 4))
+    await ask(api, "POST", "/scenes/break", 422, body)
+    assert await ranges(api) == [(1, None)]
+
+
+async def test_a_break_needs_a_message_that_is_there(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    assert "empty" in (await toggle(api, 1, 422))["detail"]
+    await append(api, talk(1, 4))
+    await bury(api, "m3")
+    assert "4" in (await toggle(api, 5, 422))["errors"][0]["msg"]
+    deleted = await toggle(api, 3, 422)
+    assert deleted["errors"][0]["loc"] == ["body", "seq"]
+    assert "deleted" in deleted["errors"][0]["msg"]
+    assert await ranges(api) == [(1, None)]
+
+
+async def test_an_unknown_scene_is_a_404(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 4))
+    lifted = (await toggle(api, 2))["items"][0]["id"]
+    await toggle(api, 2)
+    for scene_id in (lifted, "019f0000-0000-7000-8000-000000000000"):
+        assert (await ask(api, "PATCH", f"/scenes/{scene_id}", 404, {"title": "A"}))["code"] == "scene_not_found"
+        await ask(api, "POST", f"/scenes/{scene_id}/regenerate", 404)
+        await get(api, f"/scenes/{scene_id}", 404)
+
+
+@pytest.mark.parametrize("body", [{}, {"title": ""}, {"title": "x" * 51}, {"recap": " "}, {"recap": "a", "number": 3}])
+async def test_a_patch_that_says_nothing_sound_is_refused(api: httpx.AsyncClient, body: dict[str, object]) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 4))
+    scene = (await toggle(api, 2))["items"][0]
+    await ask(api, "PATCH", f"/scenes/{scene['id']}", 422, body)
+    assert (await scenes(api))[0] == scene
+
+
+async def test_breaks_by_hand_work_in_every_preset(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings={"preset": "agent"})
+    await append(api, talk(1, 8))
+    await toggle(api, 5)
+    await settle(sweep, clock)
+    assert await statuses(api) == ["pending"]
+    assert model.calls == []
+    await put(api, status=200, settings={"scenes": {"enabled": True, "detect": False}})
+    await settle(sweep, clock)
+    assert await statuses(api) == ["ready"]

@@ -1,0 +1,54 @@
+"""What scenes put into a context, and where."""
+
+from typing import Any
+
+import pytest
+
+from app.chats.settings import check_overrides
+from app.kit.tokens import count_tokens
+from app.scenes.segment import count_told, tell
+
+SHOWN = {"version": 3, "text": "# Outcomes\n- Kai stayed.", "tokens": count_told("# Outcomes\n- Kai stayed.")}
+
+
+def told(shown: dict[str, Any], **recap: Any) -> Any:
+    settings = check_overrides({"preset": "scenes", "scenes": {"recap": recap}})
+    return next(iter(tell(shown, settings, character=None)), None)
+
+
+def test_the_running_recap_stands_under_its_heading() -> None:
+    segment = told(SHOWN)
+    assert segment.text == "## Running Recap\n\n### Outcomes\n- Kai stayed."
+    assert (segment.name, segment.place, segment.sources) == ("recap", "before_prompt", ("recap:3",))
+    assert segment.tokens == count_tokens(segment.text)
+    assert segment.scan is False
+
+
+def test_without_a_version_there_is_no_segment() -> None:
+    assert told({}) is None
+    assert told({"gaps": [[1, 4]], "edges": [5]}) is None
+
+
+@pytest.mark.parametrize(
+    ("position", "place"),
+    [
+        ("none", None),
+        (-1, None),
+        ("before_prompt", "before_prompt"),
+        (2, "before_prompt"),
+        ("in_prompt", "in_order"),
+        (0, "in_order"),
+        ("in_chat", "in_chat"),
+        (1, "in_chat"),
+    ],
+)
+def test_its_place_is_told_by_name_or_by_number(position: str | int, place: str | None) -> None:
+    segment = told(SHOWN, position=position)
+    assert (segment.place if segment else None) == place
+
+
+def test_depth_and_role_count_only_among_the_messages() -> None:
+    among = told(SHOWN, position="in_chat", depth=4, role="user", scan=True)
+    assert (among.depth, among.role, among.scan) == (4, "user", True)
+    before = told(SHOWN, position="in_prompt", depth=4, role="user")
+    assert (before.depth, before.role) == (0, "system")
