@@ -13,6 +13,7 @@ from app.chats.line_routes import router as line_router
 from app.chats.message_routes import router as message_router
 from app.chats.routes import router as chat_router
 from app.context.routes import router as context_router
+from app.diary.routes import router as diary_router
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
 from app.kit.clock import Clock, system_clock
@@ -24,6 +25,10 @@ from app.memos.routes import router as memo_router
 from app.operations.routes import router as operation_router
 from app.pipeline import LAYERS, Pipeline
 from app.problems import BodyLimit, Problem, install_handlers
+from app.scenes.recap_routes import router as recap_router
+from app.scenes.routes import router as scene_router
+from app.summary.routes import router as summary_router
+from app.tools.routes import router as tool_router
 from app.web.docs import docs_router
 from app.web.schema import Api
 
@@ -34,6 +39,22 @@ DESCRIPTION = """Post messages, ask for the context of the next model call; in t
 Start with `PUT /v1/chats/{chat_id}`, append with `POST /v1/chats/{chat_id}/messages`, and read
 `GET /v1/chats/{chat_id}/context`. The memo book is at `GET /v1/chats/{chat_id}/memos`.
 Errors are `application/problem+json` (RFC 9457). With a key configured, press **Authorize** first."""
+
+ROUTERS = (
+    context_router,
+    chat_router,
+    message_router,
+    line_router,
+    memo_router,
+    summary_router,
+    diary_router,
+    scene_router,
+    recap_router,
+    tool_router,
+    key_router,
+    operation_router,
+)
+"""Those that are asked most come first."""
 
 _PROBLEMS: dict[int | str, dict[str, object]] = {
     status: {"model": Problem, "description": text}
@@ -80,7 +101,7 @@ def create_app(settings: Settings | None = None, *, clock: Clock = system_clock)
     install_handlers(app)
     app.add_middleware(HotPaths, routes=context_router.routes)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
-    for router in (context_router, chat_router, message_router, line_router, memo_router, key_router, operation_router):
+    for router in ROUTERS:
         app.include_router(router)
     app.include_router(docs_router())
     if settings.cors_origins:

@@ -3,6 +3,13 @@
 from app.kit.errors import Invalid
 
 
+class UnknownCharacter(Invalid):
+    """The chat names its characters, and this is none of them."""
+
+    code = "unknown_character"
+    title = "Unknown character"
+
+
 class BudgetTooSmall(Invalid):
     """Not even what is never left out fits; `needed_tokens` says what does."""
 

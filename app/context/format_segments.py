@@ -21,7 +21,8 @@ def list_segments(pieces: Sequence[Piece], stable: int, speech: Speech) -> list[
     """A row for each segment, the history being one whose text is a transcript and whose role is null.
 
     `tokens` are those of the text in the context's format, without the overhead of messages. `stable` is
-    how many pieces from the first on say the same in the next turn: only those are `cacheable`.
+    how many pieces from the first on say the same in the next turn: only those are `cacheable`. What stands
+    among the messages says at which `depth`, as the transcript has no place for it.
     """
     rows: list[dict[str, Any]] = []
     history = [piece for piece in pieces if piece.part == "history"]
@@ -30,20 +31,19 @@ def list_segments(pieces: Sequence[Piece], stable: int, speech: Speech) -> list[
             if piece is history[0]:
                 rows.append(_history_row(history, index < stable, speech))
         elif isinstance(piece.of, Segment):
-            segment = piece.of
-            rows.append(
-                _row(
-                    segment.name,
-                    segment.role,
-                    segment.text,
-                    piece.tokens,
-                    index < stable,
-                    list(segment.sources),
-                )
-            )
+            rows.append(_segment_row(piece.of, piece.tokens, index < stable))
         elif piece.part == "newest":
             rows.append(_row("newest", "user", piece.text, piece.tokens, index < stable, [piece.mark]))
     return rows
+
+
+def _segment_row(segment: Segment, tokens: int, cacheable: bool) -> dict[str, Any]:
+    row = _row(segment.name, segment.role, segment.text, tokens, cacheable, list(segment.sources))
+    if segment.after == "in_chat":
+        row["depth"] = segment.depth
+    if segment.scan is not None:
+        row["scan"] = segment.scan
+    return row
 
 
 def _history_row(history: Sequence[Piece], cacheable: bool, speech: Speech) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """How each message is in the context, or why it is not. Pure."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from app.chats.cover import Cover
 from app.chats.eligibility import Filters, Marked, is_sent, why_ineligible
@@ -13,15 +14,17 @@ Status = Literal[
     "memo",
     "summary",
     "recap",
-    "expired",
     "out_of_budget",
-    "excluded",
-    "hidden",
     "pending",
     "failed",
+    "expired",
+    "excluded",
+    "hidden",
     "none",
 ]
+"""How a message is in the context, or why it is not: of several that would be true, the first."""
 
+_RANKS: dict[Status, int] = {status: rank for rank, status in enumerate(get_args(Status))}
 _OF_STATE: dict[str, Status] = {"pending": "pending", "failed": "failed", "empty": "none"}
 
 
@@ -40,28 +43,28 @@ class Shown:
 
     Attributes:
         anchor_seq: The first seq that is sent verbatim.
-        window: Ids of the memos that the chat's row holds for the prompt.
-        within_budget: Those of them that their layer's budget takes.
+        standing: What stands in it, as `memo:<id>`, `summary:3`, `recap:4`.
+        over_budget: What would, but for its layer's budget, likewise.
         pinned: Seqs of the messages that stand in the segment `pinned`.
         pinned_over_budget: Seqs of those that would, but for the budget of pinned messages.
 
     """
 
     anchor_seq: int
-    window: AbstractSet[str]
-    within_budget: AbstractSet[str]
+    standing: AbstractSet[str]
+    over_budget: AbstractSet[str] = frozenset()
     pinned: AbstractSet[int] = frozenset()
     pinned_over_budget: AbstractSet[int] = frozenset()
 
 
 def find_status(
-    message: PlacedMessage, cover: Cover | None, shown: Shown, filters: Filters
+    message: PlacedMessage, covers: Sequence[Cover], shown: Shown, filters: Filters
 ) -> tuple[Status, str | None]:
-    """The status of `message`, and what stands for it as `memo:<id>`.
+    """The status of `message`, and what stands for it as `memo:<id>`, `summary:3` or `recap:4`.
 
     Args:
         message: One that was not deleted.
-        cover: What covers it, if anything.
+        covers: What covers it, of all layers; of those that say the same the first is named.
         shown: What the context shows.
         filters: What decides on its eligibility where nothing that covers it says so.
 
@@ -70,16 +73,17 @@ def find_status(
         return "verbatim", None
     if message.seq in shown.pinned:
         return "pinned", None
-    status, by = _find_cover(message, cover, shown, filters)
+    told = [_judge(message, cover, shown, filters) for cover in covers or (None,)]
+    status, by = min(told, key=lambda one: _RANKS[one[0]])
     if status in ("expired", "none") and message.seq in shown.pinned_over_budget:
         return "out_of_budget", None  # its own budget, not that of a memo
+    if status == "none" and message.hidden_by == "scenes" and message.kind != "thought":
+        return "hidden", None  # nothing stands for it, so it is the hiding that keeps it out
     return status, by
 
 
-def _find_cover(
-    message: PlacedMessage, cover: Cover | None, shown: Shown, filters: Filters
-) -> tuple[Status, str | None]:
-    """The status of a message that is not shown itself."""
+def _judge(message: PlacedMessage, cover: Cover | None, shown: Shown, filters: Filters) -> tuple[Status, str | None]:
+    """What one that covers it says of a message that is not shown itself; None is that nothing does."""
     reason = why_ineligible(message, cover.filters if cover and cover.filters else filters)
     if reason is not None:
         return (reason if reason in ("excluded", "hidden") else "none"), None
@@ -88,9 +92,11 @@ def _find_cover(
     by = f"{cover.kind}:{cover.id}" if cover.id else None
     if cover.state != "made":
         return _OF_STATE[cover.state], by
-    if str(cover.id) in shown.within_budget:
+    if by in shown.standing:
         return cover.kind, by
-    if str(cover.id) in shown.window:
+    if by in shown.over_budget:
         return "out_of_budget", by
+    if cover.kind != "memo":  # a version that is not shown stands for nothing
+        return "none", None
     # A memo of messages that are still in the history is held until the next cut.
     return ("pending" if cover.first_seq >= shown.anchor_seq else "expired"), by

@@ -1,4 +1,4 @@
-"""Where each segment stands: what rarely changes first, the caller's behind those they name. Pure."""
+"""Where each segment stands: what rarely changes first, unless it is told to stand elsewhere. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,12 +8,18 @@ from app.context.segments import ORDER, Entry, Plan, Segment
 _PLACES = {name: place for place, name in enumerate(ORDER)}
 _HISTORY = _PLACES["history"]
 _AMONG_MESSAGES = frozenset({"in_chat", "newest"})
+_AHEAD = (-1, 0)
 
 
 def place_of(segment: Segment) -> tuple[int, int]:
-    """(Its place in `ORDER`, 0), or (the place of what it follows, 1). KeyError for an unknown name."""
+    """(Its place in `ORDER`, 0), or (the place of what it follows, 1). KeyError for an unknown name.
+
+    What it follows has that place also while it stands elsewhere, or is missing.
+    """
     if segment.after is None:
         return _PLACES[segment.name], 0
+    if segment.after == "before_prompt":
+        return _AHEAD
     return _PLACES[segment.after], 1
 
 

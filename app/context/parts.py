@@ -19,6 +19,7 @@ class Parts:
     Attributes:
         segments: The service's and the caller's, in any order, but for `memos`, `history` and `newest`.
             A caller's is told by its name, which is not in `ORDER`; of several the last is left out first.
+            One of the service's goes when its name's turn comes, wherever it stands.
         memos: In the order of the story.
         history: The messages from the anchor on, oldest first, without `newest`.
         newest: The last message if it is the user's.

@@ -27,7 +27,8 @@ _PINNED = f"""{_ENTRIES} AND m.pinned AND NOT m.blank
 _CONTEXT = f"""
     SELECT c.line_id, c.user_id, c.head_seq, c.anchor_seq, c.last_cut::text AS last_cut,
         c.characters::text AS characters, c.user_persona, c.system_prompt, c.settings::text AS settings, c.time_zone,
-        c.memo_window::text AS memo_window, ({_HISTORY})::text AS history, ({_PINNED})::text AS pinned, ARRAY(
+        c.memo_window::text AS memo_window, c.shown::text AS shown, ({_HISTORY})::text AS history,
+        ({_PINNED})::text AS pinned, ARRAY(
             SELECT b.last_seq + 1 FROM memos b
             WHERE b.chat_key = c.chat_key AND b.line_id = c.line_id AND b.first_seq >= (
                 SELECT coalesce(max(a.first_seq), 0) FROM memos a

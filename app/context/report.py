@@ -10,9 +10,11 @@ from app.chats.settings import ChatSettings, effective
 from app.context.inclusion import Shown, find_status
 from app.context.pinned import choose_pinned
 from app.context.queries import list_pinned
+from app.context.shown import choose_character
+from app.context.telling import tell_all
 from app.context.wording import speech_of
 from app.kit.db import DbSession
-from app.memos.segment import WINDOW_PARTS, choose_lines
+from app.memos.segment import choose_lines
 
 
 async def list_inclusion(
@@ -32,26 +34,27 @@ async def list_inclusion(
         for cover in await layer.list_covers(db_session, ref.key, chat.line_id, first_seq, last_seq)
     ]
     settings = effective(chat.settings)
-    shown = await _read_shown(db_session, chat, settings)
+    shown = await _read_shown(db_session, chat, settings, layers)
     filters = filters_of(settings, chat.characters)
     items = []
     for message in messages:
-        cover = next((c for c in covers if c.first_seq <= message.seq <= c.last_seq), None)
-        status, by = find_status(message, cover, shown, filters)
+        over_it = [cover for cover in covers if cover.first_seq <= message.seq <= cover.last_seq]
+        status, by = find_status(message, over_it, shown, filters)
         items.append({"seq": message.seq, "message_id": message.message_id, "status": status, "by": by})
     return items
 
 
-async def _read_shown(db_session: DbSession, chat: Chat, settings: ChatSettings) -> Shown:
+async def _read_shown(db_session: DbSession, chat: Chat, settings: ChatSettings, layers: Sequence[Layer]) -> Shown:
     """What the context shows, of the whole chat: a budget fills from the newest, on whichever page that is."""
-    memos, _ = choose_lines(chat.memo_window, settings)
+    memos, memos_over = choose_lines(chat.memo_window, settings)
+    told = tell_all(layers, chat.shown, settings, choose_character(chat.characters, None))
     entries = await list_pinned(db_session, chat.chat_key, chat.line_id)
     speech = speech_of(settings, chat.characters, chat.time_zone)
     pinned, pinned_over = choose_pinned(entries, settings, speech)
     return Shown(
         chat.anchor_seq,
-        window={memo["id"] for part in WINDOW_PARTS for memo in chat.memo_window.get(part, ())},
-        within_budget={line.memo_id for line in memos},
+        standing={f"memo:{line.memo_id}" for line in memos}.union(*[one.sources for one in told]),
+        over_budget={f"memo:{line.memo_id}" for line in memos_over},
         pinned={line.seq for line in pinned},
         pinned_over_budget={line.seq for line in pinned_over},
     )

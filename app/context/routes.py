@@ -18,14 +18,16 @@ from app.kit.wire import JsonAnswer
 router = APIRouter(prefix="/v1/chats/{chat_id}")
 
 
-async def append(ref: WritingChat, body: AppendIn, pool: Pool, clock: Now) -> Response:
+async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now) -> Response:
     """Append messages; a retry changes nothing. 200 when all of them were there already."""
     async with pool.unit_of_work() as db_session:
         appended = await append_messages(db_session, ref, body.messages, now=clock())
     answer: dict[str, Any] = {"messages": appended.messages, "created": appended.created}
     if body.context is not None:
         try:
-            answer["context"] = await assemble_context(pool, ref, body.context, own=body.context.segments, now=clock())
+            answer["context"] = await assemble_context(
+                pool, ref, body.context, layers, own=body.context.segments, now=clock()
+            )
         except AppError as error:  # the append stands, whatever the context says
             answer["context"] = None
             answer["context_problem"] = {
@@ -41,7 +43,7 @@ async def append(ref: WritingChat, body: AppendIn, pool: Pool, clock: Now) -> Re
 async def _append(request: Request) -> Response:
     state = request.app.state
     ref = await read_writing(request)
-    return await append(ref, await read_body(request, AppendIn), state.database, state.clock)
+    return await append(ref, await read_body(request, AppendIn), state.database, state.layers, state.clock)
 
 
 router.add_api_route(
@@ -56,15 +58,17 @@ router.add_api_route(
 )
 
 
-async def get_context(ref: ReadingChat, options: Annotated[ContextQuery, Query()], pool: Pool, clock: Now) -> Response:
+async def get_context(
+    ref: ReadingChat, options: Annotated[ContextQuery, Query()], pool: Pool, layers: Layers, clock: Now
+) -> Response:
     """The context of the next model call."""
-    return JsonAnswer(await assemble_context(pool, ref, options, now=clock()))
+    return JsonAnswer(await assemble_context(pool, ref, options, layers, now=clock()))
 
 
 async def _get_context(request: Request) -> Response:
     state = request.app.state
     ref = await read_reading(request)
-    return await get_context(ref, read_query(request, ContextQuery), state.database, state.clock)
+    return await get_context(ref, read_query(request, ContextQuery), state.database, state.layers, state.clock)
 
 
 router.add_api_route(
@@ -79,9 +83,9 @@ router.add_api_route(
 
 
 @router.post("/context", response_model=ContextOut, response_model_exclude_unset=True, tags=["context"])
-async def post_context(ref: ReadingChat, options: ContextOptions, pool: Pool, clock: Now) -> Response:
+async def post_context(ref: ReadingChat, options: ContextOptions, pool: Pool, layers: Layers, clock: Now) -> Response:
     """The context of the next model call, with the caller's own segments."""
-    return JsonAnswer(await assemble_context(pool, ref, options, own=options.segments, now=clock()))
+    return JsonAnswer(await assemble_context(pool, ref, options, layers, own=options.segments, now=clock()))
 
 
 @router.get("/inclusion", response_model=Page[InclusionOut], tags=["context"])

@@ -57,7 +57,9 @@ class ContextQuery(BaseModel):
     recall: Literal["off", "auto"] | None = Field(None, description="Overrides the chat's setting.")
     recall_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(None, description="The most for recall.")
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="Whose diary and blocks."
+        None,
+        description="Whose diary and blocks: one of the chat's characters, if it names any. "
+        "If not given, its only one that is not disabled.",
     )
     line: UUID | None = Field(None, description="Another line than the current one.")
     draft: Content | None = Field(
@@ -142,7 +144,9 @@ class SegmentOut(BaseModel):
     text: str = Field(description="What the model reads.")
     tokens: int = Field(description="Its tokens.")
     cacheable: bool = Field(description="False for what changes every turn.")
-    sources: list[str] = Field(description="What it was made of: `memo:…`, `message:…`.")
+    sources: list[str] = Field(description="What it was made of: `memo:…`, `message:…`, `summary:3`.")
+    depth: int | None = Field(None, description="Only of what stands among the messages: how many are behind it.")
+    scan: bool | None = Field(None, description="Only where it is set: whether a lorebook should look through it.")
 
 
 class LastCut(BaseModel):
@@ -168,7 +172,7 @@ class WindowOut(BaseModel):
     memos: int = Field(description="How many.")
     first_seq: int | None = Field(description="The first message they cover.")
     last_seq: int | None = Field(description="The last message they cover.")
-    gaps: list[tuple[int, int]] = Field(description="Ranges before the anchor whose memo is missing.")
+    gaps: list[tuple[int, int]] = Field(description="Ranges before the anchor whose memo, fold or recap is missing.")
 
 
 class BreakpointOut(BaseModel):
@@ -222,4 +226,4 @@ class InclusionOut(BaseModel):
     seq: int = Field(description="Its place on the line.")
     message_id: str = Field(description="Its id.")
     status: Status = Field(description="How it is in the context, or why it is not.")
-    by: str | None = Field(description="What stands for it: `memo:…`.")
+    by: str | None = Field(description="What stands for it: `memo:…`, `summary:3`, `recap:4`.")

@@ -71,10 +71,12 @@ class Segment:
         text: What the model reads.
         tokens: o200k tokens of `text`, without the overhead of a message.
         role: Who says it, where the format lets a segment have a role of its own.
-        sources: What it was made of: `memo:…`, `message:…`.
+        sources: What it was made of: `memo:…`, `message:…`, `summary:3`.
         cacheable: False for what changes every turn.
-        after: For a caller's segment: the name of the segment it follows, or `in_chat`.
+        after: Where it stands if not in its own place in `ORDER`: behind the segment of this name, `in_chat`
+            among the messages, or `before_prompt` ahead of everything.
         depth: With `in_chat`: how many messages back from the end it stands.
+        scan: Whether the caller's lorebook should look through it; None where that is not said.
 
     """
 
@@ -86,6 +88,7 @@ class Segment:
     cacheable: bool = True
     after: str | None = None
     depth: int = 0
+    scan: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class Plan:
     Attributes:
         prefix: Segments before the history, in order.
         history: The messages sent verbatim, oldest first, without `newest`.
-        in_chat: The caller's segments that stand inside the history.
+        in_chat: Segments that stand among the messages.
         volatile: Segments after the history.
         newest: The last message if it is the user's.
         anchor_seq: Where the history begins by the last cut; counts only while no message is sent.

@@ -1,6 +1,6 @@
 """Assembles the context of the next model call: one statement, then pure thinking. Reading changes nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,17 +9,21 @@ import asyncpg
 import orjson
 
 from app.chats.errors import LineNotFound
+from app.chats.layers import Layer
 from app.chats.service import ChatRef
 from app.chats.settings import ChatSettings, effective_json
+from app.chats.told import Told
 from app.context import texts
 from app.context.budget import BudgetTooSmallError, fit
-from app.context.errors import BudgetTooSmall
+from app.context.errors import BudgetTooSmall, UnknownCharacter
 from app.context.formats import is_said, render
 from app.context.parts import Fitted, Omission, Parts
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
 from app.context.queries import find_context, read_entries
 from app.context.schemas import ContextOptions, ContextQuery, OwnSegment
 from app.context.segments import Entry, Manner, Segment
+from app.context.shown import choose_character, find_edges, join_gaps, place_told
+from app.context.telling import tell_all
 from app.context.wording import speech_of
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
@@ -36,20 +40,28 @@ class Source:
     settings: ChatSettings
     characters: Sequence[Mapping[str, Any]]
     window: Mapping[str, Any]
+    shown: Mapping[str, Mapping[str, Any]]
     history: Sequence[Entry]
     pinned: Sequence[Entry]
 
 
 async def assemble_context(
-    database: Database, ref: ChatRef, options: ContextQuery, *, own: Sequence[OwnSegment] = (), now: datetime
+    database: Database,
+    ref: ChatRef,
+    options: ContextQuery,
+    layers: Sequence[Layer],
+    *,
+    own: Sequence[OwnSegment] = (),
+    now: datetime,
 ) -> dict[str, Any]:
-    """The context as it goes over the wire. Raises ChatNotFound, LineNotFound, BudgetTooSmall."""
+    """The context as it goes over the wire. Raises ChatNotFound, LineNotFound, UnknownCharacter, BudgetTooSmall."""
     async with database.raw() as connection:
         row = await find_context(connection, ref.key, options.line)
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))
     ref.check(row["user_id"])
     source = _read(row)
+    _check_character(options, source.characters)
     settings = source.settings
     max_tokens = options.max_tokens or settings.context_tokens
     manner = Manner(
@@ -61,14 +73,14 @@ async def assemble_context(
     )
     memos, memos_over = choose_lines(source.window, settings)
     pinned, pinned_over = choose_pinned(source.pinned, settings, manner.speech)
-    parts = _gather(source, options, own, memos, pinned, options.now or now)
+    told = tell_all(layers, source.shown, settings, choose_character(source.characters, options.character))
+    parts = _gather(source, options, own, memos, pinned, told, options.now or now)
     try:
         fitted = fit(parts, max_tokens, manner, _build_memos)
     except BudgetTooSmallError as error:
-        place = "body" if isinstance(options, ContextOptions) else "query"
         raise BudgetTooSmall(
             f"max_tokens is {max_tokens}, but what is never left out needs {error.needed_tokens}.",
-            errors=[{"loc": [place, "max_tokens"], "msg": f"must be at least {error.needed_tokens}"}],
+            errors=[{"loc": _place(options, "max_tokens"), "msg": f"must be at least {error.needed_tokens}"}],
             extra={"needed_tokens": error.needed_tokens},
         ) from None
     over_budget = [
@@ -84,9 +96,26 @@ def _read(row: asyncpg.Record) -> Source:
         settings=effective_json(row["settings"]),
         characters=orjson.loads(row["characters"]),
         window=orjson.loads(row["memo_window"]),
+        shown=orjson.loads(row["shown"]),
         history=read_entries(row["history"]),
         pinned=read_entries(row["pinned"]),
     )
+
+
+def _check_character(options: ContextQuery, characters: Sequence[Mapping[str, Any]]) -> None:
+    """A misspelt name would quietly leave out a diary. A chat that names nobody has nothing to hold a name against."""
+    names = [character["name"] for character in characters]
+    if options.character is None or not names or options.character in names:
+        return
+    raise UnknownCharacter(
+        f"The chat has no character {options.character!r}; it has {', '.join(map(repr, names))}.",
+        errors=[{"loc": _place(options, "character"), "msg": f"must be one of {', '.join(names)}"}],
+    )
+
+
+def _place(options: ContextQuery, name: str) -> list[str]:
+    """Where an option stands in the request."""
+    return ["body" if isinstance(options, ContextOptions) else "query", name]
 
 
 def _gather(
@@ -95,28 +124,22 @@ def _gather(
     own: Sequence[OwnSegment],
     memos: Sequence[MemoLine],
     pinned: Sequence[PinnedLine],
+    told: Sequence[Told],
     now: datetime,
 ) -> Parts:
     """Everything that could go into the context."""
-    row, settings = source.row, source.settings
+    row = source.row
     history = list(source.history)
     if options.draft is not None:
         newest: Entry | None = _draft(row["head_seq"], options.draft, now)
     else:
         last = next((at for at in reversed(range(len(history))) if is_said(history[at])), None)
         newest = None if last is None or history[last].role != "user" else history.pop(last)
-    texts_by_name = [
-        ("system", row["system_prompt"] or ""),
-        ("character", texts.word_characters(source.characters)),
-        ("user", texts.word_user(row["user_persona"])),
-        ("instruction", texts.word_instruction(settings.instruction, memos=bool(memos), pinned=bool(pinned))),
-    ]
-    segments = [Segment(name, text, count_tokens(text)) for name, text in texts_by_name if text.strip()]
+    segments = [place_told(one) for one in told]
     if pinned:
         segments.append(build_pinned(pinned))
-    if settings.time:
-        text = texts.word_time(now, row["time_zone"])
-        segments.append(Segment("time", text, count_tokens(text), cacheable=False))
+    present = {one.name for one in segments}.union(["memos"] if memos else ())
+    segments += _word_own(source, present, now)
     segments += [
         Segment(given.name, given.text, count_tokens(given.text), given.role, after=given.after, depth=given.depth)
         for given in own
@@ -127,24 +150,42 @@ def _gather(
         history=history,
         newest=newest,
         anchor_seq=row["anchor_seq"],
-        edges=_list_edges(settings, row, history),
+        edges=_list_edges(source, history),
     )
+
+
+def _word_own(source: Source, present: Collection[str], now: datetime) -> list[Segment]:
+    """What the service says of the chat itself; `present` names the segments that are memory."""
+    row, settings = source.row, source.settings
+    texts_by_name = [
+        ("system", row["system_prompt"] or ""),
+        ("character", texts.word_characters(source.characters)),
+        ("user", texts.word_user(row["user_persona"])),
+        ("instruction", texts.word_instruction(settings.instruction, present)),
+    ]
+    segments = [Segment(name, text, count_tokens(text)) for name, text in texts_by_name if text.strip()]
+    if settings.time:
+        text = texts.word_time(now, row["time_zone"])
+        segments.append(Segment("time", text, count_tokens(text), cacheable=False))
+    return segments
 
 
 def _draft(head_seq: int, text: str, now: datetime) -> Entry:
     return Entry(head_seq + 1, DRAFT_ID, "user", None, text, count_tokens(text), now)
 
 
-def _list_edges(settings: ChatSettings, row: asyncpg.Record, history: Sequence[Entry]) -> Sequence[int]:
+def _list_edges(source: Source, history: Sequence[Entry]) -> Sequence[int]:
     """Where the history may be trimmed before it is trimmed by message."""
-    match settings.history.edges:
+    match source.settings.history.edges:
         case "batches":
-            edges: Sequence[int] = row["batch_edges"]
+            edges: Sequence[int] = source.row["batch_edges"]
             return edges
         case "every_8":
             return [entry.seq for entry in history if entry.seq % 8 == 1]
-        case _:
-            return ()
+        case "every_message":
+            return [entry.seq for entry in history]
+        case kind:
+            return find_edges(kind, source.shown)
 
 
 def _build_memos(lines: Sequence[MemoLine]) -> Segment:
@@ -176,12 +217,17 @@ def _answer(
             answer[name] = value
     return answer | {
         "history": _history_out(row, fitted),
-        "memo_window": summarise_shown(source.window, fitted.memos),
+        "memo_window": _window_out(source, fitted),
         "breakpoints": rendered.breakpoints,
         "omitted": [*over_budget, *fitted.omitted],
         "recalled": [],
         "prefix_hash": rendered.prefix_hash,
     }
+
+
+def _window_out(source: Source, fitted: Fitted) -> dict[str, Any]:
+    window = summarise_shown(source.window, fitted.memos)
+    return window | {"gaps": join_gaps([window, *source.shown.values()])}
 
 
 def _history_out(row: asyncpg.Record, fitted: Fitted) -> dict[str, Any]:

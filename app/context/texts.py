@@ -1,25 +1,41 @@
 """The texts that the service itself puts into a context. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-INSTRUCTION = """\
-Under "Memo Book" stands what you remember of this conversation before the messages below, oldest first. \
-It was said or happened there, or the user wrote it so. Let it shape what you know, feel and say; do not recite it, \
-and do not claim to remember what neither it nor the messages say."""
+_PARTS = {
+    "recap": 'Under "Running Recap" stands what the scenes so far have come to: '
+    "what has changed, what is still open, and how things stand.",
+    "diary": 'Under "Diary" stands what you yourself have written down, in your own voice, because it mattered to you.',
+    "summary": 'Under "Recent Conversation Summary" stands what was said and done in this conversation '
+    "before the messages below, and how it felt.",
+    "memos": 'Under "Memo Book" stands what you remember of this conversation before the messages below, oldest first. '
+    "It was said or happened there, or the user wrote it so.",
+}
+"""What stands under the heading of each part that is memory, by the name of its segment."""
+
+_USE = (
+    "Let it all shape what you know, feel and say; do not recite it, "
+    "and do not claim to remember what neither it nor the messages say."
+)
+
+_PINNED = (
+    'Under "Pinned Messages" stand earlier messages of this conversation, word for word; they are to be kept in mind.'
+)
 
 
-PINNED_INSTRUCTION = """\
-Under "Pinned Messages" stand earlier messages of this conversation, word for word; they are to be kept in mind."""
+def word_instruction(own: str | None, present: Collection[str]) -> str:
+    """How the model is to use what it remembers, of which segments of these names are `present`.
 
-
-def word_instruction(own: str | None, *, memos: bool, pinned: bool) -> str:
-    """How the model is to use what it remembers; nothing where there is nothing, `own` (if not None) instead."""
+    Nothing where there is nothing, and `own` (if not None) instead of all of it.
+    """
     if own is not None:
-        return own if memos or pinned else ""
-    return "\n\n".join([INSTRUCTION] * memos + [PINNED_INSTRUCTION] * pinned)
+        return own if present else ""
+    parts = [text for name, text in _PARTS.items() if name in present]
+    memory = ["\n".join([*parts, _USE])] if parts else []
+    return "\n\n".join([*memory, _PINNED] if "pinned" in present else memory)
 
 
 def word_characters(characters: Sequence[Mapping[str, Any]]) -> str:

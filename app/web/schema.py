@@ -7,7 +7,7 @@ from fastapi import FastAPI
 
 from app.kit.auth import bearer
 
-READING_ORDER = ("chats", "messages", "lines", "context", "memo book", "keys", "operations")
+READING_ORDER = ("chats", "messages", "lines", "context", "memo book", "narratives", "tools", "keys", "operations")
 """Tags, as one meets them: the order of the routers is that of how often they are asked."""
 
 

@@ -1,6 +1,7 @@
 """Plans for the tests: by hand, and drawn with everything that people and models write."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -126,11 +127,19 @@ def segments(draw: st.DrawFn) -> list[Segment]:
         "time",
     ]
     chosen = [segment(name, draw(_texts)) for name in draw(st.lists(st.sampled_from(own), unique=True))]
+    chosen = [_injected(draw, one) if one.name == "recap" else one for one in chosen]
     for number in range(draw(st.integers(0, 3))):
         after = draw(st.sampled_from(["user", "memos", "history", "time", "newest", "in_chat", "in_chat"]))
         depth = draw(st.integers(0, 15)) if after == "in_chat" else 0
         chosen.append(segment(f"note{number}", draw(_texts), role=draw(_roles), after=after, depth=depth))
     return chosen
+
+
+def _injected(draw: st.DrawFn, recap: Segment) -> Segment:
+    after = draw(st.sampled_from([None, "before_prompt", "in_chat"]))
+    if after != "in_chat":
+        return replace(recap, after=after)
+    return replace(recap, after=after, depth=draw(st.integers(0, 15)), role=draw(_roles))
 
 
 @st.composite

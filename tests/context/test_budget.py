@@ -13,8 +13,8 @@ from app.context.calls import find_calls
 from app.context.formats import is_said, render, word
 from app.context.order import arrange
 from app.context.parts import Fitted, Parts
-from app.context.segments import FLOOR, ORDER, Entry, Manner, Rendered
-from tests.context.plans import build_memos, call, entry, manner, manners, memo_line, parts, segment, talk
+from app.context.segments import FLOOR, ORDER, Entry, Format, Manner, Rendered
+from tests.context.plans import FORMATS, build_memos, call, entry, manner, manners, memo_line, parts, segment, talk
 
 FULL = Parts(
     segments=[
@@ -62,6 +62,15 @@ def test_everything_is_left_out_in_the_promised_order() -> None:
     order = ["recalled", "time", "diary", "memos 1–5", "memos 6–10", "memos 11–15", "pinned memos 1–5"]
     order += ["summary", "facts", "blocks", "second", "first", "history"]
     assert every_omission(FULL, manner("openai"))[-1] == order
+
+
+@pytest.mark.parametrize("after", [None, "before_prompt", "in_chat"])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_a_recap_goes_whole_in_its_turn_wherever_it_stands(fmt: Format, after: str | None) -> None:
+    recap = segment("recap", after=after, depth=2)
+    order = every_omission(replace(FULL, segments=[recap, *FULL.segments]), manner(fmt))[-1]
+    assert order[order.index("pinned memos 1–5") :][:4] == ["pinned memos 1–5", "summary", "recap", "facts"]
+    assert order[-3:] == ["second", "first", "history"]
 
 
 def test_each_step_leaves_out_one_thing_more_than_the_step_before() -> None:

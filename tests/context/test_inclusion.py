@@ -1,6 +1,6 @@
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -11,13 +11,14 @@ from app.chats.eligibility import Filters
 from app.context.inclusion import Shown, Status, find_status
 
 State = Literal["pending", "failed", "empty", "made"]
+Kind = Literal["memo", "summary", "recap"]
 
-ID = UUID(int=7)
+ID = "7"
 BY = f"memo:{ID}"
 ANCHOR_SEQ = 17
-IN_WINDOW = Shown(ANCHOR_SEQ, window={str(ID)}, within_budget={str(ID)})
-BEYOND_BUDGET = Shown(ANCHOR_SEQ, window={str(ID)}, within_budget=set())
-LEFT_WINDOW = Shown(ANCHOR_SEQ, window=set(), within_budget=set())
+IN_WINDOW = Shown(ANCHOR_SEQ, standing={BY})
+BEYOND_BUDGET = Shown(ANCHOR_SEQ, standing=set(), over_budget={BY})
+LEFT_WINDOW = Shown(ANCHOR_SEQ, standing=set())
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Said:
     deleted: bool = False
 
 
-def _cover(state: State = "made", kind: Literal["memo", "summary", "recap"] = "memo") -> Cover:
-    return Cover(1, 24, kind, ID, state)
+def _cover(state: State = "made", kind: Kind = "memo", cover_id: str | None = ID) -> Cover:
+    return Cover(1, 24, kind, cover_id, state)
 
 
 @pytest.mark.parametrize(
@@ -49,26 +50,77 @@ def _cover(state: State = "made", kind: Literal["memo", "summary", "recap"] = "m
     ],
 )
 def test_what_stands_for_an_old_message_tells_its_status(state: State, shown: Shown, status: Status) -> None:
-    assert find_status(Said(), _cover(state), shown, Filters()) == (status, BY)
+    assert find_status(Said(), [_cover(state)], shown, Filters()) == (status, BY)
 
 
 def test_an_old_message_that_nothing_stands_for_is_not_there() -> None:
-    assert find_status(Said(), None, IN_WINDOW, Filters()) == ("none", None)
+    assert find_status(Said(), [], IN_WINDOW, Filters()) == ("none", None)
 
 
 @pytest.mark.parametrize("kind", ["summary", "recap"])
-def test_what_stands_for_a_message_is_named_by_its_kind(kind: Literal["summary", "recap"]) -> None:
-    assert find_status(Said(), _cover(kind=kind), IN_WINDOW, Filters()) == (kind, f"{kind}:{ID}")
+def test_a_message_that_a_version_tells_of_is_in_it_if_it_is_the_one_that_is_shown(kind: Kind) -> None:
+    third, fourth = _cover(kind=kind, cover_id="3"), _cover(kind=kind, cover_id="4")
+    shown = replace(LEFT_WINDOW, standing={f"{kind}:3"})
+    assert find_status(Said(), [third], shown, Filters()) == (kind, f"{kind}:3")
+    assert find_status(Said(), [fourth], shown, Filters()) == ("none", None)
+    assert find_status(Said(), [fourth, third], shown, Filters()) == (kind, f"{kind}:3")
+
+
+@pytest.mark.parametrize("hidden_by", [None, "scenes"])
+def test_of_several_that_stand_for_a_message_the_memo_is_named_then_the_summary_then_the_recap(
+    hidden_by: str | None,
+) -> None:
+    covers = [_cover(kind="recap"), _cover(kind="summary"), _cover()]
+    shown = Shown(ANCHOR_SEQ, standing={BY, f"summary:{ID}", f"recap:{ID}"})
+    told = [find_status(Said(hidden_by=hidden_by), covers[:some], shown, Filters()) for some in (3, 2, 1)]
+    assert told == [("memo", BY), ("summary", f"summary:{ID}"), ("recap", f"recap:{ID}")]
+
+
+def test_what_stands_there_counts_before_what_does_not_and_what_is_to_come_before_what_has_left() -> None:
+    recap = _cover(kind="recap", cover_id="4")
+    shown = Shown(ANCHOR_SEQ, standing={"recap:4"}, over_budget={"memo:8"})
+    worse = [
+        _cover(cover_id="8"),
+        _cover("pending", "summary", None),
+        _cover("failed", "summary", None),
+        _cover(),
+        _cover("empty"),
+    ]
+    told = [find_status(Said(), [*reversed(worse[some:]), recap], shown, Filters())[0] for some in range(6)]
+    assert told == ["recap"] * 6
+    told = [find_status(Said(), [*reversed(worse[some:])], shown, Filters())[0] for some in range(5)]
+    assert told == ["out_of_budget", "pending", "failed", "expired", "none"]
+
+
+def test_what_is_never_summarised_by_one_layer_can_stand_in_another() -> None:
+    silent = replace(_cover(), filters=Filters(include_user=False))
+    shown = Shown(ANCHOR_SEQ, standing={BY, "recap:4"})
+    covers = [silent, _cover(kind="recap", cover_id="4")]
+    assert find_status(Said(), covers, shown, Filters()) == ("recap", "recap:4")
+    assert find_status(Said(), covers[:1], shown, Filters()) == ("none", None)
+
+
+@pytest.mark.parametrize("seq", [3, ANCHOR_SEQ])
+def test_what_scenes_hide_stands_in_the_recap_that_is_shown_or_is_hidden(seq: int) -> None:
+    hidden, recap = Said(seq, hidden_by="scenes"), _cover(kind="recap", cover_id="4")
+    shown = Shown(ANCHOR_SEQ, standing={"recap:4"})
+    assert find_status(hidden, [recap], shown, Filters()) == ("recap", "recap:4")
+    assert find_status(hidden, [recap], LEFT_WINDOW, Filters()) == ("hidden", None)
+    assert find_status(hidden, [], shown, Filters()) == ("hidden", None)
+    assert find_status(hidden, [_cover("pending", "recap", None)], shown, Filters()) == ("pending", None)
+    assert find_status(replace(hidden, role="tool"), [recap], shown, Filters()) == ("hidden", None)
+    assert find_status(replace(hidden, kind="thought"), [recap], shown, Filters()) == ("none", None)
+    assert find_status(replace(hidden, excluded=True), [recap], shown, Filters()) == ("excluded", None)
 
 
 @pytest.mark.parametrize("seq", [ANCHOR_SEQ, ANCHOR_SEQ + 1])
 @pytest.mark.parametrize("change", [{}, {"excluded": True}, {"role": "system"}, {"role": "tool"}, {"tokens": 0}])
 def test_what_is_sent_is_verbatim_whatever_else_holds_for_it(seq: int, change: dict[str, Any]) -> None:
-    assert find_status(Said(seq, **change), _cover(), IN_WINDOW, Filters(min_tokens=3)) == ("verbatim", None)
+    assert find_status(Said(seq, **change), [_cover()], IN_WINDOW, Filters(min_tokens=3)) == ("verbatim", None)
 
 
 def test_the_message_before_the_anchor_is_not_verbatim() -> None:
-    assert find_status(Said(ANCHOR_SEQ - 1), _cover(), IN_WINDOW, Filters()) == ("memo", BY)
+    assert find_status(Said(ANCHOR_SEQ - 1), [_cover()], IN_WINDOW, Filters()) == ("memo", BY)
 
 
 @pytest.mark.parametrize("seq", [ANCHOR_SEQ - 1, ANCHOR_SEQ])
@@ -84,7 +136,7 @@ def test_the_message_before_the_anchor_is_not_verbatim() -> None:
 def test_what_is_not_sent_says_why_on_both_sides_of_the_anchor(
     seq: int, change: dict[str, Any], status: Status
 ) -> None:
-    assert find_status(Said(seq, **change), _cover(), IN_WINDOW, Filters()) == (status, None)
+    assert find_status(Said(seq, **change), [_cover()], IN_WINDOW, Filters()) == (status, None)
 
 
 @pytest.mark.parametrize(
@@ -101,39 +153,39 @@ def test_what_is_not_sent_says_why_on_both_sides_of_the_anchor(
 def test_an_old_message_that_is_never_summarised_is_not_there_though_a_memo_lies_over_it(
     change: dict[str, Any], filters: Filters
 ) -> None:
-    assert find_status(Said(**change), _cover(), IN_WINDOW, filters) == ("none", None)
+    assert find_status(Said(**change), [_cover()], IN_WINDOW, filters) == ("none", None)
 
 
 def test_an_old_message_that_is_excluded_says_so() -> None:
-    assert find_status(Said(excluded=True), _cover(), IN_WINDOW, Filters()) == ("excluded", None)
+    assert find_status(Said(excluded=True), [_cover()], IN_WINDOW, Filters()) == ("excluded", None)
 
 
 def test_what_scenes_hide_is_still_summarised() -> None:
-    assert find_status(Said(hidden_by="scenes"), _cover(), IN_WINDOW, Filters()) == ("memo", BY)
-    assert find_status(Said(ANCHOR_SEQ, hidden_by="scenes"), _cover(), IN_WINDOW, Filters()) == ("memo", BY)
+    assert find_status(Said(hidden_by="scenes"), [_cover()], IN_WINDOW, Filters()) == ("memo", BY)
+    assert find_status(Said(ANCHOR_SEQ, hidden_by="scenes"), [_cover()], IN_WINDOW, Filters()) == ("memo", BY)
 
 
 PINNED = replace(LEFT_WINDOW, pinned={3, ANCHOR_SEQ})
 BEYOND_PINNED = replace(LEFT_WINDOW, pinned_over_budget={3})
 
 
-@pytest.mark.parametrize("cover", [None, *map(_cover, get_args(State))])
+@pytest.mark.parametrize("covers", [[], *([_cover(state)] for state in get_args(State))])
 @pytest.mark.parametrize("change", [{}, {"excluded": True}, {"role": "system"}, {"role": "tool"}])
 def test_a_pinned_message_stands_there_itself_whatever_else_holds_for_it(
-    change: dict[str, Any], cover: Cover | None
+    change: dict[str, Any], covers: list[Cover]
 ) -> None:
-    assert find_status(Said(**change), cover, PINNED, Filters()) == ("pinned", None)
+    assert find_status(Said(**change), covers, PINNED, Filters()) == ("pinned", None)
 
 
 def test_a_pinned_message_that_is_still_in_the_history_is_verbatim_and_one_that_scenes_hide_is_pinned() -> None:
-    assert find_status(Said(ANCHOR_SEQ), _cover(), PINNED, Filters()) == ("verbatim", None)
-    assert find_status(Said(ANCHOR_SEQ, hidden_by="scenes"), _cover(), PINNED, Filters()) == ("pinned", None)
+    assert find_status(Said(ANCHOR_SEQ), [_cover()], PINNED, Filters()) == ("verbatim", None)
+    assert find_status(Said(ANCHOR_SEQ, hidden_by="scenes"), [_cover()], PINNED, Filters()) == ("pinned", None)
 
 
 @pytest.mark.parametrize(
-    ("state", "window", "told"),
+    ("state", "standing", "told"),
     [
-        ("made", {str(ID)}, ("memo", BY)),
+        ("made", {BY}, ("memo", BY)),
         ("pending", set(), ("pending", BY)),
         ("failed", set(), ("failed", BY)),
         ("made", set(), ("out_of_budget", None)),
@@ -141,20 +193,25 @@ def test_a_pinned_message_that_is_still_in_the_history_is_verbatim_and_one_that_
     ],
 )
 def test_a_pinned_message_beyond_its_budget_reads_like_any_other_unless_nothing_stands_for_it(
-    state: State, window: set[str], told: tuple[Status, str | None]
+    state: State, standing: set[str], told: tuple[Status, str | None]
 ) -> None:
-    shown = replace(BEYOND_PINNED, window=window, within_budget=window)
-    assert find_status(Said(), _cover(state), shown, Filters()) == told
+    shown = replace(BEYOND_PINNED, standing=standing)
+    assert find_status(Said(), [_cover(state)], shown, Filters()) == told
 
 
 @pytest.mark.parametrize(
     ("change", "status"),
-    [({"excluded": True}, "excluded"), ({"role": "system"}, "out_of_budget"), ({}, "out_of_budget")],
+    [
+        ({"excluded": True}, "excluded"),
+        ({"role": "system"}, "out_of_budget"),
+        ({"hidden_by": "scenes"}, "out_of_budget"),
+        ({}, "out_of_budget"),
+    ],
 )
 def test_a_pinned_message_beyond_its_budget_that_no_memo_tells_of_says_which_of_both_keeps_it_out(
     change: dict[str, Any], status: Status
 ) -> None:
-    assert find_status(Said(**change), None, BEYOND_PINNED, Filters()) == (status, None)
+    assert find_status(Said(**change), [], BEYOND_PINNED, Filters()) == (status, None)
 
 
 @given(
@@ -167,13 +224,13 @@ def test_a_pinned_message_beyond_its_budget_that_no_memo_tells_of_says_which_of_
         excluded=st.booleans(),
         hidden_by=st.sampled_from([None, "user", "scenes"]),
     ),
-    st.none() | st.builds(_cover, st.sampled_from(get_args(State))),
+    st.lists(st.builds(_cover, st.sampled_from(get_args(State))), max_size=1),
     st.sampled_from([IN_WINDOW, BEYOND_BUDGET, LEFT_WINDOW]),
 )
 def test_every_message_has_one_status_and_names_what_stands_for_it_or_nothing(
-    message: Said, cover: Cover | None, shown: Shown
+    message: Said, covers: list[Cover], shown: Shown
 ) -> None:
-    status, by = find_status(message, cover, shown, Filters())
+    status, by = find_status(message, covers, shown, Filters())
     assert status in get_args(Status)
     if status in ("memo", "expired", "out_of_budget", "pending", "failed"):
         assert by == BY
@@ -203,68 +260,91 @@ _SAID = st.builds(
     excluded=st.sampled_from([False, False, True]),
     hidden_by=st.sampled_from([None, None, "user", "scenes"]),
 )
-_COVERS = st.builds(
-    Cover,
-    first_seq=st.just(1),
-    last_seq=st.just(24),
-    kind=st.sampled_from(["memo", "summary", "recap"]),
-    id=st.just(ID),
-    state=st.sampled_from(get_args(State)),
-    filters=st.none() | _FILTERS,
+_IDS = ["7", "8"]
+_MARKS = st.frozensets(st.sampled_from([f"{kind}:{cover_id}" for kind in get_args(Kind) for cover_id in _IDS]))
+_COVERS = st.lists(
+    st.builds(
+        Cover,
+        first_seq=st.sampled_from([1, 1, ANCHOR_SEQ]),
+        last_seq=st.just(24),
+        kind=st.sampled_from(get_args(Kind)),
+        id=st.sampled_from([*_IDS, None]),
+        state=st.sampled_from(get_args(State)),
+        filters=st.none() | _FILTERS,
+    ),
+    max_size=4,
 )
 
 
 @st.composite
 def _shown(draw: st.DrawFn) -> Shown:
-    """What can be shown at once: a window, what its budget takes of it, pinned ones and those beyond their budget."""
-    window = draw(st.frozensets(st.sampled_from([str(ID), str(UUID(int=8))])))
-    pinned = draw(_ANY_SEQS)
+    """What can be shown at once: what stands there, what exceeds its budget, pinned ones and those beyond theirs."""
+    standing, pinned = draw(_MARKS), draw(_ANY_SEQS)
     return Shown(
         ANCHOR_SEQ,
-        window=window,
-        within_budget=window & draw(st.frozensets(st.sampled_from([str(ID), str(UUID(int=8))]))),
+        standing=standing,
+        over_budget=draw(_MARKS) - standing,
         pinned=pinned,
         pinned_over_budget=draw(_ANY_SEQS) - pinned,
     )
 
 
-@given(_SAID, st.none() | _COVERS, _shown(), _FILTERS)
+@given(_SAID, _COVERS, _shown(), _FILTERS)
 def test_the_status_is_what_the_rules_say_one_after_the_other(
-    message: Said, cover: Cover | None, shown: Shown, filters: Filters
+    message: Said, covers: list[Cover], shown: Shown, filters: Filters
 ) -> None:
-    assert find_status(message, cover, shown, filters) == _by_the_rules(message, cover, shown, filters)
+    assert find_status(message, covers, shown, filters) == _by_the_rules(message, covers, shown, filters)
 
 
-def _by_the_rules(message: Said, cover: Cover | None, shown: Shown, filters: Filters) -> tuple[str, str | None]:
+def _by_the_rules(message: Said, covers: Sequence[Cover], shown: Shown, filters: Filters) -> tuple[str, str | None]:
     """The slow, obvious way: everything that could be said, of which the first counts that is true."""
-    rules = (cover.filters if cover else None) or filters
-    told_of = {
+    is_sendable = message.kind is None and not message.blank
+    telling = [cover for cover in covers if _is_told_of(message, cover.filters or filters)]
+    names = {id(cover): f"{cover.kind}:{cover.id}" if cover.id else None for cover in telling}
+    made = [cover for cover in telling if cover.state == "made"]
+    gone = [cover for cover in made if cover.kind == "memo" and not {names[id(cover)]} & shown.standing]
+
+    def found(some: Sequence[Cover], status: str) -> list[tuple[str, str | None]]:
+        return [(status, names[id(cover)]) for cover in some]
+
+    answers: list[tuple[str, str | None]] = [("verbatim", None)] * (
+        message.seq >= ANCHOR_SEQ and message.hidden_by is None and is_sendable
+    )
+    answers += [("pinned", None)] * (message.seq in shown.pinned)
+    for kind in get_args(Kind):
+        answers += found([one for one in made if one.kind == kind and names[id(one)] in shown.standing], kind)
+    answers += found([one for one in made if names[id(one)] in shown.over_budget], "out_of_budget")
+    # In the order of the layers: a memo that is held waits like one that is still to be made.
+    held = [one for one in gone if one.first_seq >= ANCHOR_SEQ]
+    answers += found([one for one in telling if one.state == "pending" or one in held], "pending")
+    answers += found([one for one in telling if one.state == "failed"], "failed")
+    kept_out = _kept_out(message, [cover.filters or filters for cover in covers] or [filters])
+    answers += [("out_of_budget", None)] * (message.seq in shown.pinned_over_budget and not kept_out)
+    answers += found(gone, "expired")
+    answers += kept_out
+    answers += [("hidden", None)] * (message.hidden_by == "scenes" and message.kind is None)
+    answers += found([one for one in covers[:1] if one in telling and one.state == "empty"], "none")
+    return next(iter(answers), ("none", None))
+
+
+def _is_told_of(message: Said, rules: Filters) -> bool:
+    by_role = {
         "user": rules.include_user,
         "assistant": message.name not in rules.disabled,
         "system": rules.include_system,
         "tool": False,
         "narrator": rules.include_narrator,
     }[message.role]
-    # What is never told of anyway was not kept from being told by hiding it; the narrator is judged after that.
-    by_hiding = message.kind is None and (told_of or message.role not in ("user", "system"))
-    summarised = told_of and message.kind is None and not message.blank and message.tokens >= rules.min_tokens
-    in_history = message.seq >= ANCHOR_SEQ and message.hidden_by is None and message.kind is None and not message.blank
-    over = message.seq in shown.pinned_over_budget
-    name = f"{cover.kind}:{ID}" if cover else None
-    state = cover.state if cover else "missing"
-    answers: list[tuple[bool, str, str | None]] = [
-        (in_history, "verbatim", None),
-        (message.seq in shown.pinned, "pinned", None),
-        (message.excluded, "excluded", None),
-        (message.hidden_by == "user" and by_hiding, "hidden", None),
-        (not summarised and over, "out_of_budget", None),
-        (not summarised or message.hidden_by == "user", "none", None),
-        (state == "pending", "pending", name),
-        (state == "failed", "failed", name),
-        (state == "made" and str(ID) in shown.within_budget, cover.kind if cover else "", name),
-        (state == "made" and str(ID) in shown.window, "out_of_budget", name),
-        (over, "out_of_budget", None),
-        (state == "made", "expired", name),
-        (True, "none", name),
-    ]
-    return next((status, by) for holds, status, by in answers if holds)
+    kept_out = message.excluded or message.hidden_by == "user"
+    is_sendable = message.kind is None and not message.blank
+    return by_role and not kept_out and is_sendable and message.tokens >= rules.min_tokens
+
+
+def _kept_out(message: Said, each: Sequence[Filters]) -> list[tuple[str, str | None]]:
+    """What somebody did to keep it out; hiding does not count where it would not have been told of anyway."""
+    if message.excluded:
+        return [("excluded", None)]
+    heard = {"user": [one.include_user for one in each], "system": [one.include_system for one in each]}
+    if message.hidden_by == "user" and message.kind is None and any(heard.get(message.role, [True])):
+        return [("hidden", None)]
+    return []

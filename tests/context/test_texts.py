@@ -1,0 +1,42 @@
+from itertools import combinations
+
+import pytest
+
+from app.context.texts import word_instruction
+
+HEADINGS = {
+    "recap": "Running Recap",
+    "summary": "Recent Conversation Summary",
+    "diary": "Diary",
+    "memos": "Memo Book",
+    "pinned": "Pinned Messages",
+}
+SETS = [some for size in range(len(HEADINGS) + 1) for some in combinations(HEADINGS, size)]
+
+
+@pytest.mark.parametrize("present", SETS, ids="+".join)
+def test_the_instruction_tells_how_to_use_each_part_that_is_there_and_no_other(present: tuple[str, ...]) -> None:
+    instruction = word_instruction(None, present)
+    assert tuple(name for name, heading in HEADINGS.items() if f'Under "{heading}" stand' in instruction) == present
+    memory = [name for name in present if name != "pinned"]
+    assert instruction.count("do not recite it") == bool(memory), "said once, of memory alone"
+
+
+def test_every_set_of_parts_has_an_instruction_of_its_own_in_whichever_order_it_is_named() -> None:
+    assert all(word_instruction(None, present) == word_instruction(None, set(present)) for present in SETS)
+    assert len({word_instruction(None, present) for present in SETS}) == len(SETS)
+
+
+def test_the_instruction_knows_the_diary_as_what_the_character_wrote() -> None:
+    assert "you yourself have written" in word_instruction(None, {"diary"})
+
+
+@pytest.mark.parametrize("present", SETS[1:], ids="+".join)
+def test_an_own_text_takes_the_place_of_all_of_it(present: tuple[str, ...]) -> None:
+    assert word_instruction("Remember.", present) == "Remember."
+    assert word_instruction("", present) == ""
+
+
+def test_where_nothing_is_remembered_nothing_is_said_of_it() -> None:
+    assert word_instruction(None, set()) == ""
+    assert word_instruction("Remember.", set()) == ""
