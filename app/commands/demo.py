@@ -4,6 +4,7 @@ import argparse
 import asyncio
 
 from app.commands.arguments import add_address, add_data
+from app.commands.prompts import load_prompt_book
 from app.demo.run import add_demo_arguments, run_demo
 from app.kit.settings import load_settings
 
@@ -17,4 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Play it, then serve until a signal comes."""
-    return asyncio.run(run_demo(options, load_settings()))
+    settings = load_settings()
+    load_prompt_book(settings)
+    return asyncio.run(run_demo(options, settings))

@@ -27,9 +27,9 @@ class Api:
         """Create or change what stands at `path`."""
         return self._read(await self._send("PUT", path, json=body))
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Any:
+    async def post(self, path: str, body: Mapping[str, Any], **query: str) -> Any:
         """Add to what stands at `path`."""
-        return self._read(await self._send("POST", path, json=body))
+        return self._read(await self._send("POST", path, json=body, params=query))
 
     async def exists(self, path: str) -> bool:
         """Whether anything stands at `path`."""

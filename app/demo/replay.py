@@ -1,17 +1,18 @@
-"""Plays a conversation into the service as a frontend would: append, and take the context of the next call.
+"""Plays a conversation into the service as a frontend would: append, take the context of the next call, run its tools.
 
-A person takes minutes where this takes milliseconds, so after every step it waits for the memos that became
-due: the contexts are those of a chat in which the memos were written long before they were needed.
+A person takes minutes where this takes milliseconds, so after every step it waits for what became due: the
+contexts are those of a chat in which everything was remembered long before it was needed.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.demo.api import Api
 from app.demo.bill import Account, Call
+from app.demo.tool_calls import TOOL, Message, ToolCall
 
 _MAX_STEP_MESSAGES = 8
 _POLL_S = 0.05
@@ -20,10 +21,18 @@ _PATIENCE_S = 90.0
 
 
 class Step(NamedTuple):
-    """Messages that are sent in one request, and whether it asks for the context of a call."""
+    """Messages that are sent in one request, and what follows it.
 
-    messages: list[dict[str, Any]]
+    Attributes:
+        messages: In order; none where a conversation begins with a tool call.
+        asks: Whether the request asks for the context of a call.
+        calls: The tools that the model calls then.
+
+    """
+
+    messages: list[Message]
     asks: bool
+    calls: list[ToolCall]
 
 
 @dataclass(slots=True)
@@ -33,7 +42,7 @@ class Played:
     Attributes:
         times: When each message was sent, by its seq.
         account: What the calls cost.
-        late: Why memos are no longer waited for; None while they are.
+        late: Why what is due is no longer waited for; None while it is.
 
     """
 
@@ -42,26 +51,34 @@ class Played:
     late: str | None = None
 
 
-def split_steps(messages: Sequence[dict[str, Any]]) -> Iterator[Step]:
-    """The messages in steps, each ending where the assistant is to speak next; long ones are parted."""
-    step: list[dict[str, Any]] = []
-    for message in messages:
-        is_reply = message["role"] == "assistant"
-        if step and (is_reply or len(step) == _MAX_STEP_MESSAGES):
-            yield Step(step, asks=is_reply)
-            step = []
-        step.append(message)
-    if step:
-        yield Step(step, asks=step[-1]["role"] == "user")
+def split_steps(moments: Iterable[Message | ToolCall]) -> Iterator[Step]:
+    """Messages and calls in steps, each ending where the assistant is to speak next; long ones are parted."""
+    messages: list[Message] = []
+    calls: list[ToolCall] = []
+    for moment in moments:
+        if isinstance(moment, ToolCall):
+            calls.append(moment)
+            continue
+        is_reply = moment["role"] == "assistant"
+        if calls or (messages and (is_reply or len(messages) == _MAX_STEP_MESSAGES)):
+            yield Step(messages, bool(messages) and is_reply, calls)
+            messages, calls = [], []
+        messages.append(moment)
+    if messages or calls:
+        yield Step(messages, bool(messages) and messages[-1]["role"] == "user", calls)
 
 
-async def play(api: Api, chat: str, messages: Sequence[dict[str, Any]], tell: Callable[[Played], None]) -> Played:
-    """Append all of `messages` to the chat at the path `chat`; `tell` hears after each step. Raises DemoError."""
+async def play(api: Api, chat: str, moments: Sequence[Message | ToolCall], tell: Callable[[Played], None]) -> Played:
+    """Play all of `moments` into the chat at the path `chat`; `tell` hears after each step. Raises DemoError."""
     played = Played()
-    for step in split_steps(messages):
-        await _append(api, chat, step, played)
+    for step in split_steps(moments):
+        if step.messages:
+            await _append(api, chat, step, played)
+        for call in step.calls:
+            whose = {"character": call.character} if call.character else {}
+            await api.post(f"{chat}/tools/{TOOL}", call.arguments, **whose)
         if played.late is None:
-            played.late = await _wait_for_memos(api, chat)
+            played.late = await _wait_for_work(api, chat)
         tell(played)
     return played
 
@@ -76,8 +93,8 @@ async def _append(api: Api, chat: str, step: Step, played: Played) -> None:
         played.account.add(Call.of(context, played.times[max(played.times)]))
 
 
-async def _wait_for_memos(api: Api, chat: str) -> str | None:
-    """Wait until every memo that is due is made; returns why that is given up, if it is."""
+async def _wait_for_work(api: Api, chat: str) -> str | None:
+    """Wait until everything that is due is made; returns why that is given up, if it is."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
             while due := await _list_due(api, chat):
@@ -85,7 +102,7 @@ async def _wait_for_memos(api: Api, chat: str) -> str | None:
                     return str(error)
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
-        return f"none in {_PATIENCE_S:.0f} s"
+        return f"not all was made in {_PATIENCE_S:.0f} s"
     return None
 
 

@@ -3,17 +3,22 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 
+from app.chats.settings import ChatSettings
 from app.demo.access import access
 from app.demo.api import Api
 from app.demo.errors import DemoError
+from app.demo.presets import apply_preset, list_playable
 from app.demo.replay import Played, play
+from app.demo.result import word_result
 from app.demo.screen import Screen
-from app.demo.show import word_book, word_context, word_savings
+from app.demo.tool_calls import ToolCall, take_calls
+from app.demo.words import count
 from app.kit.settings import Settings
 from app.local.stack import Stack
 from app.local.up import until_signal
@@ -34,25 +39,30 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="play another conversation: JSONL of messages, or a SillyTavern chat",
     )
+    parser.add_argument(
+        "--preset",
+        metavar="NAME",
+        help=f"what is remembered, and how: {', '.join(list_playable())} (default: as the conversation says, or memo)",
+    )
     parser.add_argument("--once", action="store_true", help="end after showing it instead of serving")
 
 
 async def run_demo(options: argparse.Namespace, settings: Settings) -> int:
     """Run the demo until it ends or a signal comes; returns the exit code. Raises DemoError, LocalError, AppError."""
-    transcript = _read(options.input)
+    transcript = _read(options.input, options.preset)
     screen = Screen(sys.stdout)
     with until_signal(screen.say):
         screen.say(f"Starting the service on {options.data} …")
         async with _stack(options, settings, screen) as stack:
             chat = await _play_and_show(stack, settings, transcript, screen)
             if not options.once:
-                screen.say(f"\nThe memo book stays at {stack.url}{chat}/memos, all of the API at {stack.url}/docs.")
+                screen.say(f"\nThe chat stays at {stack.url}{chat}, all of the API at {stack.url}/docs.")
                 screen.say("Ctrl-C stops it.")
                 await asyncio.Event().wait()
     return 0
 
 
-def _read(path: Path) -> Transcript:
+def _read(path: Path, preset: str | None) -> Transcript:
     try:
         transcript = read_transcript(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -63,7 +73,7 @@ def _read(path: Path) -> Transcript:
         raise DemoError(f"{path}: {error}") from None
     if len(transcript.messages) == len(transcript.hidden):
         raise DemoError(f"{path}: there is nothing to play in it")
-    return transcript
+    return replace(transcript, chat=apply_preset(transcript.chat, preset)) if preset else transcript
 
 
 def _stack(options: argparse.Namespace, settings: Settings, screen: Screen) -> Stack:
@@ -73,7 +83,7 @@ def _stack(options: argparse.Namespace, settings: Settings, screen: Screen) -> S
         redis_url=settings.redis_url,
         host=options.host,
         port=options.port,
-        # Nobody edits a replay, so a memo need not wait for it; and the log would stand between the lines.
+        # Nobody edits a replay, so no memory need wait for it; and the log would stand between the lines.
         environment={"MEMOBOOK_MEMO_SETTLE_S": "0", "MEMOBOOK_LOG_LEVEL": "warning"},
         say=screen.say,
     )
@@ -93,9 +103,9 @@ async def _play_and_show(stack: Stack, settings: Settings, transcript: Transcrip
     ):
         api = Api(client)
         chat = await _find_free_chat(api)
-        await api.put(chat, transcript.chat)
-        played = await _play(api, chat, transcript, screen)
-        for line in await _word_result(api, chat, played):
+        made = ChatSettings.model_validate((await api.put(chat, transcript.chat))["settings"])
+        played = await _play(api, chat, transcript, made, screen)
+        for line in await word_result(api, chat, await api.get(chat), made, played):
             screen.say(line)
     return chat
 
@@ -109,29 +119,34 @@ async def _find_free_chat(api: Api) -> str:
     return chat
 
 
-async def _play(api: Api, chat: str, transcript: Transcript, screen: Screen) -> Played:
+async def _play(api: Api, chat: str, transcript: Transcript, settings: ChatSettings, screen: Screen) -> Played:
     hidden = set(transcript.hidden)
-    messages = [message for message in transcript.messages if message["id"] not in hidden]
+    shown = take_calls([message for message in transcript.messages if message["id"] not in hidden])
+    moments = [one for one in shown if settings.diary.enabled or not isinstance(one, ToolCall)]
+    calls = sum(isinstance(one, ToolCall) for one in moments)
+    total = len(moments) - calls
     left_out = f" ({len(hidden)} hidden left out)" if hidden else ""
-    screen.say(f"Playing {len(messages)} messages{left_out} into the chat {chat.rpartition('/')[2]} …")
+    screen.say(f"Playing {total} messages{left_out} into the chat {chat.rpartition('/')[2]} …")
+    for line in _word_manner(settings, calls, has_model=(await api.get("/readyz"))["model"] == "configured"):
+        screen.say(line)
 
     def tell(played: Played) -> None:
         done, last = len(played.times), played.account.last
         tokens = f" · the context has {last.tokens:,} tokens" if last else ""
-        screen.show(done, len(messages), f"  {done:>5,} messages{tokens}")
+        screen.show(done, total, f"  {done:>5,} messages{tokens}")
 
-    played = await play(api, chat, messages, tell)
+    played = await play(api, chat, moments, tell)
     if played.late:
-        screen.say(f"Memos were late, so the rest was played without waiting for them: {played.late}")
+        screen.say(f"Memory was late, so the rest was played without waiting for it: {played.late}")
     return played
 
 
-async def _word_result(api: Api, chat: str, played: Played) -> Iterable[str]:
-    state = await api.get(chat)
-    memos = await api.get_all(f"{chat}/memos")
-    context = await api.get(f"{chat}/context", format="text")
-    return (
-        *word_book(memos, played.times, state["time_zone"], state["anchor_seq"]),
-        *word_context(context),
-        *word_savings(played.account),
-    )
+def _word_manner(settings: ChatSettings, calls: int, *, has_model: bool) -> Iterator[str]:
+    """How it is played, where that is not a matter of course."""
+    if calls:
+        entries = count(calls, "diary entry", "diary entries")
+        yield f"The characters write {entries} as they go, by the tool that a model would call."
+    if missing := " and ".join(settings.missing_layers()):
+        yield f"This version does not make {missing} yet, so the preset {settings.preset} is played without."
+    if not has_model:
+        yield "No model is configured (MEMOBOOK_LLM_BASE_URL), so what is remembered quotes what was said."

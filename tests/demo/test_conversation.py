@@ -10,10 +10,20 @@ import pytest
 
 import app.demo
 from app.chats.settings import effective
+from app.demo.tool_calls import ToolCall, take_calls
+from app.diary.wording import count_lines, word_entry
+from app.kit.tokens import count_tokens
+from app.scenes import quotes as scene_quotes
+from app.scenes.answers import render_recap
+from app.summarising.transcript import Utterance
+from app.summary import quotes as summary_quotes
+from app.tools.toolbox import get_tool
 from app.transfer.formats import read_transcript
 
 TRANSCRIPT = read_transcript((Path(app.demo.__file__).parent / "conversation.jsonl").read_text("utf-8"))
-MESSAGES = TRANSCRIPT.messages
+MOMENTS = take_calls(TRANSCRIPT.messages)
+MESSAGES = [moment for moment in MOMENTS if not isinstance(moment, ToolCall)]
+ENTRIES = [moment for moment in MOMENTS if isinstance(moment, ToolCall)]
 TIMES = [datetime.fromisoformat(message["sent_at"]) for message in MESSAGES]
 
 DATED = re.compile(r"([A-Z][a-z]+day) (\d+ (?:September|October|November))")
@@ -81,3 +91,47 @@ def test_the_log_is_written_when_it_says(entry: str) -> None:
     ]
     ((message, time),) = written
     assert f"{datetime.fromisoformat(message['sent_at']):%H:%M}" == time
+
+
+def test_the_keeper_writes_a_diary_that_has_to_be_folded() -> None:
+    (quill,) = TRANSCRIPT.chat["characters"]
+    entries = [get_tool("save_memory").arguments.model_validate(call.arguments).model_dump() for call in ENTRIES]
+    lines = [count_lines(word_entry(entry["content"], "")) for entry in entries]
+    assert {call.character for call in ENTRIES} == {quill["name"]}
+    assert sum(lines) + len(lines) - 1 > effective({"preset": "diary"}).diary.lines
+    assert len({entry["content"] for entry in entries}) == len(entries) >= 25
+    assert all(re.search(r"\b(I|me|my)\b", entry["content"]) for entry in entries)
+
+
+def test_he_writes_before_he_answers_and_never_twice_in_a_row() -> None:
+    for before, moment, after in zip(MOMENTS, MOMENTS[1:], MOMENTS[2:], strict=False):
+        if isinstance(moment, ToolCall):
+            assert not isinstance(before, ToolCall)
+            assert not isinstance(after, ToolCall)
+            assert before["role"] != "assistant"
+
+
+UTTERANCES = [
+    Utterance(seq, message["role"], message.get("name", "Narrator"), message["content"])
+    for seq, message in enumerate(MESSAGES, start=1)
+]
+TURNING_POINT = "Marten died in that bunk on the third of November"
+
+
+def test_a_summary_without_a_model_still_tells_of_the_turning_point_many_folds_later() -> None:
+    told = ""
+    for first in range(0, len(UTTERANCES), 7):
+        told = summary_quotes.fold_quotes(told, UTTERANCES[first : first + 7], count_tokens=count_tokens)
+    assert TURNING_POINT in told
+    assert count_tokens(told) <= summary_quotes.SUMMARY_TOKENS
+
+
+def test_so_does_the_running_recap() -> None:
+    told = ""
+    for first in range(0, len(UTTERANCES), 13):
+        scene = scene_quotes.quote_scene(UTTERANCES[first : first + 13], count_tokens=count_tokens)
+        assert scene is not None
+        told = scene_quotes.fold_quotes(told, [render_recap(scene)], count_tokens=count_tokens)
+    assert TURNING_POINT in told
+    assert "# Threads" not in told
+    assert count_tokens(told) <= scene_quotes.RECAP_TOKENS

@@ -1,7 +1,6 @@
 """How a conversation is cut into requests, and how it comes past the service's door."""
 
 import io
-from typing import Any
 
 import httpx
 import pytest
@@ -12,6 +11,7 @@ from app.demo.api import Api
 from app.demo.errors import DemoError
 from app.demo.replay import split_steps
 from app.demo.screen import Screen
+from app.demo.tool_calls import Message, ToolCall
 from app.keys.service import create_key, list_keys
 from app.kit.clock import system_clock
 from app.kit.db import Database
@@ -22,24 +22,47 @@ ROLES = {"u": "user", "a": "assistant", "n": "narrator"}
 ADMIN_KEY = "k" * 32
 
 
-def steps(roles: str) -> list[tuple[str, bool]]:
-    messages: list[dict[str, Any]] = [{"role": ROLES[role]} for role in roles]
-    return [("".join(message["role"][0] for message in step.messages), step.asks) for step in split_steps(messages)]
+def steps(story: str) -> list[tuple[str, bool, int]]:
+    """The steps of a story in which each letter is a message, but for `t`, which is a tool call."""
+    moments: list[Message | ToolCall] = [
+        ToolCall("Quill", {}) if role == "t" else {"role": ROLES[role]} for role in story
+    ]
+    return [
+        ("".join(message["role"][0] for message in step.messages), step.asks, len(step.calls))
+        for step in split_steps(moments)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("roles", "expected"),
+    ("story", "expected"),
     [
         ("", []),
-        ("uaua", [("u", True), ("au", True), ("a", False)]),
-        ("nuau", [("nu", True), ("au", True)]),
-        ("auaa", [("au", True), ("a", True), ("a", False)]),
-        ("un", [("un", False)]),
-        ("uuuuuuuuuua", [("uuuuuuuu", False), ("uu", True), ("a", False)]),
+        ("uaua", [("u", True, 0), ("au", True, 0), ("a", False, 0)]),
+        ("nuau", [("nu", True, 0), ("au", True, 0)]),
+        ("auaa", [("au", True, 0), ("a", True, 0), ("a", False, 0)]),
+        ("un", [("un", False, 0)]),
+        ("uuuuuuuuuua", [("uuuuuuuu", False, 0), ("uu", True, 0), ("a", False, 0)]),
     ],
 )
-def test_a_context_is_asked_for_where_the_assistant_speaks_next(roles: str, expected: list[tuple[str, bool]]) -> None:
-    assert steps(roles) == expected
+def test_a_context_is_asked_for_where_the_assistant_speaks_next(
+    story: str, expected: list[tuple[str, bool, int]]
+) -> None:
+    assert steps(story) == expected
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        ("uta", [("u", True, 1), ("a", False, 0)]),
+        ("uattu", [("u", True, 0), ("a", False, 2), ("u", True, 0)]),
+        ("ut", [("u", True, 1)]),
+        ("tu", [("", False, 1), ("u", True, 0)]),
+    ],
+)
+def test_a_tool_is_called_behind_what_it_follows_and_before_what_comes_next(
+    story: str, expected: list[tuple[str, bool, int]]
+) -> None:
+    assert steps(story) == expected
 
 
 async def test_what_the_service_refuses_is_one_line(api: httpx.AsyncClient) -> None:

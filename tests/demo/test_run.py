@@ -1,54 +1,20 @@
 """The demo as people start it, on the beginning of its own conversation."""
 
-import asyncio
 import re
-import sys
-import tempfile
-from asyncio.subprocess import PIPE
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from app.demo.run import CONVERSATION
+from tests.demo.running import run, write_beginning
 from tests.local.conftest import processes_of
 
-ROOT = Path(__file__).parents[2]
 MESSAGES = 42
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
-    """A directory that PostgreSQL's user can reach, as pytest's own are not."""
-    with tempfile.TemporaryDirectory(prefix="demo-", dir="/tmp") as path:
-        Path(path).chmod(0o711)
-        yield Path(path).resolve()
-
-
-async def run(place: Path, *options: str) -> tuple[int | None, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "app.cli", "demo", "--once", "--data", str(place / "data"), "--port", "0", *options),
-        cwd=ROOT,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
-    )
-    try:
-        async with asyncio.timeout(120):
-            out, error = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.communicate()
-    return process.returncode, out.decode(), error.decode()
 
 
 @pytest.fixture(scope="module")
 async def shown(place: Path) -> str:
     """What the first run says."""
-    beginning = CONVERSATION.read_text("utf-8").splitlines(keepends=True)[: MESSAGES + 1]
-    (place / "short.jsonl").write_text("".join(beginning), "utf-8")
-    code, out, error = await run(place, "--input", str(place / "short.jsonl"))
+    code, out, error = await run(place, "--input", write_beginning(place / "short.jsonl", MESSAGES))
     assert (code, error) == (0, "")
     return out
 
@@ -70,7 +36,20 @@ def test_memos_are_in_the_prompt_or_wait_for_the_cut_but_no_cut_was_forced(shown
     book = shown.partition("The context of")[0]
     assert book.index("— in the prompt —") < book.index("— waiting: ")
     assert "no memo" not in book
-    assert "their memos are missing" not in shown
+    assert "Nothing stands for" not in shown
+
+
+def test_it_says_that_there_is_no_model_and_how_the_model_knows_each_message(shown: str) -> None:
+    assert "No model is configured (MEMOBOOK_LLM_BASE_URL)" in shown
+    standing = shown.partition("known to the model\n")[2].partition("\n\n")[0]
+    counts = [int(line.split()[0]) for line in standing.splitlines()]
+    assert (len(counts), sum(counts)) == (2, MESSAGES)
+    assert re.search(r"word for word · \d+–42$", standing, re.MULTILINE)
+    assert re.search(r"by a memo · 1–\d+$", standing, re.MULTILINE)
+
+
+def test_a_diary_is_neither_written_nor_shown_where_the_preset_has_none(shown: str) -> None:
+    assert "diary" not in shown
 
 
 def test_the_context_has_its_tokens_by_segment(shown: str) -> None:

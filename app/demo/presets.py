@@ -1,0 +1,40 @@
+"""Which presets the demo can play: those of which this version makes any memory."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from app.chats.settings import ChatSettings, PresetName, effective
+from app.demo.errors import DemoError
+
+PRESETS: tuple[str, ...] = get_args(PresetName)
+
+
+def apply_preset(chat: Mapping[str, Any], preset: str) -> dict[str, Any]:
+    """The body of `PUT /v1/chats/{chat_id}` with this preset; other settings of its own stay. Raises DemoError."""
+    _check(preset)
+    settings = chat.get("settings") or {}
+    if not isinstance(settings, Mapping):
+        raise DemoError("the file's settings are not a JSON object")
+    return {**chat, "settings": {**settings, "preset": preset}}
+
+
+def list_playable() -> list[str]:
+    """The presets that have anything to show."""
+    return [name for name in PRESETS if _makes_anything(effective({"preset": name}))]
+
+
+def _check(preset: str) -> None:
+    playable = ", ".join(list_playable())
+    if preset not in PRESETS:
+        near = get_close_matches(preset.lower(), PRESETS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else f"; choose one of {playable}"
+        raise DemoError(f"--preset {preset}: there is no such preset{hint}")
+    settings = effective({"preset": preset})
+    if not _makes_anything(settings):
+        missing = " and ".join(settings.missing_layers())
+        raise DemoError(f"--preset {preset}: this version does not make its {missing} yet; choose one of {playable}")
+
+
+def _makes_anything(settings: ChatSettings) -> bool:
+    return any(layer.enabled for layer in (settings.memos, settings.summary, settings.diary, settings.scenes))

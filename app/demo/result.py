@@ -1,0 +1,74 @@
+"""What came of a conversation: asks the service for everything that its settings make, and puts it into words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.chats.settings import ChatSettings
+from app.demo.api import Api
+from app.demo.replay import Played
+from app.demo.show import word_context, word_savings
+from app.demo.show_memory import word_book, word_diary, word_recap, word_scenes, word_summary
+from app.demo.words import Calendar
+
+
+async def word_result(
+    api: Api, chat: str, state: Mapping[str, Any], settings: ChatSettings, played: Played
+) -> list[str]:
+    """The lines that tell it: each layer for itself, then the context and what the prompt cache saves.
+
+    Args:
+        api: The service.
+        chat: The path of the chat.
+        state: The chat as the service describes it.
+        settings: Its settings.
+        played: What was played.
+
+    Raises:
+        DemoError: What the service answers is a refusal.
+
+    """
+    calendar = Calendar(played.times, state["time_zone"])
+    entries = await api.get_all(f"{chat}/diary")
+    lines: list[str] = []
+    if settings.memos.enabled:
+        lines += word_book(await api.get_all(f"{chat}/memos"), calendar, state["anchor_seq"])
+    if settings.diary.enabled:
+        lines += await _word_diaries(api, chat, entries, _names(state), calendar)
+    if settings.summary.enabled:
+        lines += word_summary(await api.get(f"{chat}/summary"))
+    if settings.scenes.enabled:
+        lines += word_scenes(await api.get_all(f"{chat}/scenes"), calendar, await _list_hidden(api, chat))
+        lines += word_recap(await api.get(f"{chat}/recap"))
+    character = _choose_character(_names(state), entries)
+    context = await api.get(f"{chat}/context", format="text", **({"character": character} if character else {}))
+    lines += word_context(context, await api.get_all(f"{chat}/inclusion"), character=character)
+    lines += word_savings(played.account)
+    return lines
+
+
+async def _word_diaries(
+    api: Api, chat: str, entries: Sequence[Mapping[str, Any]], names: Sequence[str], calendar: Calendar
+) -> list[str]:
+    """The diary of each character that wrote one; where nobody did, that of the first."""
+    wrote = list(dict.fromkeys(entry["character"] for entry in entries))
+    lines: list[str] = []
+    for name in wrote or names[:1]:
+        own = [entry for entry in entries if entry["character"] == name]
+        folded = await api.get(f"{chat}/diary/folded", **({"character": name} if name else {}))
+        lines += word_diary(name, own, folded, calendar)
+    return lines
+
+
+def _choose_character(names: Sequence[str], entries: Sequence[Mapping[str, Any]]) -> str | None:
+    """Of several characters the one that wrote last, else the first; None where the service needs no choice."""
+    wrote = [entry["character"] for entry in entries if entry["character"] in names]
+    return [*names[:1], *wrote][-1] if len(names) > 1 else None
+
+
+def _names(state: Mapping[str, Any]) -> list[str]:
+    return [character["name"] for character in state["characters"] if not character.get("disabled")]
+
+
+async def _list_hidden(api: Api, chat: str) -> list[int]:
+    messages = await api.get_all(f"{chat}/messages")
+    return [message["seq"] for message in messages if message["hidden_by"] == "scenes"]

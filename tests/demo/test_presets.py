@@ -1,0 +1,150 @@
+"""The demo of each preset, on the beginning of its conversation, and the page that shows them."""
+
+import re
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+from app.chats.settings import effective
+from app.demo.errors import DemoError
+from app.demo.presets import PRESETS, apply_preset, list_playable
+from app.demo.run import CONVERSATION
+from tests.demo.running import ROOT, run, write_beginning
+
+PAGE = (ROOT / "docs/presets.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+async def diary(place: Path) -> str:
+    path = write_beginning(place / "diary.jsonl", 44, diary={"lines": 12})
+    code, out, error = await run(place, "--preset", "diary", "--input", path)
+    assert (code, error) == (0, "")
+    return out
+
+
+@pytest.fixture(scope="module")
+async def scenes(place: Path) -> str:
+    code, out, error = await run(place, "--preset", "scenes", "--input", write_beginning(place / "scenes.jsonl", 51))
+    assert (code, error) == (0, "")
+    return out
+
+
+@pytest.fixture(scope="module")
+async def companion(place: Path) -> str:
+    path = write_beginning(place / "companion.jsonl", 34)
+    code, out, error = await run(place, "--preset", "companion", "--input", path)
+    assert (code, error) == (0, "")
+    return out
+
+
+def segments_of(shown: str) -> list[str]:
+    table = shown.partition("segment       tokens  holds\n")[2].partition("\n\n")[0]
+    return [line.split()[0] for line in table.splitlines()]
+
+
+def test_the_keeper_writes_his_diary_by_the_tool_and_its_older_part_is_folded(diary: str) -> None:
+    assert "The characters write 7 diary entries as they go" in diary
+    assert "Quill's diary: 7 entries" in diary
+    assert "· after message 4\n      A mender came up in the rain: Nell Harrow" in diary
+    folded = re.search(
+        r"^— (\d) entries folded into these lines of the prompt, quoted, no model —$", diary, re.MULTILINE
+    )
+    assert folded is not None
+    assert diary.count("· after message") == 7
+    assert diary.partition("— word for word in the prompt —")[2].count("· after message") == 7 - int(folded[1])
+
+
+def test_with_a_diary_the_prompt_has_diary_summary_and_the_history_with_times(diary: str) -> None:
+    assert segments_of(diary) == [
+        *("system", "character", "user", "instruction", "diary", "summary", "history", "(overhead)")
+    ]
+    assert "The summary of messages 1–" in diary
+    assert "  ## Recent Conversation Summary\n" in diary
+    assert "  [09/14 17:52] Quill: I have entered it in the log, in pencil." in diary
+    assert "Nothing stands for" not in diary
+
+
+def test_scenes_end_where_the_story_pauses_and_older_ones_are_hidden(scenes: str) -> None:
+    assert "The scenes: 3 closed, one open" in scenes
+    assert "Without a model nobody can tell where a scene ends" in scenes
+    assert "   1  Sat 6 Sep 2025 · messages 1–12 · quoted, no model\n" in scenes
+    assert scenes.count("It ends with a pause (no model: ") == 3
+    assert "Hidden are messages 1–23." in scenes
+
+
+def test_with_scenes_the_running_recap_stands_before_the_prompt(scenes: str) -> None:
+    assert "The running recap of messages 1–36: version " in scenes
+    assert segments_of(scenes) == ["recap", "system", "character", "user", "instruction", "history", "(overhead)"]
+    assert "word for word · 24–51" in scenes
+    assert "by the running recap · 1–23" in scenes
+
+
+def test_a_companion_has_memos_a_diary_and_times_and_says_what_it_lacks(companion: str) -> None:
+    assert "does not make consolidation and recall yet, so the preset companion is played without." in companion
+    assert "The memo book: 4 memos of 34 messages" in companion
+    assert "Quill's diary: 6 entries" in companion
+    assert segments_of(companion) == [
+        *("system", "character", "user", "instruction", "diary", "memos", "history", "(overhead)")
+    ]
+    assert "  [09/12 19:32] Quill: At nineteen hundred hours." in companion
+
+
+def test_every_preset_that_makes_a_memory_can_be_played() -> None:
+    assert list_playable() == ["memo", "diary", "scenes", "companion"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "complaint"),
+    [
+        ("dairy", "there is no such preset; did you mean diary?"),
+        ("Memos", "there is no such preset; did you mean memo?"),
+        ("zzz", "there is no such preset; choose one of memo, diary, scenes, companion"),
+        ("agent", "this version does not make its consolidation and recall yet; choose one of memo, diary"),
+        ("decay", "this version does not make its consolidation and recall yet; choose one of memo, diary"),
+    ],
+)
+def test_a_preset_that_cannot_be_played_is_one_line(preset: str, complaint: str) -> None:
+    with pytest.raises(DemoError, match=rf"^--preset {preset}: {re.escape(complaint)}[^\n]*$"):
+        apply_preset({}, preset)
+
+
+async def test_it_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    code, out, error = await run(tmp_path, "--preset", "dairy")
+    assert (code, out, error) == (1, "", "memobook: --preset dairy: there is no such preset; did you mean diary?\n")
+    assert not (tmp_path / "data").exists()
+
+
+def test_other_settings_of_a_conversation_stay() -> None:
+    chat = {"language": "en", "settings": {"preset": "memo", "memos": {"window": 3}}}
+    assert apply_preset(chat, "diary") == {"language": "en", "settings": {"preset": "diary", "memos": {"window": 3}}}
+    assert apply_preset({}, "diary") == {"settings": {"preset": "diary"}}
+    with pytest.raises(DemoError, match="not a JSON object"):
+        apply_preset({"settings": [1]}, "diary")
+
+
+def test_the_page_names_every_preset_and_the_values_of_its_settings() -> None:
+    header, _, *rows = re.findall(r"^\|.*\|$", PAGE, re.MULTILINE)
+    names = re.findall(r"`(\w+)`", header)
+    assert sorted(names) == sorted(PRESETS)
+    assert len(rows) >= 8
+    for row in rows:
+        setting, *values = (cell.strip() for cell in row.strip("|").split("|"))
+        found = [attrgetter(setting.strip("`"))(effective({"preset": name})) for name in names]
+        assert values == [_word(value) for value in found], setting
+
+
+def _word(value: object) -> str:
+    if value is None or value is False:
+        return "–"
+    return "on" if value is True else str(value)
+
+
+def test_what_the_page_quotes_was_said_or_written() -> None:
+    story = CONVERSATION.read_text("utf-8").replace('\\\\\\"', '"').replace('\\"', '"')
+    blocks = "".join(re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+    quoted = re.findall(r"“(.*?)”", blocks)
+    spoken = re.findall(r"^(?:\[\d\d/\d\d \d\d:\d\d\] )?(?:\w+: )?([^“”\n]{60,})$", blocks, re.MULTILINE)
+    assert len(quoted) >= 10
+    assert len(spoken) >= 7
+    assert [text for text in (*quoted, *spoken) if text not in story] == []

@@ -1,0 +1,51 @@
+"""What of a log is a call of the diary's tool, and what stays a message."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from app.demo.tool_calls import ToolCall, take_calls
+
+
+def call(name: str = "save_memory", arguments: str = '{"content": "He came."}', call_id: str = "c1") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def says(role: str = "assistant", content: str = "", **fields: Any) -> dict[str, Any]:
+    return {"role": role, "content": content, **fields}
+
+
+def test_a_call_takes_the_place_of_its_message_and_its_result_is_left_out() -> None:
+    hello, late = says("user", "Hello?"), says(content="Late.")
+    log = [
+        hello,
+        says(name="Mira", content=" ", tool_calls=[call()]),
+        says("tool", "It is written.", tool_call_id="c1"),
+        late,
+    ]
+    assert take_calls(log) == [hello, ToolCall("Mira", {"content": "He came."}), late]
+
+
+def test_a_message_may_be_several_calls() -> None:
+    log = [says(tool_calls=[call(), call(arguments='{"content": "He left."}', call_id="c2")])]
+    assert take_calls(log) == [ToolCall(None, {"content": "He came."}), ToolCall(None, {"content": "He left."})]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        says(content="I shall remember it.", tool_calls=[call()]),
+        says(tool_calls=[call(), call("set_fact")]),
+        says(tool_calls=[call(arguments="He came.")]),
+        says(tool_calls=[call(arguments='"He came."')]),
+        says(tool_calls=[call(arguments='{"text": "He came."}')]),
+        says(tool_calls=[{"id": "c1", "type": "custom"}]),
+        says("user", tool_calls=[call()]),
+        says("tool", "Rain.", tool_call_id="c9"),
+        says(),
+    ],
+    ids=lambda message: orjson.dumps(message).decode(),
+)
+def test_everything_else_stays_a_message(message: dict[str, Any]) -> None:
+    assert take_calls([message]) == [message]
