@@ -1,0 +1,111 @@
+"""The golden story: 200 messages of five weeks, played in every preset, and the contexts that come of them.
+
+What stands in `tests/golden/<preset>.txt` is what a model reads at the end, and in `diary-138.txt` in the night in
+which the clocks go back. They are to be read by eye whenever they change.
+`MEMOBOOK_GOLDEN=write pytest tests/test_golden.py` writes them anew instead of comparing them.
+"""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import NamedTuple
+
+import pytest
+
+from app.chats.presets import PRESETS
+from app.local.running import Urls
+from tests.golden.script import FOLDER, Json, read_story
+from tests.golden.stage import Stage, open_stage
+
+END = 200
+NIGHT = 138
+"""The last message of the night in which there is one hour twice."""
+
+SETTINGS: dict[str, tuple[str, Json, set[str]]] = {
+    "timestamps on": ("memo", {"timestamps": "inline"}, {"pinned", "history", "newest"}),
+    "timestamps off": ("diary", {"timestamps": "off"}, {"pinned", "history", "newest"}),
+    "the time": ("companion", {"time": True}, {"time"}),
+    "another instruction": ("diary", {"instruction": "Remember what you know of Jonas."}, {"instruction"}),
+    "fewer memos": ("memo", {"memos": {"window": 5}}, {"memos"}),
+    "a budget for memos": ("companion", {"memos": {"budget": {"type": "absolute", "value": 200}}}, {"memos"}),
+    "no memos": ("companion", {"memos": {"enabled": False}}, {"memos"}),
+    "a shorter diary": ("diary", {"diary": {"lines": 12}}, {"diary"}),
+    "no diary": ("diary", {"diary": {"enabled": False}}, {"diary"}),
+    "no summary": ("diary", {"summary": {"enabled": False}}, {"summary", "instruction"}),
+    "recap in the prompt": ("scenes", {"scenes": {"recap": {"position": "in_prompt"}}}, {"recap"}),
+    "recap in the chat": ("scenes", {"scenes": {"recap": {"position": "in_chat"}}}, {"recap"}),
+    "no recap": ("scenes", {"scenes": {"recap": {"position": "none"}}}, {"recap", "instruction"}),
+    "recap without the latest": ("scenes", {"scenes": {"recap": {"exclude_latest": 1}}}, {"recap"}),
+    "more is hidden": ("scenes", {"scenes": {"auto_hide": 1}}, {"history"}),
+    "nothing is hidden": ("scenes", {"scenes": {"auto_hide": -1}}, set()),
+    "no scenes": ("scenes", {"scenes": {"enabled": False}}, {"recap", "instruction"}),
+}
+"""A preset, what one chat of two has set otherwise, and the segments that differ by it."""
+
+
+class Played(NamedTuple):
+    """A stage after the story, and what was written down on the way."""
+
+    stage: Stage
+    sheets: dict[int, str]
+
+
+Play = Callable[[str], Awaitable[Played]]
+
+
+@pytest.fixture(scope="module")
+async def play(servers: Urls, template: str) -> AsyncIterator[Play]:
+    """Plays the story in a preset, once for all tests that ask for it."""
+    story = read_story()
+    found: dict[str, Played] = {}
+    async with AsyncExitStack() as opened:
+
+        async def played(preset: str) -> Played:
+            if preset not in found:
+                stage = await opened.enter_async_context(open_stage(servers, template, story))
+                found[preset] = Played(stage, await stage.play(story, preset, (NIGHT, END)))
+            return found[preset]
+
+        yield played
+
+
+@pytest.mark.parametrize(("preset", "number"), [*((preset, END) for preset in PRESETS), ("diary", NIGHT)])
+async def test_a_story_of_five_weeks_is_remembered_as_it_was_reviewed(play: Play, preset: str, number: int) -> None:
+    sheet = (await play(preset)).sheets[number]
+    golden = FOLDER / (f"{preset}.txt" if number == END else f"{preset}-{number}.txt")
+    if os.environ.get("MEMOBOOK_GOLDEN") == "write":
+        golden.write_text(sheet, encoding="utf-8")
+    assert sheet == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("preset", "setting", "segments"), SETTINGS.values(), ids=SETTINGS)
+async def test_a_setting_of_one_chat_changes_that_chat_and_there_only_what_it_is_about(
+    play: Play, preset: str, setting: Json, segments: set[str]
+) -> None:
+    stage = (await play(preset)).stage
+    twin = await stage.fork(preset)
+    before = await stage.context(preset)
+    assert _told(await stage.context(twin)) == _told(before)
+
+    await stage.set(twin, setting)
+    after = await stage.context(twin)
+
+    assert await stage.context(preset) == before
+    assert _without(after, segments) == _without(before, segments)
+    assert all(_find(after, name) != _find(before, name) for name in segments)
+
+
+def _told(context: Json) -> Json:
+    """What is said to the model and of it, whichever chat it is."""
+    return {name: value for name, value in context.items() if name not in ("chat_id", "line")}
+
+
+def _without(context: Json, names: set[str]) -> list[Json]:
+    """The other segments, in order. Whether one can be cached is left out: what changes before it decides on that."""
+    others = (segment for segment in context["segments"] if segment["name"] not in names)
+    return [{name: value for name, value in segment.items() if name != "cacheable"} for segment in others]
+
+
+def _find(context: Json, name: str) -> tuple[int, Json] | None:
+    """A segment with its place among all, if it is there."""
+    return next((found for found in enumerate(context["segments"]) if found[1]["name"] == name), None)
