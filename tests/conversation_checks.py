@@ -48,7 +48,7 @@ def _expected(line: Line, said: Said) -> Json:
         "selected_swipe": said.selected,
         "excluded": said.excluded,
         "pinned": said.pinned,
-        "hidden_by": "user" if said.hidden else None,
+        "hidden_by": said.hidden_by,
         "edited": said.edited,
         "memo_id": memo.id if memo else None,
     }

@@ -20,7 +20,7 @@ NAMES = {"user": "Mira", "assistant": "Kai"}
 
 @dataclass(frozen=True)
 class Rules:
-    """The settings of a chat; they stay as they are."""
+    """The settings of a chat; without memos `every` is 0."""
 
     every: int
     window: int
@@ -32,7 +32,11 @@ class Rules:
 
 @dataclass
 class Said:
-    """A message. Its texts are its swipes; a revision is (the swipe, what it said before)."""
+    """A message. Its texts are its swipes; a revision is (the swipe, what it said before).
+
+    `hidden` says that a person hides it. That scenes hide it (`out_of_sight`) is learnt from the service; what a person
+    has shown again after that they leave alone (`kept_shown`).
+    """
 
     seq: int
     id: str
@@ -46,6 +50,8 @@ class Said:
     excluded: bool = False
     pinned: bool = False
     hidden: bool = False
+    out_of_sight: bool = False
+    kept_shown: bool = False
     deleted: bool = False
     edited: bool = False
     first_text: str = ""
@@ -68,7 +74,16 @@ class Said:
     @property
     def sent(self) -> bool:
         """Whether it can stand in the history."""
+        return self.could_be_sent and not self.out_of_sight
+
+    @property
+    def could_be_sent(self) -> bool:
+        """Whether it could, if scenes did not hide it."""
         return not (self.deleted or self.hidden or self.blank or self.kind == "thought")
+
+    @property
+    def hidden_by(self) -> str | None:
+        return "user" if self.hidden else "scenes" if self.out_of_sight else None
 
     @property
     def speaks(self) -> bool:
@@ -84,6 +99,11 @@ class Said:
         if self.hidden:
             return "hidden"
         return "none" if self.deleted or self.role == "tool" or self.blank else None
+
+    def hide(self, hidden: bool) -> None:
+        """Have a person hide it, or show it."""
+        self.kept_shown = not hidden and (self.kept_shown or self.out_of_sight)
+        self.hidden, self.out_of_sight = hidden, False
 
     def say(self, text: str) -> None:
         """Edit the selected text."""
@@ -218,14 +238,18 @@ class Line:
         return [memo for memo in usable if memo.pinned or memo in newest]
 
     def pinned(self, anchor: int) -> list[Said]:
-        """The pinned messages that are out of the history."""
-        return [said for said in self.messages if said.pinned and said.sent and said.seq < anchor]
+        """The pinned messages that are out of the history, also those that scenes have taken out of it."""
+        return [
+            said
+            for said in self.messages
+            if said.pinned and said.could_be_sent and (said.out_of_sight or said.seq < anchor)
+        ]
 
     def gaps(self, anchor: int) -> set[int]:
         """The seqs before the anchor that a memo should tell of and none does, from the window's first memo on."""
         window = [memo for memo in self.shown(anchor) if not memo.pinned]
         begin = window[0].place if len(window) >= self.rules.window else (0, 0)
-        missing = set(range(self.open_seq, anchor))
+        missing = set(range(self.open_seq, anchor)) if self.rules.every else set()
         for memo in self.batches:
             if (
                 memo.batch
@@ -307,6 +331,8 @@ class Line:
 
     def form(self) -> None:
         """Form the batches that are full: from the seq after the former one to the message that fills it."""
+        if not self.rules.every:
+            return
         first, count = self.open_seq, 0
         for said in self.messages[first - 1 :]:
             count += said.why_ineligible(self.rules) is None

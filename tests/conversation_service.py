@@ -16,6 +16,7 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.memos.service import read_window
 from app.sweep import Sweep
+from tests.conversation_tables import Tables, read_tables
 from tests.scripted_model import Request, ScriptedModel
 from tests.talk import Json, ok
 
@@ -31,7 +32,7 @@ _ROW = """
     FROM chats WHERE chat_key = $1 AND standing = 'current'"""
 
 _MESSAGES = """
-    SELECT seq, message_id, deleted_at IS NOT NULL AS deleted FROM messages
+    SELECT seq, message_id, deleted_at IS NOT NULL AS deleted, hidden_by, kept_shown FROM messages
     WHERE chat_key = $1 AND line_id = $2 ORDER BY seq"""
 
 _MEMOS = """
@@ -94,8 +95,23 @@ class Service:
         """The answer, which has the status that is expected."""
         return ok(self.do(self.api.request(method, f"/v1{path}", json=body, params=query)), status)
 
+    def ask_either(self, method: str, path: str, statuses: set[int], body: Any = None) -> None:
+        """Ask for what may be refused."""
+        answer = self.do(self.api.request(method, f"/v1{path}", json=body))
+        assert answer.status_code in statuses, answer.text
+
     def look(self, chat_id: str) -> Seen:
         return self.do(self._look(chat_id))  # type: ignore[no-any-return]  # what `do` hands on
+
+    def tables(self, chat_id: str, line_id: str) -> Tables:
+        """What the tables hold of a line's narratives."""
+
+        async def read() -> Tables:
+            async with self.database.raw() as connection:
+                return await read_tables(connection, chat_key(self.tenant, chat_id), UUID(line_id))
+
+        found: Tables = self.do(read())
+        return found
 
     def contexts(self, chat_id: str, **query: Any) -> dict[str, Json]:
         """The context in every format, at the same time of day, without the id of its line."""

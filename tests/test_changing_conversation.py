@@ -4,35 +4,27 @@ A machine of hypothesis tells a story over HTTP, edits, swipes, hides, buries, c
 forks it, lets memos be made by a model that answers well, badly or not at all, and after every step holds the
 service against a model in plain Python (`conversation_model.py`, `conversation_checks.py`).
 
-Every run tells the same stories, 512 of them. Environment variables ask for others:
-MEMOBOOK_EXAMPLES is how many to tell, MEMOBOOK_SEED (any number but 0) chooses other ones, and with MEMOBOOK_SHRINK=1
-a story that fails is made as short as possible first, which takes minutes.
+Every run tells the same stories. Environment variables ask for others: MEMOBOOK_EXAMPLES is how many to tell,
+MEMOBOOK_SEED (any number but 0) chooses other ones, and with MEMOBOOK_SHRINK=1 a story that fails is made as short as
+possible first, which takes minutes.
 """
 
-import asyncio
-import os
-
 import httpx
-import hypothesis
 import pytest
-from hypothesis import HealthCheck, Phase
-from hypothesis.stateful import run_state_machine_as_test
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.sweep import Sweep
 
-pytest.register_assert_rewrite("tests.conversation_checks", "tests.conversation_teller", "tests.conversation_machine")
+for module in ("checks", "changes", "teller", "machine"):
+    pytest.register_assert_rewrite(f"tests.conversation_{module}")
 
 from tests.conversation_machine import Conversation  # noqa: E402 - a story that fails then says what differs
+from tests.conversation_run import SHARDS, tell_stories  # noqa: E402
 from tests.conversation_service import Service  # noqa: E402
 from tests.scripted_model import ScriptedModel  # noqa: E402
 
-SHARDS = 16
-STEPS = 20
-EXAMPLES = int(os.environ.get("MEMOBOOK_EXAMPLES", "512"))
-SEED = int(os.environ.get("MEMOBOOK_SEED", "0"))
-PHASES = [Phase.generate, *([Phase.shrink] if os.environ.get("MEMOBOOK_SHRINK") else [])]
+EXAMPLES = 400
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -48,15 +40,4 @@ async def test_memory_stays_true_to_a_conversation_that_changes_in_every_way(
     class Told(Conversation):
         service = Service(api, sweep, model, clock, database, tenant)
 
-    await asyncio.to_thread(
-        run_state_machine_as_test,
-        hypothesis.seed(SEED * SHARDS + shard)(Told),
-        settings=hypothesis.settings(
-            max_examples=-(-EXAMPLES // SHARDS),
-            stateful_step_count=STEPS,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-            phases=PHASES,
-        ),
-    )
+    await tell_stories(Told, shard, examples=EXAMPLES)

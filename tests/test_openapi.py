@@ -41,6 +41,28 @@ BUILT = {
     "PATCH /v1/chats/{chat_id}/memos/{memo_id}",
     "DELETE /v1/chats/{chat_id}/memos/{memo_id}",
     "POST /v1/chats/{chat_id}/memos/{memo_id}/regenerate",
+    "GET /v1/chats/{chat_id}/summary",
+    "PUT /v1/chats/{chat_id}/summary",
+    "POST /v1/chats/{chat_id}/summary/regenerate",
+    "GET /v1/chats/{chat_id}/summary/versions",
+    "GET /v1/chats/{chat_id}/diary",
+    "POST /v1/chats/{chat_id}/diary",
+    "GET /v1/chats/{chat_id}/diary/folded",
+    "PATCH /v1/chats/{chat_id}/diary/{entry_id}",
+    "DELETE /v1/chats/{chat_id}/diary/{entry_id}",
+    "GET /v1/chats/{chat_id}/scenes",
+    "POST /v1/chats/{chat_id}/scenes/break",
+    "POST /v1/chats/{chat_id}/scenes/detect",
+    "PATCH /v1/chats/{chat_id}/scenes/{scene_id}",
+    "POST /v1/chats/{chat_id}/scenes/{scene_id}/regenerate",
+    "GET /v1/chats/{chat_id}/recap",
+    "PUT /v1/chats/{chat_id}/recap",
+    "GET /v1/chats/{chat_id}/recap/versions",
+    "PUT /v1/chats/{chat_id}/recap/current",
+    "DELETE /v1/chats/{chat_id}/recap/versions/{version}",
+    "POST /v1/chats/{chat_id}/recap/rebuild",
+    "GET /v1/tools",
+    "POST /v1/chats/{chat_id}/tools/{tool}",
     "POST /v1/keys",
     "GET /v1/keys",
     "DELETE /v1/keys/{key_id}",
@@ -49,6 +71,7 @@ BUILT = {
     "GET /readyz",
     "GET /v1/work",
     "POST /v1/work/{work_id}/retry",
+    "GET /v1/usage",
 }
 """What clients call by now; a name that changed or went away breaks them."""
 
@@ -131,12 +154,23 @@ async def test_the_schema_and_the_explorer_are_served(app: FastAPI) -> None:
 
 async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClient) -> None:
     """In the order of the page, in which what has to be there is made before."""
-    known = {"chat_id": "lighthouse", "user_id": "mira", "message_id": "m1", "name": "before the storm"}
+    known = {
+        "chat_id": "lighthouse",
+        "user_id": "mira",
+        "message_id": "m1",
+        "name": "before the storm",
+        "tool": "save_memory",
+        "version": "1",
+    }
     for path, method, operation in _in_the_order_of_a_life():
         if "{memo_id}" in path:
             # What a person has edited is not regenerated: that is tried on another one.
             edited, other = ok(await admin.get("/v1/chats/lighthouse/memos"), 200)["items"][:2]
             known["memo_id"] = (other if operation["operationId"] == "regenerate_memo" else edited)["id"]
+        if "{entry_id}" in path:
+            known["entry_id"] = ok(await admin.get("/v1/chats/lighthouse/diary"), 200)["items"][0]["id"]
+        if "{scene_id}" in path:
+            known["scene_id"] = ok(await admin.get("/v1/chats/lighthouse/scenes"), 200)["items"][0]["id"]
         if "{work_id}" in path:
             known["work_id"] = ok(await admin.get("/v1/work"), 200)["items"][0]["id"]
         if "{line}" in path:
@@ -189,6 +223,7 @@ def _in_the_order_of_a_life() -> list[tuple[str, str, Json]]:
     ]
     last = {"put_messages": 1, "cut_off_messages": 2, "erase_chat": 4, "erase_user": 5, "revoke_key": 6}
     last |= dict.fromkeys(("delete_memo", "delete_message", "delete_checkpoint"), 3)
+    last |= dict.fromkeys(("delete_diary_entry", "delete_recap_version"), 3)
     return sorted(found, key=lambda one: last.get(one[2]["operationId"], 0))
 
 

@@ -1,7 +1,7 @@
 """Whoever may not see something hears that it is not there: another tenant, a token limited to one user or chat."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import httpx
@@ -33,6 +33,8 @@ class Known:
     """The chat `c` of Mira, and what is in it."""
 
     memo_id: str
+    entry_id: str
+    scene_id: str
     work_id: str
     line: str
 
@@ -42,9 +44,13 @@ async def known(api: httpx.AsyncClient) -> Known:
     await put(api, user_id="mira", metadata={"whose": "ours"})
     await append(api, talk(1, 16))
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "here"}), 201)
+    entry = ok(await api.post("/v1/chats/c/diary", json={"content": "She came back."}), 201)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They met at sea."}), 200)
+    ok(await api.put("/v1/chats/c/recap", json={"text": "They met at sea."}), 200)
+    scene = ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 8}), 200)["items"][0]
     memo = (await get(api, "/memos"))["items"][0]
     work = ok(await api.get("/v1/work"), 200)["items"][0]
-    return Known(memo["id"], work["id"], (await get(api, ""))["line"])
+    return Known(memo["id"], entry["id"], scene["id"], work["id"], (await get(api, ""))["line"])
 
 
 @pytest.fixture
@@ -213,13 +219,16 @@ async def _call(client: httpx.AsyncClient, method: str, path: str, operation: Js
         body = SCHEMA["components"]["schemas"][named]["examples"][0]
     if operation["operationId"] == "put_chat":
         body = {"metadata": {"whose": "theirs"}}
-    url = path.format(chat_id="c", memo_id=known.memo_id, message_id="m1", name="here", line=known.line)
+    url = path.format(chat_id="c", message_id="m1", name="here", tool="save_memory", version=1, **asdict(known))
     asked = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
     query = {name: value for name, value in (("line", known.line), ("from_seq", 1)) if name in asked}
     return await client.request(method, url, json=body, params=query)
 
 
+_TOLD = ("/summary", "/summary/versions", "/diary", "/diary/folded", "/scenes", "/recap", "/recap/versions")
+
+
 async def _everything(api: httpx.AsyncClient) -> str:
     """All that the chat `c` tells, as text."""
-    paths = ("", "/messages", "/memos", "/context", "/inclusion", "/lines", "/checkpoints")
+    paths = ("", "/messages", "/memos", "/context", "/inclusion", "/lines", "/checkpoints", *_TOLD)
     return "\n".join([(await api.get(f"/v1/chats/c{path}")).text for path in paths])

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import CheckConstraint, Index, Text, text
+from sqlalchemy import CheckConstraint, Index, Text, select, text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -306,6 +306,12 @@ async def wake(db_session: DbSession, chat_key: UUID, line_id: UUID, *, now: dat
         line_id,
         now,
     )
+
+
+async def find_work(db_session: DbSession, *, chat_key: UUID, line_id: UUID, layer: str, key: str) -> Work | None:
+    """The row of one thing that is due or has failed for good, if it is."""
+    query = select(Work).where(Work.chat_key == chat_key, Work.line_id == line_id, Work.layer == layer, Work.key == key)
+    return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
 
 
 async def delete_work(db_session: DbSession, *, chat_key: UUID, line_id: UUID, layer: str, keys: Sequence[str]) -> None:

@@ -11,6 +11,10 @@ AppError
 │   ├── SwipeNotFound             chats/errors.py
 │   ├── CheckpointNotFound        chats/errors.py
 │   ├── MemoNotFound              memos/errors.py
+│   ├── VersionNotFound           narratives/errors.py
+│   ├── EntryNotFound             diary/errors.py
+│   ├── SceneNotFound             scenes/errors.py
+│   ├── ToolNotFound              tools/errors.py
 │   ├── KeyNotFound               keys/errors.py
 │   └── WorkNotFound              operations/routes.py
 ├── Conflict                 409
@@ -21,8 +25,13 @@ AppError
 │   ├── LineIsCheckpoint          chats/errors.py
 │   ├── MemoEdited                memos/errors.py
 │   ├── NothingToSummarise        memos/errors.py
+│   ├── SummaryEdited             summary/errors.py
+│   ├── SceneEdited               scenes/errors.py
+│   ├── ScenesOff                 scenes/errors.py
 │   └── FirstKeyNotAdmin          keys/errors.py
 ├── Invalid                  422  a shape that only the service can judge
+│   ├── UnknownCharacter          context/errors.py
+│   ├── WrongArguments            tools/errors.py
 │   └── BudgetTooSmall            context/errors.py
 └── Unavailable              503  raised in kit/db.py
 """
