@@ -102,7 +102,7 @@ class Said:
 
     def hide(self, hidden: bool) -> None:
         """Have a person hide it, or show it."""
-        self.kept_shown = not hidden and (self.kept_shown or self.out_of_sight)
+        self.kept_shown = not hidden and (self.kept_shown or self.out_of_sight or self.hidden)
         self.hidden, self.out_of_sight = hidden, False
 
     def say(self, text: str) -> None:

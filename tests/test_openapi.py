@@ -182,6 +182,7 @@ async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClie
             _check_answer(operation, answer)
         if operation["operationId"] == "append":
             await append(admin, talk(3, 16), known["chat_id"])  # enough for a memo book
+            await put(admin, known["chat_id"], status=200, settings={"scenes": {"enabled": True}})
         elif operation["operationId"] == "create_key":
             known["key_id"] = answer.json()["id"]
 

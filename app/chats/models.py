@@ -94,7 +94,7 @@ class Message(Table):
     """One entry of the conversation, never physically deleted while its chat lives.
 
     It says what its selected swipe says; `selected_swipe` is the place of that among its alternatives, from 0.
-    `kept_shown` is true of what a person has shown again after scenes hid it: they leave it alone from then on.
+    `kept_shown` is true of what a person has shown again whoever hid it: scenes leave it alone from then on.
     """
 
     __tablename__ = "messages"

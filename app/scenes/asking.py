@@ -66,12 +66,12 @@ async def ask_for_break(
 
 
 async def ask_for_scene(
-    model: LanguageModel, prompts: Mapping[str, Fillable], source: Source, *, former: str, instruction: str | None
+    model: LanguageModel, prompts: Mapping[str, Fillable], source: Source, *, instruction: str | None
 ) -> tuple[SceneText, str, str]:
     """What remains of the scene `source`, with the model's name and the prompt's version.
 
-    A long scene is told in parts, each with the recap of the one before it, or `former`, to call things the same; then
-    the recaps are joined.
+    It is told from its own messages alone: what the story was before may change, and no hash here would know. A long
+    scene is told in parts, each with the recap of the one before it, to call things the same; then these are joined.
     """
     prompt = prompts.get(SCENE_RECAP.name, SCENE_RECAP)
     told: list[SceneText] = []
@@ -79,7 +79,7 @@ async def ask_for_scene(
     waiting = deque(part_evenly(source.utterances, MOST_MESSAGES))
     while waiting:  # a part is told, or halved down to single messages
         part = waiting.popleft()
-        before = render_recap(told[-1]) if told else former
+        before = render_recap(told[-1]) if told else ""
         try:
             messages = _scene_messages(model, prompt, source, part, former=before, instruction=instruction)
         except DoesNotFit as error:

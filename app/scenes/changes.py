@@ -195,9 +195,9 @@ async def _close_moved(db_session: DbSession, move: Move, moving: Sequence[_Plac
         return
     head = move.head
     former = await queries.find_newest(db_session, head.chat_key, head.line_id)
-    number, from_seq = (former.number, former.last_seq + 1) if former else (0, 1)
+    count, from_seq = (former.number, former.last_seq + 1) if former else (0, 1)
     closed, first_seq = [], from_seq
-    for number, (last_seq, there) in enumerate(moving, start=number + 1):
+    for number, (last_seq, there) in enumerate(moving, start=count + 1):
         here = new_scene(head, move.now)
         here.number, here.first_seq, here.last_seq = number, first_seq, last_seq
         here.closed_by, here.reason = there.closed_by, there.reason

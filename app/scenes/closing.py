@@ -39,14 +39,14 @@ async def close_at(
     if after is not None and after.last_seq == last_seq:
         return after
     first_seq = after.first_seq if after else await queries.find_last_break(db_session, head) + 1
+    number = after.number if after else await _next_number(db_session, head, first_seq)
     scene = await _take_up(db_session, head, first_seq, last_seq)
     if scene is None:
         scene = new_scene(head, now)
         db_session.add(scene)
-    scene.first_seq, scene.last_seq = first_seq, last_seq
+    scene.number, scene.first_seq, scene.last_seq = number, first_seq, last_seq
     scene.lifted_at, scene.cut_off = None, False
     scene.closed_by, scene.reason = by, reason
-    scene.number = after.number if after else await _next_number(db_session, head, first_seq)
     if after is not None:
         after.first_seq = last_seq + 1
         await change_queries.renumber_after(db_session, head, last_seq, 1)

@@ -18,9 +18,8 @@ class Scene(Table):
     """One closed scene `first_seq…last_seq` (inclusive) and its recap; what follows the last break is the open one.
 
     Scenes follow each other without a gap from seq 1 on, and are numbered from 1. The break sits on `last_seq`. Where
-    it was lifted the row stays with its recap, for the day somebody sets it again, but is no scene meanwhile. So it
-    does, `cut_off`, where the end of the line was cut off and a person's words are in it: they go to the next scene that
-    ends there or behind.
+    it was lifted the row stays with its recap, for the day somebody sets it again, but is no scene meanwhile. So does
+    one with a person's words where the line was `cut_off`: they go to the next scene that ends there or behind.
     `closed_by` says who set the break: a `person`, the `model`, a pause in `time` where there is no model, or a forced
     `cut`. `source_hash` is what the recap was made from, `current_hash` what the range says now: unequal is stale.
     `edited` and `titled` say that recap or title are a person's.

@@ -77,7 +77,7 @@ _MESSAGES = f"""
         (SELECT message_id {_INSIDE} ORDER BY seq LIMIT 1) AS first_message_id,
         (SELECT message_id {_INSIDE} ORDER BY seq DESC LIMIT 1) AS last_message_id
     FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
-        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} LIMIT $5 + 1) AS some OFFSET 0
+        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} LIMIT $5 + 1) AS found OFFSET 0
     ) AS counted"""  # noqa: S608
 
 MOST_COUNTED = 1_000

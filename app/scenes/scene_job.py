@@ -6,7 +6,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.eligibility import Filters
-from app.chats.service import Head, find_shown, lock_line
+from app.chats.service import Head, lock_line
 from app.kit.db import DbSession, defer
 from app.kit.due import Claimed, finish, holds_lease, record_failure
 from app.kit.tokens import count_tokens
@@ -17,7 +17,7 @@ from app.scenes.asking import ask_for_scene
 from app.scenes.folding import judge_fold, rehash_steps
 from app.scenes.models import Scene
 from app.scenes.quotes import EXTRACT_VERSION, quote_scene
-from app.scenes.work import NAME, hides, make_hide_due
+from app.scenes.work import hides, make_hide_due
 from app.summarising.source import Source, read_source
 
 
@@ -33,38 +33,32 @@ class _Draft:
 
 async def make_scene_recap(bench: Workbench, claimed: Claimed) -> bool:
     """Make the recap that `claimed` asks for; says whether a model answered. Raises ModelError."""
-    read = await _read(bench, claimed)
-    draft = await _draft(bench, *read, claimed.payload.get("instruction")) if read else None
+    source = await _read(bench, claimed)
+    draft = await _draft(bench, source, claimed.payload.get("instruction")) if source else None
     async with bench.database.unit_of_work() as db_session:
         head = await lock_line(db_session, claimed.chat_key, claimed.line_id)
         found = await queries.find_scene(db_session, claimed.chat_key, claimed.line_id, UUID(claimed.key))
-        if head is None or read is None or draft is None or found is None:
+        if head is None or source is None or draft is None or found is None:
             await finish(db_session, claimed)  # the chat is gone, or the scene is none any more
         elif await holds_lease(db_session, claimed):
-            await _save(bench, db_session, head, claimed, found[0], read[0].hash, draft)
+            await _save(bench, db_session, head, claimed, found[0], source.hash, draft)
     return draft is not None and draft.model is not None
 
 
-async def _read(bench: Workbench, claimed: Claimed) -> tuple[Source, str] | None:
-    """The messages of the scene, and the running recap so far; None if chat or scene are gone."""
+async def _read(bench: Workbench, claimed: Claimed) -> Source | None:
+    """The messages of the scene; None if chat or scene are gone."""
     line = (claimed.chat_key, claimed.line_id)
     async with bench.database.unit_of_work() as db_session:
         found = await queries.find_scene(db_session, *line, UUID(claimed.key))
         if found is None:
             return None
         scene = found[0]
-        source = await read_source(
+        return await read_source(
             db_session.raw, line, scene.first_seq, scene.last_seq, Filters.from_json(scene.filters)
         )
-        if source is None:
-            return None
-        shown = await find_shown(db_session, *line, NAME)
-    # One that tells of what comes later would let the scene know it.
-    former = shown.get("text", "") if shown.get("last_seq", 0) < scene.first_seq else ""
-    return source, former
 
 
-async def _draft(bench: Workbench, source: Source, former: str, instruction: str | None) -> _Draft:
+async def _draft(bench: Workbench, source: Source, instruction: str | None) -> _Draft:
     origin: Literal["model", "extractive"] = "extractive" if bench.model is None else "model"
     if not source.utterances:  # nothing eligible is in it: nobody has to be asked
         return _Draft(None, origin)
@@ -72,9 +66,7 @@ async def _draft(bench: Workbench, source: Source, former: str, instruction: str
         # In a thread, because long messages take longer than a loop may wait.
         text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
         return _Draft(text, origin, None, EXTRACT_VERSION)
-    told, model, version = await ask_for_scene(
-        bench.model, bench.prompts, source, former=former, instruction=instruction
-    )
+    told, model, version = await ask_for_scene(bench.model, bench.prompts, source, instruction=instruction)
     return _Draft(told, origin, model, version)
 
 
