@@ -81,8 +81,8 @@ class Pipeline:
 
     async def _bring_in_line(self, db_session: DbSession, head: Head, now: datetime, *, shortened: bool) -> None:
         """Take the anchor back where too few messages are left, and show what is true now."""
-        if shortened:
-            await rewind_if_short(db_session, head, LAYERS, now=now)
+        if shortened and await rewind_if_short(db_session, head, LAYERS, now=now):
+            await self._note_cut(db_session, head, now)
         await recheck_wait(db_session, head, LAYERS)
         await self._refresh(db_session, head)
         await update_head(db_session, head)
@@ -108,7 +108,7 @@ class Pipeline:
         after_commit(db_session, self._ring)
 
     async def _note_cut(self, db_session: DbSession, head: Head, now: datetime) -> None:
-        """The history begins later: what has left it before anything stood for it is due, and ends an open scene."""
+        """The history begins elsewhere: what nothing stands for before it is due, and a forced cut ends a scene."""
         await summary.note_cut(db_session, head, now=now, settle_s=self._settle_s)
         await scenes.note_cut(db_session, head, now=now, settle_s=self._settle_s)
 
