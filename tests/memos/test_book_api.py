@@ -84,11 +84,11 @@ async def test_a_book_without_a_memo_is_empty_and_one_of_nobody_unknown(api: htt
 
 
 async def test_a_book_is_its_tenants_alone(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     (memo,) = await made(api, sweep, clock)
     async with database.unit_of_work() as db_session:
-        key = await create_key(db_session, "somebody-else", ["read", "write"], NOON)
+        key = await create_key(db_session, f"{tenant}-else", ["read", "write"], NOON)
     api.headers["Authorization"] = f"Bearer {key.text}"
     await get(api, "/memos", 404)
     await put(api)

@@ -135,7 +135,7 @@ async def test_a_model_that_never_answers_is_a_failure_and_the_chat_goes_on(
     await append(api, talk(9, 9))
 
 
-async def test_the_scene_before_lends_its_names_and_a_later_one_does_not(
+async def test_a_scene_is_told_from_its_own_messages_alone(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -151,7 +151,7 @@ async def test_the_scene_before_lends_its_names_and_a_later_one_does_not(
         for call in model.calls
         if "You write down" in str(call.body["messages"][0]["content"])
     ]
-    assert formers == [False, True, False]
+    assert formers == [False, False, False]
 
 
 async def test_a_scene_that_no_worker_survives_is_passed_over_by_the_running_recap(
