@@ -220,8 +220,9 @@ class Telling(Changing):
 
     @rule()
     def rebuild_recap(self) -> None:
-        self.telling().chosen = True
-        self.ask("POST", f"{self.chat.path}/recap/rebuild", 202)
+        line = self.telling()
+        line.chosen |= line.rules.scenes
+        self.ask("POST", f"{self.chat.path}/recap/rebuild", 202 if line.rules.scenes else 409)
 
     # --- settings, time and work ---
 
