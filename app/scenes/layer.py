@@ -31,6 +31,8 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
     if not scenes.enabled:
         if NAME in head.cursors:
             head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).uncounted().to_json()
+            if head.settings.history.edges == "scenes":  # a message behind the last break makes that an edge
+                await refresh(db_session, head)
         return
     opened = await _count(db_session, advance)
     head.cursors[NAME] = opened.to_json()
