@@ -185,6 +185,8 @@ async def find_range(
         chain.covered,
         reach(settings.threshold_messages, settings.keep_messages),
     )
+    # What has left the history comes first, and a version ends where that begins, whatever a cut waits for.
+    late_seq = head.anchor_seq - 1
     # Where the edges are not its own, folds follow the cut alone: between two cuts they would end beside its edges.
     threshold = settings.threshold_messages if _folds_by_itself(head) else len(uncovered)
     return choose_range(
@@ -192,7 +194,7 @@ async def find_range(
         chain.covered,
         threshold=threshold,
         keep=settings.keep_messages,
-        until_seq=max(head.anchor_seq - 1, until_seq),
+        until_seq=late_seq if uncovered and uncovered[0].seq <= late_seq else until_seq,
         most=most,
     )
 
