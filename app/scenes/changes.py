@@ -33,8 +33,10 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
     if NAME not in head.cursors or not pairs:
         return
     opened = OpenScene.from_json(head.cursors[NAME])
-    head.cursors[NAME] = opened.uncounted().to_json()
-    if hides(head) and any(after.seq >= (opened.first_seq or 1) and after.deleted for _, after in pairs):
+    in_open = [after for _, after in pairs if after.seq >= (opened.first_seq or 1)]
+    if in_open:
+        head.cursors[NAME] = opened.uncounted().to_json()
+    if hides(head) and any(after.deleted for after in in_open):
         await make_hide_due(db_session, head, now=change.now)  # the open scene may have lost its last message
     scenes = await change_queries.list_holding(db_session, head, [after.seq for _, after in pairs])
     if not scenes:

@@ -34,10 +34,12 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
             if head.settings.history.edges == "scenes":  # a message behind the last break makes that an edge
                 await refresh(db_session, head)
         return
-    opened = await _count(db_session, advance)
+    former = OpenScene.from_json(head.cursors.get(NAME))
+    opened = await _count(db_session, advance, former)
     head.cursors[NAME] = opened.to_json()
     first_seq, count = opened.first_seq or 1, opened.count or 0
-    if first_seq > 1 and advance.former_head_seq < first_seq:  # there is one scene more than before
+    was_empty = advance.former_head_seq < first_seq or former.count is None  # or all that it held may be deleted
+    if first_seq > 1 and was_empty:  # there is one scene more than before
         if hides(head):
             await make_hide_due(db_session, head, now=advance.now)
         await refresh(db_session, head)
@@ -122,10 +124,9 @@ async def list_covers(
     return covers
 
 
-async def _count(db_session: DbSession, advance: Advance) -> OpenScene:
-    """The open scene with the new messages counted in."""
+async def _count(db_session: DbSession, advance: Advance, opened: OpenScene) -> OpenScene:
+    """The `opened` scene with the new messages counted in."""
     head = advance.head
-    opened = OpenScene.from_json(head.cursors.get(NAME))
     if opened.first_seq is None:
         # A line that begins has no scenes, and so nothing has to be asked for them.
         last_break = await queries.find_last_break(db_session, head) if advance.former_head_seq else 0

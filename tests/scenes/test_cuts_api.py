@@ -12,7 +12,7 @@ from app.scenes.service import NAME
 from app.sweep import Sweep
 from tests.scenes.story import NO_BREAK, ask, ranges, scenes, settle, shown, telling, toggle
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import append, context, edit, get, put, talk
+from tests.talk import append, bury, context, edit, get, put, talk
 
 SHORT: dict[str, Any] = {
     "preset": "scenes",
@@ -150,6 +150,10 @@ async def test_what_the_chats_row_shows_is_what_the_tables_say_after_every_chang
         await settle(sweep, clock)
         await check()
     await append(api, talk(13, 13))
+    await check()
+    await bury(api, "m13")
+    await check()
+    await append(api, talk(19, 19))
     await check()
     await edit(api, "m6", content="Something about lamp number 77.")
     await check()

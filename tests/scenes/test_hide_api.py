@@ -46,6 +46,19 @@ async def test_a_new_scene_hides_the_one_that_is_no_longer_among_the_last(
     assert await hidden(api) == span(1, 16)
 
 
+async def test_the_open_scene_is_one_again_with_its_next_message_when_its_first_was_deleted(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model)
+    for message in ("m17", "m18"):
+        await bury(api, message)
+    await settle(sweep, clock)
+    assert await hidden(api) == span(1, 8)
+    await append(api, talk(19, 19))
+    await settle(sweep, clock)
+    assert await hidden(api) == span(1, 12)
+
+
 async def test_a_scene_that_the_recap_does_not_tell_of_is_never_hidden(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
