@@ -63,8 +63,8 @@ async def make_rich_chat(
     async with database.raw() as connection:
         at_work = f"UPDATE work SET {_AT_WORK} WHERE chat_key = $1 AND payload IS NOT NULL"
         await connection.execute(at_work, chat_key(tenant, "c"))
-        reason = "UPDATE scenes SET reason = 'They leave the island.', closed_by = 'model' WHERE chat_key = $1"
-        await connection.execute(reason, chat_key(tenant, "c"))
+        reason = "reason = 'They leave the island.', closed_by = 'model', cut_off = lifted_at IS NOT NULL"
+        await connection.execute(f"UPDATE scenes SET {reason} WHERE chat_key = $1", chat_key(tenant, "c"))
 
 
 async def _tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
@@ -74,6 +74,7 @@ async def _tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> No
         ok(await api.post("/v1/chats/c/scenes/break", json={"seq": seq}), 200)
     for lamp in ("green", "red", "blue"):
         ok(await api.post("/v1/chats/c/diary", json={"content": f"A {lamp} lamp."}), 201)
+    ok(await api.post("/v1/chats/c/tools/save_memory", json={"content": "A white lamp."}), 200)
     await append(api, talk(33, 36))
     await _make(sweep, clock)
     ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 20}), 200)
