@@ -81,6 +81,15 @@ class Move:
         return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
 
 
+def says_otherwise(pair: Pair) -> bool:
+    """Whether a message says something else than before, or to others.
+
+    That scenes hide it or show it again is neither: they hide only what they tell of, and what tells of it goes on.
+    """
+    before, after = (message._replace(hidden_by=None) if message.hidden_by == "scenes" else message for message in pair)
+    return before != after
+
+
 def count_changes(head: Head, pairs: Iterable[Pair]) -> None:
     """Count `pairs` into `head` (changed in place), but for turns, which only their neighbours tell."""
     for before, after in pairs:

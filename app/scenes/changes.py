@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
-from app.chats.changes import Change, Move, Pair, Shortening
+from app.chats.changes import Change, Move, Shortening, says_otherwise
 from app.chats.service import Head
 from app.kit import due
 from app.kit.db import DbSession
@@ -29,7 +29,7 @@ _Placed = tuple[int, Scene]
 async def note_change(db_session: DbSession, change: Change, *, settle_s: float) -> None:
     """Rewrite the hashes of the scenes that hold changed messages; those that say something else are due."""
     head = change.head
-    pairs = [pair for pair in change.pairs if _says_something(pair)]
+    pairs = [pair for pair in change.pairs if says_otherwise(pair)]
     if NAME not in head.cursors or not pairs:
         return
     opened = OpenScene.from_json(head.cursors[NAME])
@@ -111,12 +111,6 @@ async def bring_along(db_session: DbSession, move: Move) -> None:
         db_session, line_of(head), move.from_line_id, RECAP, begins_seq=begins_seq, now=move.now
     )
     await make_hide_due(db_session, head, now=move.now)
-
-
-def _says_something(pair: Pair) -> bool:
-    """Whether a message says something else than before, or to others; scenes hide only what they tell of."""
-    before, after = (message._replace(hidden_by=None) if message.hidden_by == "scenes" else message for message in pair)
-    return before != after
 
 
 async def _move_breaks(

@@ -4,10 +4,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime
 
-from app.chats.changes import Change, Move, Shortening
+from app.chats.changes import Change, Move, Shortening, says_otherwise
 from app.chats.eligibility import Filters
-from app.chats.head import RangeMessage
-from app.chats.ranges import join_ranges
+from app.chats.ranges import inside_of, join_ranges
 from app.chats.service import Head, hash_eligible, list_living
 from app.kit import due
 from app.kit.db import DbSession
@@ -22,7 +21,7 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
     line = (head.chat_key, head.line_id)
     if not is_kept(head):
         return
-    seqs = [after.seq for before, after in change.pairs if _says_something(before, after)]
+    seqs = [pair[1].seq for pair in change.pairs if says_otherwise(pair)]
     if not seqs:
         return
     steps = await narratives.list_steps(db_session, line, NAME, seqs[0], seqs[-1])
@@ -60,11 +59,6 @@ async def bring_along(db_session: DbSession, move: Move) -> None:
     await narratives.bring_written(db_session, line, move.from_line_id, SUMMARY, begins_seq=move.kept_seq, now=move.now)
 
 
-def _says_something(before: RangeMessage, after: RangeMessage) -> bool:
-    """Whether more has changed of a message than that scenes hide it, or no longer: it is told all the same."""
-    return before != after and {before.hidden_by, after.hidden_by} != {None, "scenes"}
-
-
 def _holds(step: Step, seqs: Sequence[int]) -> bool:
     """Whether a step holds one of `seqs`, which are in order."""
     at = bisect_left(seqs, step.first_place)
@@ -79,10 +73,7 @@ async def _rehash(db_session: DbSession, head: Head, steps: Sequence[Step]) -> b
     ranges = join_ranges(sorted((step.first_place, step.last_place) for step in steps))
     living = await list_living(db_session, *line, ranges)
     says = [
-        hash_eligible(
-            (one for one in living if step.first_place <= one.seq <= step.last_place),
-            Filters.from_json(step.filters or {}),
-        )
+        hash_eligible(inside_of(living, step.first_place, step.last_place), Filters.from_json(step.filters or {}))
         for step in steps
     ]
     rows = [

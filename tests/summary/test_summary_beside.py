@@ -8,7 +8,7 @@ from app.kit.due import RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.scripted_model import Request, ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told
-from tests.talk import append, bury, context, get, ok, put, talk
+from tests.talk import append, bury, context, edit, get, ok, put, talk
 
 BESIDE_MEMOS = {"summary": {"enabled": True}}
 MEMO = "【Highlight 1】: (keepsake) Kai gave Mira a lamp."
@@ -150,3 +150,20 @@ async def test_many_long_messages_are_folded_in_parts_that_fit(
     segments = [one["name"] for one in (await context(api, max_tokens=2_000_000))["segments"]]
     assert "summary" in segments
     assert await gaps(api) == []
+
+
+async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    scenes = {"enabled": True, "detect": False, "auto_hide": 1}
+    await put(api, settings={**OWN_FOLDS, "scenes": scenes})
+    await append(api, talk(1, 21))
+    ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 6}), 200)
+    for _ in range(4):
+        await make(sweep, clock, 40)
+    (first,) = [one for one in (await get(api, "/messages"))["items"] if one["seq"] == 1]
+    assert first["hidden_by"] == "scenes"
+    await edit(api, "m1", content="user says a sentence about lamp number 100.", hidden=False)
+    for _ in range(4):
+        await make(sweep, clock, 40)
+    assert told((await get(api, "/summary"))["text"])[0] == 100
