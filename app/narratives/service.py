@@ -202,9 +202,9 @@ async def bring_written(
     db_session: DbSession, line: Line, from_line_id: UUID, narrative: Narrative, *, begins_seq: int, now: datetime
 ) -> None:
     """Take over the text that a person wrote on another line of the chat, if it is newer than what stands here."""
-    there = await read_chain(db_session, (line[0], from_line_id), narrative)
+    there = await read_chain(db_session, (line[0], from_line_id), narrative, from_place=1)
     written = there.newest_true(by_person=True)
-    here = await read_chain(db_session, line, narrative)
+    here = await read_chain(db_session, line, narrative, from_place=1)
     if written is None or any(link.version == written.version for link in here.links):
         return
     version = await read_version(db_session, (line[0], from_line_id), narrative, written.version)

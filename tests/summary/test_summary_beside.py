@@ -167,3 +167,22 @@ async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
     for _ in range(4):
         await make(sweep, clock, 40)
     assert told((await get(api, "/summary"))["text"])[0] == 100
+
+
+async def test_a_re_import_keeps_what_a_person_wrote_below_later_folds(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    for n in range(1, 22):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    for n in range(22, 34):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+        if n == 28:
+            ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    assert (await shown(api))[0] == 999
+    inserted = [*talk(1, 4), {**talk(40, 40)[0], "id": "between"}, *talk(5, 33)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
+    await make(sweep, clock)
+    assert told((await get(api, "/summary"))["text"])[0] == 999
