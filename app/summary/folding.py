@@ -13,13 +13,7 @@ MOST_MESSAGES = 40
 
 
 def choose_range(
-    uncovered: Sequence[Sent],
-    covered_seq: int,
-    *,
-    threshold: int,
-    keep: int,
-    until_seq: int,
-    most: int = MOST_MESSAGES,
+    uncovered: Sequence[Sent], covered_seq: int, *, threshold: int, keep: int, until_seq: int
 ) -> tuple[int, int] | None:
     """The range (both inclusive) that is to be folded next, or None.
 
@@ -30,8 +24,8 @@ def choose_range(
         threshold: So many uncovered messages need no fold.
         keep: The newest so many are never folded while they are in the history.
         until_seq: What stands before the history, or will after a cut that waits: everything up to here is to be
-            folded, however few messages that are.
-        most: So many messages at most, but for a tool call that reaches over them.
+            folded, however few messages that are; but at once no more than MOST_MESSAGES, and a tool call that
+            reaches over them.
 
     """
     late = [sent for sent in uncovered if sent.seq <= until_seq]
@@ -45,8 +39,8 @@ def choose_range(
     else:
         return None
     folded = [sent for sent in uncovered if sent.seq <= end_seq]
-    if len(folded) > most:
-        end_seq = _first_part_end(uncovered, most)
+    if len(folded) > MOST_MESSAGES:
+        end_seq = _first_part_end(uncovered)
     return covered_seq + 1, end_seq
 
 
@@ -55,10 +49,10 @@ def reach(threshold: int, keep: int) -> int:
     return MOST_MESSAGES + max(threshold, keep) + 1
 
 
-def _first_part_end(uncovered: Sequence[Sent], most: int) -> int:
-    """Where the first part of many messages ends: after `most`, or before a tool call that reaches over it."""
-    behind = len(uncovered) - most
+def _first_part_end(uncovered: Sequence[Sent]) -> int:
+    """Where the first part of many messages ends: before a tool call that reaches over it, if any."""
+    behind = len(uncovered) - MOST_MESSAGES
     target = find_target((sent.seq for sent in uncovered), uncovered, behind)
     if target is None or target <= uncovered[0].seq:
-        target = uncovered[most].seq
+        target = uncovered[MOST_MESSAGES].seq
     return target - 1

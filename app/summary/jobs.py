@@ -20,6 +20,9 @@ from app.summary.folding import MOST_MESSAGES
 from app.summary.layer import SUMMARY, find_range, make_due, read_onto
 from app.summary.quotes import EXTRACT_VERSION, fold_quotes
 
+_MOST_SEQS = 16 * MOST_MESSAGES
+"""So many seqs at most are read for a fold."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
@@ -49,17 +52,15 @@ async def make_fold(bench: Workbench, claimed: Claimed) -> bool:
 
 async def _fold(bench: Workbench, claimed: Claimed) -> tuple[_Fold | None, FoldDraft | None]:
     """What is folded, and what it becomes; fewer messages at once where so many do not fit. Raises ModelError."""
-    most = MOST_MESSAGES
-    while True:
-        fold = await _read_fold(bench, claimed, most)
-        if fold is None:
-            return None, None
+    fold = await _read_fold(bench, claimed, MOST_MESSAGES)
+    while fold is not None:
         try:
             return fold, await _draft(bench, fold, claimed.payload.get("instruction"))
         except DoesNotFit as error:
             if len(fold.source.utterances) <= 1:
                 raise ModelError(str(error), transient=False) from error
-        most = max(1, min(most, len(fold.source.utterances)) // 2)
+        fold = await _read_fold(bench, claimed, len(fold.source.utterances) // 2)
+    return None, None
 
 
 async def _save(
@@ -97,22 +98,29 @@ async def _save(
 
 
 async def _read_fold(bench: Workbench, claimed: Claimed, most: int) -> _Fold | None:
-    """What is to be folded as things stand, at most `most` messages; None if the line is gone, or nothing is."""
+    """What is to be folded as things stand, at most `most` messages; None if the line is gone, or nothing is.
+
+    Messages that scenes hide are folded too, though they are not sent: of those a range may hold any number.
+    """
     line = (claimed.chat_key, claimed.line_id)
     async with bench.database.unit_of_work() as db_session:
         head = await read_head(db_session, *line)
         if head is None:
             return None
         onto, until_seq = await _read_onto(db_session, head, claimed.payload)
-        seqs = await find_range(db_session, head, onto, until_seq=until_seq, most=most)
-        if seqs is None:
+        found = await find_range(db_session, head, onto, until_seq=until_seq)
+        if found is None:
             return None
-        source = await read_source(db_session.raw, line, *seqs, head.filters)
+        first_seq, last_seq = found[0], min(found[1], found[0] + _MOST_SEQS - 1)
+        source = await read_source(db_session.raw, line, first_seq, last_seq, head.filters)
+        if source and len(source.utterances) > most:
+            last_seq = source.utterances[most - 1].seq
+            source = await read_source(db_session.raw, line, first_seq, last_seq, head.filters)
         if source is None:
             return None
         base = onto.newest_true()
         base_text = await narratives.find_text(db_session.raw, line, SUMMARY, base.version) if base else ""
-    return _Fold(base, *seqs, head.filters, base_text or "", source)
+    return _Fold(base, first_seq, last_seq, head.filters, base_text or "", source)
 
 
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> tuple[Chain, int]:

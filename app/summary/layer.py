@@ -16,7 +16,7 @@ from app.kit.tokens import count_tokens
 from app.narratives import service as narratives
 from app.narratives.chain import Chain
 from app.narratives.service import Line, Narrative
-from app.summary.folding import MOST_MESSAGES, choose_range, reach
+from app.summary.folding import choose_range, reach
 from app.summary.segment import word
 
 NAME = "summary"
@@ -171,13 +171,8 @@ async def find_due(db_session: DbSession, head: Head) -> due.Work | None:
     return await due.find_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, key=FOLD)
 
 
-async def find_range(
-    db_session: DbSession, head: Head, chain: Chain, *, until_seq: int = 0, most: int = MOST_MESSAGES
-) -> tuple[int, int] | None:
-    """The range that is to be folded next into the newest true version, if any.
-
-    `until_seq` is what a cut waits for, `most` how many messages are folded at once.
-    """
+async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_seq: int = 0) -> tuple[int, int] | None:
+    """The range that is to be folded next into the newest true version, if any; `until_seq` is what a cut waits for."""
     settings = head.settings.summary
     uncovered = await list_sent_after(
         db_session,
@@ -195,7 +190,6 @@ async def find_range(
         threshold=threshold,
         keep=settings.keep_messages,
         until_seq=late_seq if uncovered and uncovered[0].seq <= late_seq else until_seq,
-        most=most,
     )
 
 

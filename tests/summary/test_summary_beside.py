@@ -1,5 +1,7 @@
 """The summary where the edges are another layer's, where folds fail, and where people write, delete and fork."""
 
+import asyncio
+
 import httpx
 import pytest
 
@@ -186,3 +188,35 @@ async def test_a_re_import_keeps_what_a_person_wrote_below_later_folds(
     ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
     await make(sweep, clock)
     assert told((await get(api, "/summary"))["text"])[0] == 999
+
+
+async def test_a_fold_that_fits_in_no_part_fails_and_does_not_go_on_for_ever(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    await append(api, talk(1, 21))
+    ok(await api.put("/v1/chats/c/summary", json={"text": "之" * 19_000}), 200)
+    async with asyncio.timeout(20):
+        await make(sweep, clock)
+    (work,) = ok(await api.get("/v1/work"), 200)["items"]
+    assert "fit" in work["error"]
+    assert model.calls == []
+
+
+async def test_what_scenes_hid_is_folded_in_parts_too(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    """Hidden messages are told, though they are not sent: a range may hold many more than it has to send."""
+    scenes = {"enabled": True, "detect": False, "auto_hide": 2}
+    await put(api, settings={"memos": {"enabled": False}, "scenes": scenes, "history": OWN_FOLDS["history"]})
+    await append(api, talk(1, 150))
+    ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 130}), 200)
+    for _ in range(4):
+        await make(sweep, clock, 40)
+    await put(api, status=200, settings={"summary": {"enabled": True}})
+    for _ in range(4):
+        await make(sweep, clock, 40)
+    at = await anchor(api)
+    assert told((await get(api, "/summary"))["text"]) == numbers(1, at - 1)
+    folds = [str(call.body["messages"]) for call in model.calls if "You keep the story" in str(call.body)]
+    assert [text.count("lamp number") for text in folds] == [40, 40, 40, at - 121]
