@@ -59,6 +59,11 @@ async def read_until(process: Process, line: str) -> list[str]:
     return lines
 
 
+async def ended(process: Process) -> int:
+    async with asyncio.timeout(60):
+        return await process.wait()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_stops_everything_cleanly(data: Path, number: signal.Signals) -> None:
     async with foreground(data) as process:
@@ -66,7 +71,7 @@ async def test_a_signal_stops_everything_cleanly(data: Path, number: signal.Sign
         assert "/docs" in lines[-3]
         assert str(data) in lines[-2]
         process.send_signal(number)
-        assert await process.wait() == 0
+        assert await ended(process) == 0
     assert processes_of(data) == []
     assert list((data / "run").iterdir()) == []
     assert "database system is shut down" in (data / "logs/postgres.log").read_text()
@@ -78,7 +83,7 @@ async def test_a_second_ctrl_c_changes_nothing(data: Path) -> None:
         process.send_signal(signal.SIGINT)
         await read_until(process, "Stopping")
         process.send_signal(signal.SIGINT)
-        assert await process.wait() == 0
+        assert await ended(process) == 0
     assert "database system is shut down" in (data / "logs/postgres.log").read_text()
 
 
@@ -87,7 +92,7 @@ async def test_ctrl_c_while_it_starts_leaves_nothing_running(open_place: Path) -
     async with foreground(data) as process:
         await eventually((data / "postgres.new").exists)
         process.send_signal(signal.SIGINT)
-        assert await process.wait() == 0
+        assert await ended(process) == 0
     assert processes_of(data) == []
     async with servers_only(data):
         pass
@@ -135,6 +140,6 @@ async def test_a_user_runs_it_all_as_itself(tmp_path: Path) -> None:
     async with foreground(tmp_path / "data", account=SOMEBODY) as process:
         await read_until(process, LAST_LINE)
         process.send_signal(signal.SIGTERM)
-        assert await process.wait() == 0
+        assert await ended(process) == 0
     assert mode_of(tmp_path / "data") == 0o700  # root's would let others pass
     assert processes_of(tmp_path) == []
