@@ -1,5 +1,7 @@
 """How each message is in the context, or why it is not."""
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -9,7 +11,14 @@ from app.kit.ids import chat_key
 from app.sweep import Sweep
 from tests.book import book
 from tests.scripted_model import ScriptedModel, refuses
+from tests.summary.folds import OWN_FOLDS
 from tests.talk import append, context, get, ok, put, said, talk, walk
+
+SCENES = {
+    "history": {"keep_messages": 8, "grow_messages": 0, "edges": "scenes", "keep_scenes": 1},
+    "memos": {"enabled": False},
+    "scenes": {"enabled": True, "detect": False},
+}
 
 
 async def test_a_message_is_verbatim_or_stands_in_its_memo(
@@ -123,6 +132,24 @@ async def test_an_empty_chat_has_an_empty_report_and_an_unknown_one_none(api: ht
     assert await get(api, "/inclusion") == {"items": [], "next_cursor": None}
 
 
+@pytest.mark.parametrize(("settings", "layer"), [(OWN_FOLDS, "summary"), (SCENES, "scenes")], ids=["summary", "scenes"])
+async def test_nothing_is_pending_that_nobody_will_make(
+    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock, settings: dict[str, Any], layer: str
+) -> None:
+    await put(api, settings=settings)
+    await append(api, talk(1, 24))
+    if layer == "scenes":
+        ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 12}), 200)
+    await _settle(quoting_sweep, clock)
+    assert "pending" not in await _statuses(api)
+
+    await put(api, settings={layer: {"enabled": False}}, status=200)
+    await _settle(quoting_sweep, clock)
+
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
+    assert "pending" not in await _statuses(api)
+
+
 async def _runs(api: httpx.AsyncClient) -> list[tuple[str, str | None, range]]:
     """The report with neighbours of the same status and source as one: (status, by, seqs)."""
     runs: list[tuple[str, str | None, range]] = []
@@ -170,3 +197,14 @@ async def test_what_a_forced_cut_takes_of_a_batch_that_fills_is_pending(api: htt
     await append(api, talk(1, 4))
     await append(api, talk(5, 5))
     assert await _runs(api) == [("pending", None, range(1, 5)), ("verbatim", None, range(5, 6))]
+
+
+async def _settle(sweep: Sweep, clock: SteppedClock) -> None:
+    for _ in range(5):
+        clock.step(2)
+        await sweep.drain()
+
+
+async def _statuses(api: httpx.AsyncClient) -> set[str]:
+    """How messages are in the context."""
+    return {item["status"] for item in (await get(api, "/inclusion", limit=500))["items"]}

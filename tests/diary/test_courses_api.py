@@ -6,6 +6,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.sweep import Sweep
+from tests.conversation_answers import tell
 from tests.diary.diaries import KAI, MIRA, change, contents, entries, keep_diary, prompt, save, settle, write
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, context, cut_off, get, ok, put, said, talk
@@ -117,3 +118,20 @@ async def test_an_erased_chat_keeps_no_diary(api: httpx.AsyncClient) -> None:
     ok(await api.delete("/v1/chats/c"), 204)
     await put(api, characters=[KAI, MIRA])
     assert await entries(api) == []
+
+
+async def test_a_fork_does_not_know_the_folded_diary_of_what_came_after_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = tell
+    await keep_diary(api, lines=4)
+    for n in range(1, 6):
+        await append(api, talk(n, n))
+        await write(api, f"I heard w{n}w.")
+    await settle(sweep, clock)
+    assert "w4w" in (await get(api, "/diary/folded"))["text"]
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 3}), 201)
+    folded = ok(await api.get("/v1/chats/d/diary/folded"), 200)["text"]
+    assert "w4w" not in folded
+    shown = ok(await api.get("/v1/chats/d/context"), 200)["segments"]
+    assert "w4w" not in str([one["text"] for one in shown if one["name"] == "diary"])

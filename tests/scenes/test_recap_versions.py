@@ -1,0 +1,99 @@
+"""The running recap after its versions were deleted, chosen or written, while scenes change and models are away."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.conversation_answers import tell
+from tests.scenes.story import hidden, toggle
+from tests.scripted_model import ScriptedModel, refuses
+from tests.talk import append, bury, edit, get, ok, put
+from tests.words import told, wait, words
+
+SCENES: dict[str, Any] = {
+    "history": {"keep_messages": 2, "grow_messages": 0, "max_messages": 40, "edges": "scenes", "keep_scenes": 1},
+    "memos": {"enabled": False},
+    "scenes": {"enabled": True, "detect": False, "min_messages": 1, "auto_hide": 1},
+}
+
+
+@pytest.fixture(autouse=True)
+async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
+    model.otherwise = tell
+    await put(api, settings=SCENES)
+
+
+async def test_deleting_a_stale_version_of_the_recap_does_not_make_true_what_was_built_on_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await append(api, words(1, 4))
+    await toggle(api, 2)
+    await wait(sweep, clock)
+    await toggle(api, 4)
+    await append(api, words(5, 6))
+    await wait(sweep, clock)
+    assert await told(api, "recap") == ["w1w", "w2w", "w3w", "w4w"]
+    model.otherwise = refuses(503)
+    await bury(api, "m1")
+    await wait(sweep, clock)
+    assert "w1w" not in await told(api, "recap")
+    ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
+    assert "w1w" not in await told(api, "recap")
+
+
+async def test_a_change_behind_a_deleted_version_of_the_recap_makes_stale_what_was_built_on_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, words(1, 4))
+    await toggle(api, 2)
+    await wait(sweep, clock)
+    await toggle(api, 4)
+    await append(api, words(5, 6))
+    await wait(sweep, clock)
+    ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
+    await bury(api, "m1")
+    await wait(sweep, clock)
+    assert await told(api, "recap") == ["w2w", "w3w", "w4w"]
+
+
+async def test_choosing_a_version_that_was_built_on_a_stale_one_which_is_gone_does_not_make_it_true(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    """The stale one went because another was told in its place, while a later version was not in the chain."""
+    await append(api, words(1, 6))
+    await toggle(api, 2)
+    await wait(sweep, clock)
+    await toggle(api, 4)
+    await wait(sweep, clock)
+    ok(await api.put("/v1/chats/c/recap/current", json={"version": 1}), 200)
+    await bury(api, "m1")
+    await wait(sweep, clock)
+    versions = (await get(api, "/recap/versions"))["items"]
+    second = [one for one in versions if one["version"] == 2]
+    if second:
+        assert second[0]["stale"]
+        ok(await api.put("/v1/chats/c/recap/current", json={"version": 2}), 200)
+        assert "w1w" not in await told(api, "recap")
+
+
+async def test_a_scene_that_is_told_again_below_a_persons_recap_is_hidden_again(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await append(api, words(1, 6))
+    await toggle(api, 2)
+    await toggle(api, 4)
+    await wait(sweep, clock)
+    assert await hidden(api) == [1, 2, 3, 4]
+    ok(await api.put("/v1/chats/c/recap", json={"text": "They met."}), 200)
+    await wait(sweep, clock)
+    model.otherwise = refuses(503)
+    await edit(api, "m1", content="lamp w10w")
+    await toggle(api, 3)
+    await toggle(api, 3)
+    await wait(sweep, clock, times=1)
+    model.otherwise = tell
+    await wait(sweep, clock)
+    assert await hidden(api) == [1, 2, 3, 4]

@@ -1,0 +1,78 @@
+"""The summary leaves nothing untold and tells of nothing that is gone, wherever the history begins."""
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.conversation_answers import tell
+from tests.scripted_model import ScriptedModel
+from tests.talk import Json, append, bury, context, get, ok, put
+from tests.words import told, wait, words
+
+
+@pytest.fixture(autouse=True)
+async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
+    model.otherwise = tell
+    history = {"keep_messages": 2, "grow_messages": 0, "max_messages": 40}
+    await put(api, settings={"memos": {"enabled": False}, "history": history})
+
+
+async def test_a_summary_that_a_person_asked_for_while_summaries_are_off_goes_stale_like_any_other(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, status=200, settings={"history": {"edges": "every_message"}})
+    await append(api, words(1, 6))
+    ok(await api.post("/v1/chats/c/summary/regenerate"), 202)
+    await wait(sweep, clock)
+    assert "w1w" in (await get(api, "/summary"))["text"]
+    await bury(api, "m1")
+    await wait(sweep, clock)
+    assert "w1w" not in (await get(api, "/summary"))["text"]
+
+
+async def test_with_the_summary_off_what_a_person_wrote_shows_though_folds_were_built_on_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    settings = {"history": {"edges": "folds"}}
+    await put(api, status=200, settings=settings | {"summary": {"enabled": True, "threshold_messages": 2}})
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They had met before p1p."}), 200)
+    await append(api, words(1, 20))
+    await wait(sweep, clock)
+    assert "w1w" in await told(api, "summary")
+    await put(api, status=200, settings={"summary": {"enabled": False}})
+    segments = (await context(api))["segments"]
+    assert "p1p" in str([one["text"] for one in segments if one["name"] == "summary"])
+
+
+async def test_an_anchor_that_goes_back_into_a_fold_leaves_nothing_untold(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    """Where the edges are not the summary's own, the anchor may go back to where no fold ends."""
+    history = {"keep_messages": 4, "grow_messages": 8, "max_messages": 60, "edges": "every_message"}
+    settings: Json = {"history": history, "summary": {"enabled": True}}
+    await put(api, status=200, settings=settings)
+    for n in range(1, 14):
+        await append(api, words(n, n))
+        await wait(sweep, clock)
+    assert (await context(api))["history"]["anchor_seq"] == 10
+    assert len(await told(api, "summary")) == 9
+    await bury(api, "m13")
+    await wait(sweep, clock)
+    assert (await context(api))["history"]["anchor_seq"] == 9
+    assert (await context(api))["memo_window"]["gaps"] == []
+    assert len(await told(api, "summary")) == 8
+
+
+async def test_what_a_forced_cut_left_behind_is_folded_wherever_the_edges_are_from(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    history = {"keep_messages": 4, "grow_messages": 4, "max_messages": 20, "edges": "every_8"}
+    settings: Json = {"history": history, "summary": {"enabled": True}}
+    await put(api, status=200, settings=settings)
+    await append(api, words(1, 30))
+    anchor_seq = (await context(api))["history"]["anchor_seq"]
+    assert anchor_seq > 1, "the history was cut by force"
+    await wait(sweep, clock)
+    assert (await context(api))["memo_window"]["gaps"] == []
+    assert len(await told(api, "summary")) == anchor_seq - 1
