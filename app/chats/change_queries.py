@@ -74,11 +74,11 @@ Visibility = tuple[int, int, str | None]
 @asynccontextmanager
 async def recounting_turns(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> AsyncIterator[None]:
     """Have `head` count the turns anew after the block, which changes messages of the range (inclusive) alone."""
-    around = (head.chat_key, head.line_id, first_seq, last_seq)
+    around = (*head.line, first_seq, last_seq)
     former: int = await db_session.raw.fetchval(_TURNS, *around)
     yield
     head.turn_count += await db_session.raw.fetchval(_TURNS, *around) - former
-    head.awaits_reply = await db_session.raw.fetchval(_LAST_SPEAKER, head.chat_key, head.line_id) == "user"
+    head.awaits_reply = await db_session.raw.fetchval(_LAST_SPEAKER, *head.line) == "user"
 
 
 async def find_message_or_tombstone(
@@ -93,20 +93,20 @@ async def find_message_or_tombstone(
 
 async def list_left_from(db_session: DbSession, head: Head, from_seq: int) -> list[RangeMessage]:
     """The messages from `from_seq` on, without tombstones."""
-    rows = await db_session.raw.fetch(_LEFT_FROM, head.chat_key, head.line_id, from_seq)
+    rows = await db_session.raw.fetch(_LEFT_FROM, *head.line, from_seq)
     return [RangeMessage(*row) for row in rows]
 
 
 async def cut_off(db_session: DbSession, head: Head, from_seq: int, now: datetime) -> None:
     """Leave tombstones from `from_seq` on."""
-    await db_session.raw.execute(_CUT_OFF, head.chat_key, head.line_id, from_seq, now)
+    await db_session.raw.execute(_CUT_OFF, *head.line, from_seq, now)
 
 
 async def hide(
     db_session: DbSession, head: Head, ranges: Sequence[Visibility]
 ) -> list[tuple[RangeMessage, RangeMessage]]:
     """Hide and show ranges that do not overlap; returns the messages for which that is new, before and after."""
-    arguments = (head.chat_key, head.line_id, *zip(*ranges, strict=True))
+    arguments = (*head.line, *zip(*ranges, strict=True))
     rows = await db_session.raw.fetch(_SEEN_OTHERWISE, *arguments)
     if rows:
         await db_session.raw.execute(_HIDE, *arguments)
@@ -122,7 +122,7 @@ async def hide_by_scenes(
     As they were and as they are. What a person hides or keeps in sight is left alone.
     """
     ends = [[seqs[end] for seqs in ranges] for ranges in (hidden, shown) for end in (0, 1)]
-    rows = await db_session.raw.fetch(_HIDE_BY_SCENES, head.chat_key, head.line_id, *ends)
+    rows = await db_session.raw.fetch(_HIDE_BY_SCENES, *head.line, *ends)
     changed = sorted((RangeMessage(*row) for row in rows), key=lambda message: message.seq)
     return [(message._replace(hidden_by=None if message.hidden_by else "scenes"), message) for message in changed]
 

@@ -49,7 +49,7 @@ async def rewind_if_short(db_session: DbSession, head: Head, layers: Sequence[La
     # The edge is mostly near; a long chat is read further back only as long as none is found.
     reach = 2 * keep + 32
     while True:
-        newest = await list_newest_shape(db_session, head.chat_key, head.line_id, reach)
+        newest = await list_newest_shape(db_session, *head.line, reach)
         from_seq = newest[0].seq if len(newest) == reach else LINE_FIRST_SEQ
         edges = await _list_edges(db_session, head, newest, layers, from_seq)
         # A call just before what was read would not be seen.
@@ -64,7 +64,7 @@ async def rewind_if_short(db_session: DbSession, head: Head, layers: Sequence[La
 async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Layer]) -> None:
     """After a change: a full cut that waited for what is gone is left to the next append, instead of nobody."""
     if head.cut_waits:
-        history = await list_history_shape(db_session, head.chat_key, head.line_id, head.anchor_seq)
+        history = await list_history_shape(db_session, *head.line, head.anchor_seq)
         target = find_target(
             await _list_edges(db_session, head, history, layers, head.anchor_seq),
             history,
@@ -92,7 +92,7 @@ def _is_overdue(head: Head) -> bool:
 
 async def _cut_cold(db_session: DbSession, advance: Advance, layers: Sequence[Layer]) -> bool:
     head = advance.head
-    history = await list_history_shape(db_session, head.chat_key, head.line_id, head.anchor_seq)
+    history = await list_history_shape(db_session, *head.line, head.anchor_seq)
     edges = await _list_edges(db_session, head, history, layers, head.anchor_seq)
     # What has just come counts for nothing here, but for this: a result keeps its call.
     fresh = count_from(history, advance.former_head_seq + 1)
@@ -105,7 +105,7 @@ async def _cut_cold(db_session: DbSession, advance: Advance, layers: Sequence[La
 
 async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Layer], now: datetime) -> bool:
     keep = head.settings.history.keep_messages
-    history = await list_history_shape(db_session, head.chat_key, head.line_id, head.anchor_seq)
+    history = await list_history_shape(db_session, *head.line, head.anchor_seq)
     edges = await _list_edges(db_session, head, history, layers, head.anchor_seq)
     target = find_target(edges, history, keep)
     reason: Reason = "full"

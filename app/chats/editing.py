@@ -101,7 +101,7 @@ async def hide_by_scenes(
 async def lock_message(db_session: DbSession, ref: ChatRef, message_id: str) -> tuple[Head, Message]:
     """A message of the current line, whose row is locked. Raises ChatNotFound, MessageNotFound."""
     head = await lock_head(db_session, ref)
-    message = await change_queries.find_message_or_tombstone(db_session, head.chat_key, head.line_id, message_id)
+    message = await change_queries.find_message_or_tombstone(db_session, *head.line, message_id)
     if message is None:
         raise MessageNotFound(f"There is no message {message_id!r} in this chat.")
     if message.deleted:

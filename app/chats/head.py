@@ -93,6 +93,11 @@ class Head:
     last_cut: dict[str, Any] | None = None
     cursors: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def line(self) -> tuple[UUID, UUID]:
+        """The line whose head it is, as statements take it."""
+        return self.chat_key, self.line_id
+
 
 @dataclass(frozen=True, slots=True)
 class Advance:

@@ -83,7 +83,7 @@ async def is_living(db_session: DbSession, line: Line, seq: int) -> bool | None:
 
 async def recount(db_session: DbSession, head: Head) -> None:
     """Count into `head` what its line holds: messages, tokens, turns, and what is sent from the anchor on."""
-    (row,) = await db_session.raw.fetch(_RECOUNT, head.chat_key, head.line_id, head.anchor_seq)
+    (row,) = await db_session.raw.fetch(_RECOUNT, *head.line, head.anchor_seq)
     head.message_count = row["messages"]
     head.token_count = row["tokens"]
     head.history_messages = row["history"]

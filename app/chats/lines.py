@@ -74,7 +74,7 @@ async def begin_line(
     line_id = uuid7()
     values = {"standing": CURRENT, "checkpoint": None, "parent_line_id": source_line_id, "line_made_at": now}
     # First, for no two lines of a chat may be current even for a moment.
-    await line_queries.update_standing(db_session, (head.chat_key, head.line_id), ABANDONED)
+    await line_queries.update_standing(db_session, head.line, ABANDONED)
     await copy_line(
         db_session,
         (head.chat_key, source_line_id),
@@ -169,7 +169,7 @@ async def cut_copy(db_session: DbSession, line: Line, until_seq: int, *, now: da
 
 async def _give_work(db_session: DbSession, head: Head, line_id: UUID, now: datetime) -> None:
     """Have the workers go on with another line than `head`'s."""
-    await due.rest(db_session, head.chat_key, head.line_id)
+    await due.rest(db_session, *head.line)
     await due.wake(db_session, head.chat_key, line_id, now=now)
     defer(db_session, "work_due", head.chat_key)
 
@@ -186,7 +186,7 @@ def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:
 async def _check_seq(db_session: DbSession, head: Head, at_seq: int) -> None:
     if at_seq > head.head_seq:
         message = f"is beyond the newest message, which is {head.head_seq}" if head.head_seq else "the chat is empty"
-    elif not await line_queries.is_living(db_session, (head.chat_key, head.line_id), at_seq):
+    elif not await line_queries.is_living(db_session, head.line, at_seq):
         message = "is the seq of a deleted message; give that of one that is there"
     else:
         return

@@ -69,17 +69,17 @@ _BRING_REVISIONS = f"""
 
 async def list_standing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
     """Everything that a re-import may change of the line's messages, tombstones too, in seq order."""
-    return await db_session.raw.fetch(_STANDING, head.chat_key, head.line_id)
+    return await db_session.raw.fetch(_STANDING, *head.line)
 
 
 async def bury(db_session: DbSession, head: Head, seqs: Sequence[int], now: datetime) -> None:
     """Leave tombstones."""
-    await db_session.raw.execute(_BURY, head.chat_key, head.line_id, list(seqs), now)
+    await db_session.raw.execute(_BURY, *head.line, list(seqs), now)
 
 
 async def rewrite(db_session: DbSession, head: Head, messages: Sequence[NewMessage], now: datetime) -> None:
     """Have the messages at the seqs of `messages` be these, tombstones too; what they said before is kept."""
-    line, seqs = (head.chat_key, head.line_id), [m.seq for m in messages]
+    line, seqs = head.line, [m.seq for m in messages]
     said = ([m.role for m in messages], [m.name for m in messages], [m.content for m in messages])
     await db_session.raw.execute(_KEEP_REVISIONS, *line, seqs, *said, now)
     await db_session.raw.execute(
@@ -106,4 +106,4 @@ async def bring_along(db_session: DbSession, head: Head, from_line_id: UUID, mov
     """Give messages the marks, swipes and revisions of another line; `moved` are their (seq there, seq here)."""
     seqs = list(zip(*moved, strict=True))
     for statement in (_BRING_MARKS, _BRING_SWIPES, _BRING_REVISIONS) if moved else ():
-        await db_session.raw.execute(statement, head.chat_key, head.line_id, *seqs, from_line_id)
+        await db_session.raw.execute(statement, *head.line, *seqs, from_line_id)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from app.chats.due_work import delete_due
 from app.chats.hashes import identity
 from app.chats.models import Chat
 from app.chats.service import ChatRef, Head, get_line, lock_head
@@ -16,14 +17,12 @@ from app.diary.layer import (
     NAME,
     begin_period,
     judge,
-    line_of,
     narrative_of,
     note_entries,
     take_number,
 )
 from app.diary.models import DiaryEntry
 from app.diary.whose import choose_character, may_be_told
-from app.kit import due
 from app.kit.db import DbSession, defer
 from app.kit.errors import Conflict
 from app.kit.ids import uuid7
@@ -113,7 +112,7 @@ async def save_memory(
     words = identity("character", content)
     since = now - timedelta(seconds=RETRY_WINDOW_S)
     known = await queries.find_repeated(
-        db_session, line_of(head), character=name, identity=words, at_seq=head.head_seq, since=since
+        db_session, head.line, character=name, identity=words, at_seq=head.head_seq, since=since
     )
     if known is not None:
         return known.entry_id
@@ -164,7 +163,7 @@ async def _choose_diary(
     db_session: DbSession, head: Head, character: str | None, *, part: str
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
     """Whose diary is to be written in, and the chat's characters. Raises Invalid, or Conflict for one too many."""
-    line = line_of(head)
+    line = head.line
     cast = (await queries.read_cast(db_session, line)).characters
     name = choose_character(cast, character, part=part)
     if name and not cast:
@@ -192,7 +191,7 @@ async def _write(
         "dated_at": await _find_date(db_session, head, origin, now),
         "created_at": now,
     }
-    await queries.insert_entry(db_session, line_of(head), values)
+    await queries.insert_entry(db_session, head.line, values)
     await judge(db_session, head, name, now=now, settle_s=settle_s, again=False)
     defer(db_session, "book_changed", head)
     return entry_id
@@ -200,7 +199,7 @@ async def _write(
 
 async def _find_date(db_session: DbSession, head: Head, origin: str, now: datetime) -> datetime:
     """When an entry is written in the story: a character writes when the newest message is said, a person today."""
-    said_at = await queries.find_sent_at(db_session, line_of(head), head.head_seq) if origin == "character" else None
+    said_at = await queries.find_sent_at(db_session, head.line, head.head_seq) if origin == "character" else None
     return said_at or now
 
 
@@ -208,17 +207,17 @@ async def _change(
     db_session: DbSession, head: Head, entry: DiaryEntry, values: dict[str, Any], *, now: datetime, settle_s: float
 ) -> None:
     """Change an entry for a person, and what follows; the service does not write it anew any more."""
-    line = line_of(head)
+    line = head.line
     await queries.update_entry(db_session, line, entry.entry_id, values)
     keys = [f"{ENTRY}{entry.entry_id}"]
-    await due.delete_work(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=keys)
+    await delete_due(db_session, head, NAME, keys)
     await note_entries(db_session, head, entry.character, [entry.number], now=now, settle_s=settle_s)
     defer(db_session, "book_changed", head)
 
 
 async def _lock_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID) -> tuple[Head, DiaryEntry]:
     head = await lock_head(db_session, ref)
-    entry = await queries.find_entry(db_session, line_of(head), entry_id)
+    entry = await queries.find_entry(db_session, head.line, entry_id)
     if entry is None:
         raise _unknown(entry_id)
     return head, entry

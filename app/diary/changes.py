@@ -11,6 +11,7 @@ import asyncpg
 import orjson
 
 from app.chats.changes import Change, Move, Shortening
+from app.chats.due_work import delete_due, forget_unasked, make_due
 from app.chats.eligibility import Filters
 from app.chats.ranges import inside_of
 from app.chats.service import Head, hash_eligible, list_living
@@ -20,8 +21,6 @@ from app.diary.layer import (
     NAME,
     WRITE,
     judge,
-    line_of,
-    make_due,
     narrative_of,
     note_entries,
     note_outdated,
@@ -40,7 +39,7 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
         return
     if any(before.deleted != after.deleted for before, after in change.pairs):
         await _count_again(db_session, head, head.head_seq)
-    line = line_of(head)
+    line = head.line
     touched = await change_queries.list_touched(db_session, line, [after.seq for _, after in change.pairs])
     changed = [(row, says) for row, says in await _read_again(db_session, head, touched) if says != row["current_hash"]]
     if not changed:
@@ -50,9 +49,9 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
     stale = [_entry_due(row) for row, says in unwritten if says != row["source_hash"]]
     mended = [f"{ENTRY}{row['entry_id']}" for row, says in unwritten if says == row["source_hash"]]
     if mended:
-        await due.forget_unasked(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=mended)
+        await forget_unasked(db_session, head, NAME, mended)
     if stale and head.settings.diary.enabled:
-        await make_due(db_session, head, stale, now=change.now, settle_s=settle_s)
+        await make_due(db_session, head, NAME, stale, now=change.now, settle_s=settle_s)
     for name in sorted({row["character"] for row, _ in unwritten}):
         numbers = [row["number"] for row, _ in unwritten if row["character"] == name]
         await note_entries(db_session, head, name, numbers, now=change.now, settle_s=settle_s)
@@ -65,13 +64,13 @@ async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s
     """
     if NAME not in head.cursors:
         return
-    line = line_of(head)
+    line = head.line
     note_outdated(head)
     await adopt_nameless(db_session, head, now=now, settle_s=settle_s)
     if head.settings.diary.enabled:
         stale = [_entry_due(row) for row in await change_queries.list_unnoticed(db_session, line, NAME, ENTRY)]
         if stale:
-            await make_due(db_session, head, stale, now=now, settle_s=settle_s)
+            await make_due(db_session, head, NAME, stale, now=now, settle_s=settle_s)
     for name in await queries.list_names(db_session, line):
         await judge(db_session, head, name, now=now, settle_s=settle_s, again=False)
 
@@ -85,12 +84,12 @@ async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float)
     head, from_seq = cut_off.head, cut_off.from_seq
     if NAME not in head.cursors:
         return
-    line = line_of(head)
+    line = head.line
     reaching = await change_queries.list_reaching(db_session, line, from_seq)
     gone = await change_queries.cut_off(db_session, line, from_seq)
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, from_seq)
     keys = [*(f"{ENTRY}{entry_id}" for entry_id in gone.entry_ids), *(row["key"] for row in writing)]
-    await due.delete_work(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=keys)
+    await delete_due(db_session, head, NAME, keys)
     firsts = [*gone.first_seqs, *(row["first_seq"] for row in writing), from_seq]
     await _count_again(db_session, head, from_seq - 1, at_most=min(firsts))
     note_outdated(head)
@@ -110,7 +109,7 @@ async def bring_along(db_session: DbSession, move: Move) -> None:
     head = move.head
     if NAME not in head.cursors:
         return
-    line = line_of(head)
+    line = head.line
     written = await change_queries.list_written_after(db_session, (line[0], move.from_line_id), move.kept_seq)
     if written:
         places = [(row["entry_id"], move.seq_here(row["at_seq"])) for row in written]
@@ -126,7 +125,7 @@ async def _count_again(db_session: DbSession, head: Head, until_seq: int, *, at_
         return
     filling = OpenPeriod.from_json(cursor["period"])
     first_seq = filling.first_seq if at_most is None else min(filling.first_seq, at_most)
-    living = await list_living(db_session, head.chat_key, head.line_id, [(first_seq, until_seq)])
+    living = await list_living(db_session, *head.line, [(first_seq, until_seq)])
     cursor["period"] = count_turns(first_seq, living).to_json()
 
 
@@ -135,7 +134,7 @@ async def _read_again(
 ) -> list[tuple[asyncpg.Record, bytes]]:
     """What the messages of each entry say now, as a digest."""
     ranges = sorted({(row["first_seq"], row["last_seq"]) for row in touched})
-    living = await list_living(db_session, head.chat_key, head.line_id, ranges) if ranges else []
+    living = await list_living(db_session, *head.line, ranges) if ranges else []
     found = []
     for row in touched:
         filters = Filters.from_json(orjson.loads(row["filters"]))

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.chats.service import Filters, Head, hash_eligible, list_living, lock_line, read_head
 from app.diary import queries
 from app.diary.asking import EntryDraft, ask_for_entry
-from app.diary.layer import judge, line_of, note_entries, take_number
+from app.diary.layer import judge, note_entries, take_number
 from app.diary.models import DiaryEntry
 from app.diary.whose import is_active
 from app.kit.db import DbSession, defer
@@ -124,7 +124,7 @@ async def _save_new(
     draft: EntryDraft,
 ) -> None:
     """Write the entry if its messages still say what it was made from; where nothing mattered, that is it."""
-    now, line, source_hash = bench.clock(), line_of(head), period.source.hash
+    now, line, source_hash = bench.clock(), head.line, period.source.hash
     living = await list_living(db_session, *line, [(period.first_seq, period.last_seq)])
     if hash_eligible(living, period.filters) != source_hash:
         await record_failure(db_session, claimed, error=_CHANGED, transient=False, now=now)
@@ -164,7 +164,7 @@ async def _save_again(
     draft: EntryDraft,
 ) -> None:
     """Replace the words of an entry, or delete it where nothing mattered any more."""
-    now, line = bench.clock(), line_of(head)
+    now, line = bench.clock(), head.line
     entry = await queries.find_entry(db_session, line, entry_id)
     if entry is None:
         await finish(db_session, claimed)

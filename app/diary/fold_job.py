@@ -8,7 +8,7 @@ from app.chats.service import Head, lock_line, read_head
 from app.diary import queries
 from app.diary.asking import ask_for_diary, dated
 from app.diary.folding import MOST_ENTRIES, fit_lines, lines_of, most_folded_lines
-from app.diary.layer import find_last_folded, hash_of, judge, line_of, narrative_of, read_diary
+from app.diary.layer import find_last_folded, hash_of, judge, narrative_of, read_diary
 from app.diary.queries import Cast, Written
 from app.diary.quotes import EXTRACT_VERSION, fold_quotes
 from app.diary.wording import count_lines, word_entry
@@ -99,7 +99,7 @@ async def _save(
     draft: FoldDraft,
 ) -> None:
     """Write the version if what it was made from is still so; a long diary is folded in parts."""
-    now, line, narrative = bench.clock(), line_of(head), narrative_of(character)
+    now, line, narrative = bench.clock(), head.line, narrative_of(character)
     base = (await narratives.read_chain(db_session, line, narrative)).newest_true()
     entries = await queries.list_step(db_session, line, character, fold.first_number, fold.last_number)
     source_hash = hash_of(fold.entries)

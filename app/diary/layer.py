@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from app.chats.cover import Cover
+from app.chats.due_work import find_due, forget_unasked, make_due
 from app.chats.service import Advance, Head, find_shown, update_shown
 from app.diary import queries
 from app.diary.folding import find_fold, step_hash
@@ -21,11 +22,11 @@ from app.diary.periods import OpenPeriod, Period, choose_writers, form_periods
 from app.diary.queries import Written
 from app.diary.wording import count_lines, cut_to_lines, word_date, word_diary, word_entry
 from app.kit import due
-from app.kit.db import DbSession, defer
+from app.kit.db import DbSession
 from app.kit.tokens import count_tokens
 from app.narratives import service as narratives
 from app.narratives.chain import Link
-from app.narratives.service import Line, Narrative
+from app.narratives.service import Narrative
 
 NAME = "diary"
 
@@ -101,7 +102,7 @@ async def refresh(db_session: DbSession, head: Head) -> None:
     outdated = head.cursors.get(NAME, {}).pop("outdated", None)
     if not outdated:
         return
-    line = line_of(head)
+    line = head.line
     if outdated is True:
         names, told = await queries.list_names(db_session, line), {}
     else:
@@ -122,7 +123,7 @@ async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary
 
     As many entries as the diary may have lines are more than enough.
     """
-    line, settings = line_of(head), head.settings.diary
+    line, settings = head.line, head.settings.diary
     base, folded = None, ""
     if settings.enabled:
         base = (await narratives.read_chain(db_session, line, narrative_of(character))).newest_true()
@@ -156,23 +157,22 @@ async def judge(
     """
     note_outdated(head, character)
     key = f"{FOLD}{character}"
-    where: dict[str, Any] = {"chat_key": head.chat_key, "line_id": head.line_id, "layer": NAME}
     enabled = head.settings.diary.enabled
     diary = await read_diary(db_session, head, character) if enabled else None
     if diary is None or find_last_folded(diary, head.settings.diary.lines) is None:
-        await due.forget_unasked(db_session, **where, keys=[key])
+        await forget_unasked(db_session, head, NAME, [key])
         return
-    work = None if again else await due.find_work(db_session, **where, key=key)
+    work = None if again else await find_due(db_session, head, NAME, key)
     if work is None or work.failed_at is not None:
         item = due.Due(key=key, at_seq=diary.entries[0].at_seq)
-        await make_due(db_session, head, [item], now=now, settle_s=settle_s)
+        await make_due(db_session, head, NAME, [item], now=now, settle_s=settle_s)
 
 
 async def note_entries(
     db_session: DbSession, head: Head, character: str, numbers: Sequence[int], *, now: datetime, settle_s: float
 ) -> None:
     """Entries say something else, or nothing any more: rewrite the hashes of the steps that hold them, judge anew."""
-    line = line_of(head)
+    line = head.line
     steps = await narratives.list_steps(db_session, line, NAME, min(numbers), max(numbers), subject=character)
     hashes = []
     for step in steps:
@@ -180,23 +180,6 @@ async def note_entries(
         hashes.append((character, step.version, hash_of(entries)))
     await narratives.update_hashes(db_session, line, NAME, hashes)
     await judge(db_session, head, character, now=now, settle_s=settle_s)
-
-
-async def make_due(
-    db_session: DbSession, head: Head, items: Sequence[due.Due], *, now: datetime, settle_s: float
-) -> None:
-    """Make work on the diaries due and ring."""
-    await due.add_due(
-        db_session,
-        tenant=head.tenant,
-        chat_key=head.chat_key,
-        line_id=head.line_id,
-        layer=NAME,
-        items=items,
-        now=now,
-        settle_s=settle_s,
-    )
-    defer(db_session, "work_due", head.chat_key)
 
 
 def note_outdated(head: Head, character: str | None = None) -> None:
@@ -228,11 +211,6 @@ def hash_of(entries: Sequence[Written]) -> bytes:
     return step_hash((entry.number, entry.content) for entry in entries)
 
 
-def line_of(head: Head) -> Line:
-    """The line whose head it is."""
-    return head.chat_key, head.line_id
-
-
 def narrative_of(character: str) -> Narrative:
     """What was folded of a character's diary."""
     return Narrative(NAME, character)
@@ -260,7 +238,7 @@ async def _make_entries_due(
     db_session: DbSession, head: Head, periods: Sequence[Period], *, now: datetime, settle_s: float
 ) -> None:
     """An entry for each character that spoke in a period, unless it wrote one itself meanwhile."""
-    line = line_of(head)
+    line = head.line
     characters = (await queries.read_cast(db_session, line)).characters
     items = [
         due.Due(
@@ -273,4 +251,4 @@ async def _make_entries_due(
         if name not in turns.wrote
     ]
     if items:
-        await make_due(db_session, head, items, now=now, settle_s=settle_s)
+        await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)

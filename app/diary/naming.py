@@ -6,9 +6,10 @@ its own already, the entries of both stand in one as they were written, and fold
 
 from datetime import datetime
 
+from app.chats.due_work import delete_due, make_due
 from app.chats.service import Head
 from app.diary import change_queries, queries
-from app.diary.layer import FOLD, NAME, WRITE, line_of, make_due, narrative_of, note_entries
+from app.diary.layer import FOLD, NAME, WRITE, narrative_of, note_entries
 from app.diary.whose import find_only
 from app.kit import due
 from app.kit.db import DbSession
@@ -17,7 +18,7 @@ from app.narratives import service as narratives
 
 async def adopt_nameless(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
     """Give the diary of nobody, and what is due for it, to the only character that the chat names since, if it does."""
-    line = line_of(head)
+    line = head.line
     character = find_only((await queries.read_cast(db_session, line)).characters)
     if character is None:
         return
@@ -33,11 +34,11 @@ async def adopt_nameless(db_session: DbSession, head: Head, *, now: datetime, se
 
 async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float) -> None:
     """Have the character write what nobody was to write; whether its diary is to be folded is judged anew."""
-    line = line_of(head)
+    line = head.line
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, 0)
     nobodys = [row for row in writing if row["key"] == f"{WRITE}{row['first_seq']}:"]
     keys = [FOLD, *(row["key"] for row in nobodys)]
-    await due.delete_work(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=keys)
+    await delete_due(db_session, head, NAME, keys)
     if nobodys:
         items = [
             due.Due(
@@ -47,4 +48,4 @@ async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, no
             )
             for row in nobodys
         ]
-        await make_due(db_session, head, items, now=now, settle_s=settle_s)
+        await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.chats.due_work import delete_due, make_due
 from app.chats.service import ChatRef, Head, get_chat, get_line, lock_head
 from app.kit import due
 from app.kit.db import DbSession, defer
@@ -13,7 +14,7 @@ from app.kit.ids import uuid7
 from app.memos import queries
 from app.memos.errors import MemoEdited, MemoNotFound, NothingToSummarise
 from app.memos.highlights import highlights_from_text
-from app.memos.layer import NAME, make_due, text_values
+from app.memos.layer import NAME, text_values
 from app.memos.models import Memo
 
 
@@ -74,16 +75,16 @@ async def edit_memo(
             "edited": memo.first_seq is not None,
             "source_hash": memo.current_hash,
         }
-        await due.delete_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=[str(memo_id)])
-    await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, values)
+        await delete_due(db_session, head, NAME, [str(memo_id)])
+    await queries.update_memo(db_session, *head.line, memo_id, values)
     defer(db_session, "book_changed", head)
 
 
 async def delete_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, now: datetime) -> None:
     """Leave a tombstone that is never made again unless regenerated. Raises MemoNotFound."""
     head, _ = await _lock_memo(db_session, ref, memo_id)
-    await due.delete_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=[str(memo_id)])
-    await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, {"deleted_at": now})
+    await delete_due(db_session, head, NAME, [str(memo_id)])
+    await queries.update_memo(db_session, *head.line, memo_id, {"deleted_at": now})
     head.memo_count -= 1
     defer(db_session, "book_changed", head)
 
@@ -114,10 +115,10 @@ async def regenerate_memo(
             "edited": False,
             "source_hash": None,
         }
-        await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, values)
+        await queries.update_memo(db_session, *head.line, memo_id, values)
     # A payload also where there is no instruction: what a person asks for is not forgotten when an edit is undone.
     item = due.Due(key=str(memo_id), at_seq=memo.first_seq, payload={"instruction": instruction})
-    await make_due(db_session, head, [item], now=now, settle_s=0)
+    await make_due(db_session, head, NAME, [item], now=now, settle_s=0)
     defer(db_session, "book_changed", head)
 
 
@@ -132,7 +133,7 @@ async def get_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> tuple[
 
 async def _lock_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, deleted: bool = False) -> tuple[Head, Memo]:
     head = await lock_head(db_session, ref)
-    found = await queries.find_memo(db_session, head.chat_key, head.line_id, memo_id, layer=NAME)
+    found = await queries.find_memo(db_session, *head.line, memo_id, layer=NAME)
     if found is None or (found[0].deleted_at is not None and not deleted):
         raise _unknown(memo_id)
     return head, found[0]

@@ -10,6 +10,7 @@ from datetime import datetime
 import orjson
 
 from app.chats.changes import Change, Move, Shortening
+from app.chats.due_work import delete_due, forget_unasked, make_due
 from app.chats.eligibility import Filters
 from app.chats.ranges import inside_of
 from app.chats.service import Head, hash_eligible, is_eligible, list_living
@@ -17,7 +18,7 @@ from app.kit import due
 from app.kit.db import DbSession
 from app.memos import change_queries
 from app.memos.batches import OpenBatch, recount
-from app.memos.layer import NAME, make_due
+from app.memos.layer import NAME
 
 
 async def note_change(db_session: DbSession, change: Change, *, settle_s: float) -> None:
@@ -25,7 +26,7 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
     head = change.head
     if stored := head.cursors.get(NAME):
         head.cursors[NAME] = recount(OpenBatch.from_json(stored), change.pairs).to_json()
-    line = (head.chat_key, head.line_id)
+    line = head.line
     touched = await change_queries.list_touched(db_session, *line, [after.seq for _, after in change.pairs])
     if not touched:
         return
@@ -48,24 +49,24 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
     if hashes:
         await change_queries.update_hashes(db_session, *line, hashes)
     if mended:
-        await due.forget_unasked(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=mended)
+        await forget_unasked(db_session, head, NAME, mended)
     if stale and head.settings.memos.enabled:
-        await make_due(db_session, head, stale, now=change.now, settle_s=settle_s)
+        await make_due(db_session, head, NAME, stale, now=change.now, settle_s=settle_s)
 
 
 async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
     """Make due what has gone stale while memos were switched off."""
     if head.settings.memos.enabled:
-        rows = await change_queries.list_unnoticed(db_session, head.chat_key, head.line_id, NAME)
+        rows = await change_queries.list_unnoticed(db_session, *head.line, NAME)
         if rows:
             items = [due.Due(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
-            await make_due(db_session, head, items, now=now, settle_s=settle_s)
+            await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)
 
 
 async def bring_along(db_session: DbSession, move: Move) -> None:
     """Take over what people wrote or edited behind the messages that kept their places, to where these stand now."""
     head = move.head
-    line = (head.chat_key, head.line_id)
+    line = head.line
     written = await change_queries.list_written_after(db_session, head.chat_key, move.from_line_id, move.kept_seq)
     if written:
         places = [(row["memo_id"], 2 * move.seq_here(row["seq"]) + 1) for row in written]
@@ -79,13 +80,13 @@ async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float)
     What a person wrote or edited stays: it moves to the new head of the line.
     """
     head, from_seq = cut_off.head, cut_off.from_seq
-    line = (head.chat_key, head.line_id)
+    line = head.line
     head_place = 2 * (from_seq - 1) + 1
     reaching = await change_queries.list_reaching(db_session, *line, from_seq)
     if reaching:
         memo_ids = [row["memo_id"] for row in reaching]
         keys = [str(memo_id) for memo_id in memo_ids]
-        await due.delete_work(db_session, chat_key=line[0], line_id=line[1], layer=NAME, keys=keys)
+        await delete_due(db_session, head, NAME, keys)
         await change_queries.delete_batches(db_session, *line, memo_ids, head_place=head_place)
     await change_queries.move_written(db_session, *line, head_place=head_place)
     head.memo_count = await change_queries.count_book(db_session, *line)

@@ -12,6 +12,7 @@ from uuid import UUID
 import orjson
 
 from app.chats.cover import Cover
+from app.chats.due_work import make_due
 from app.chats.eligibility import Filters
 from app.chats.ranges import inside_of
 from app.chats.service import Advance, Head, hash_eligible, is_eligible, list_living, list_range
@@ -58,7 +59,7 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
     if batches:
         rows = await _insert_batches(db_session, head, batches, advance.now)
         items = [due.Due(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
-        await make_due(db_session, head, items, now=advance.now, settle_s=settle_s)
+        await make_due(db_session, head, NAME, items, now=advance.now, settle_s=settle_s)
         if batches[0].first_seq < head.anchor_seq:  # a forced cut went through it while it filled
             await refresh(db_session, head)
 
@@ -67,10 +68,10 @@ async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int |
     """Up to which seq memos stand for old text: the last batch before one still to be made. None if memos are off."""
     if not head.settings.memos.enabled:
         return None
-    unsettled = await queries.find_first_unsettled(db_session, head.chat_key, head.line_id, from_seq, NAME)
+    unsettled = await queries.find_first_unsettled(db_session, *head.line, from_seq, NAME)
     if unsettled is not None:
         return unsettled - 1
-    return await queries.find_last_batch_end(db_session, head.chat_key, head.line_id) or 0
+    return await queries.find_last_batch_end(db_session, *head.line) or 0
 
 
 async def prepare(_db_session: DbSession, _head: Head, _until_seq: int, *, now: datetime) -> None:
@@ -81,19 +82,19 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
     """The seqs after batches."""
     if head.settings.history.edges != "batches":
         return ()
-    return await queries.list_batch_edges(db_session, head.chat_key, head.line_id, from_seq)
+    return await queries.list_batch_edges(db_session, *head.line, from_seq)
 
 
 async def refresh(db_session: DbSession, head: Head) -> None:
     """Write the memo window on the chat's row."""
     window = await read_window(db_session, head)
-    await queries.update_window(db_session, head.chat_key, head.line_id, orjson.dumps(window).decode())
+    await queries.update_window(db_session, *head.line, orjson.dumps(window).decode())
 
 
 async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
     """What the window is by the book: the last memos that begin before the anchor, the pinned ones, the gaps."""
     settings = head.settings.memos
-    line, anchor_seq = (head.chat_key, head.line_id), head.anchor_seq
+    line, anchor_seq = head.line, head.anchor_seq
     memos = await queries.list_window(
         db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled, limit=settings.window
     )
@@ -159,7 +160,7 @@ async def save_memo(
     The chat's row must be locked. Says whether it was written.
     """
     memo_id = UUID(claimed.key)
-    found = await queries.find_memo(db_session, head.chat_key, head.line_id, memo_id, layer=NAME)
+    found = await queries.find_memo(db_session, *head.line, memo_id, layer=NAME)
     if not await due.holds_lease(db_session, claimed):
         return False
     if found is None:
@@ -181,27 +182,10 @@ async def save_memo(
         "edited": False,
         "made_at": now,
     }
-    await queries.update_memo(db_session, head.chat_key, head.line_id, memo_id, values)
+    await queries.update_memo(db_session, *head.line, memo_id, values)
     await due.finish(db_session, claimed)
     defer(db_session, "layer_settled", head)
     return True
-
-
-async def make_due(
-    db_session: DbSession, head: Head, items: Sequence[due.Due], *, now: datetime, settle_s: float
-) -> None:
-    """Make memos due and ring."""
-    await due.add_due(
-        db_session,
-        tenant=head.tenant,
-        chat_key=head.chat_key,
-        line_id=head.line_id,
-        layer=NAME,
-        items=items,
-        now=now,
-        settle_s=settle_s,
-    )
-    defer(db_session, "work_due", head.chat_key)
 
 
 def text_values(highlights: Sequence[Highlight], text: str) -> dict[str, Any]:
@@ -229,7 +213,7 @@ async def _catch_up(
     elif (open_batch.size, open_batch.filters) == (size, filters):
         return [], open_batch
     head, emptied = advance.head, OpenBatch(open_batch.first_seq, size, filters)
-    older = await list_range(db_session, head.chat_key, head.line_id, emptied.first_seq, advance.former_head_seq)
+    older = await list_range(db_session, *head.line, emptied.first_seq, advance.former_head_seq)
     return form_batches(emptied, older, size=size, filters=filters)
 
 
@@ -237,7 +221,7 @@ async def _insert_batches(
     db_session: DbSession, head: Head, batches: Sequence[Batch], now: datetime
 ) -> list[dict[str, Any]]:
     whole = (batches[0].first_seq, batches[-1].last_seq)
-    messages = await list_living(db_session, head.chat_key, head.line_id, [whole])
+    messages = await list_living(db_session, *head.line, [whole])
     rows = []
     head.memo_count += len(batches)
     for batch in batches:
@@ -256,5 +240,5 @@ async def _insert_batches(
                 "current_hash": hash_eligible(inside, batch.filters),
             }
         )
-    await queries.insert_batches(db_session, head.chat_key, head.line_id, now=now, rows=rows)
+    await queries.insert_batches(db_session, *head.line, now=now, rows=rows)
     return rows

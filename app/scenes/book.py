@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.chats.due_work import delete_due, make_due
 from app.chats.service import ChatRef, Head, get_chat, get_line, list_living, lock_head
 from app.kit import due
 from app.kit.db import DbSession, defer
@@ -17,7 +18,7 @@ from app.scenes.closing import close_at, lift
 from app.scenes.errors import SceneEdited, SceneNotFound
 from app.scenes.folding import judge_fold, rehash_steps
 from app.scenes.models import Scene
-from app.scenes.work import DEBOUNCE_S, DETECT, begin, delete_due, get_due, make_due
+from app.scenes.work import DEBOUNCE_S, DETECT, NAME, begin, get_due
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ async def toggle_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: da
         first_seq, limit = scene.first_seq, 2
     defer(db_session, "layer_settled", head)
     await db_session.run_deferred()
-    return limit > 1, await _list(db_session, head.chat_key, head.line_id, after_seq=first_seq - 1, limit=limit)
+    return limit > 1, await _list(db_session, *head.line, after_seq=first_seq - 1, limit=limit)
 
 
 async def ask_for_look(db_session: DbSession, ref: ChatRef, *, now: datetime) -> due.Work:
@@ -87,7 +88,7 @@ async def ask_for_look(db_session: DbSession, ref: ChatRef, *, now: datetime) ->
     begin(head)
     first_seq = await queries.find_last_break(db_session, head) + 1
     item = due.Due(DETECT, min(first_seq, max(head.head_seq, 1)), {"asked": True})
-    await make_due(db_session, head, [item], now=now, settle_s=0)
+    await make_due(db_session, head, NAME, [item], now=now, settle_s=0)
     defer(db_session, "layer_settled", head)
     return await get_due(db_session, head, DETECT)
 
@@ -102,7 +103,7 @@ async def edit_scene(
     if recap is not None:
         scene.recap, scene.tokens, scene.status, scene.origin = recap, count_tokens(recap), "ready", "person"
         scene.edited, scene.source_hash, scene.made_at = True, scene.current_hash, now
-        await delete_due(db_session, head, [str(scene_id)])
+        await delete_due(db_session, head, NAME, [str(scene_id)])
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await judge_fold(db_session, head, now=now)
     defer(db_session, "layer_settled", head)
@@ -126,13 +127,13 @@ async def regenerate_scene(
         raise SceneEdited("A person wrote this scene's recap; send replace_edited: true to have it written anew.")
     # A payload also where there is no instruction: what a person asks for is not forgotten when an edit is undone.
     item = due.Due(str(scene_id), scene.first_seq, {"instruction": instruction})
-    await make_due(db_session, head, [item], now=now, settle_s=0)
+    await make_due(db_session, head, NAME, [item], now=now, settle_s=0)
     defer(db_session, "layer_settled", head)
 
 
 async def _lock_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID) -> tuple[Head, Scene]:
     head = await lock_head(db_session, ref)
-    found = await queries.find_scene(db_session, head.chat_key, head.line_id, scene_id)
+    found = await queries.find_scene(db_session, *head.line, scene_id)
     if found is None:
         raise _unknown(scene_id)
     return head, found[0]
@@ -141,7 +142,7 @@ async def _lock_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID) -> tu
 async def _check_seq(db_session: DbSession, head: Head, seq: int) -> None:
     if seq > head.head_seq:
         message = f"is beyond the newest message, which is {head.head_seq}" if head.head_seq else "the chat is empty"
-    elif not await list_living(db_session, head.chat_key, head.line_id, [(seq, seq)]):
+    elif not await list_living(db_session, *head.line, [(seq, seq)]):
         message = "is the seq of a deleted message; give that of one that is there"
     else:
         return

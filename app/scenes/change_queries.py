@@ -48,7 +48,7 @@ async def find_holding(db_session: DbSession, head: Head, seq: int) -> Scene | N
 
 async def list_holding(db_session: DbSession, head: Head, seqs: Sequence[int]) -> Sequence[Scene]:
     """The closed scenes that hold one of `seqs`, in order."""
-    rows = await db_session.raw.fetch(_HOLDING, head.chat_key, head.line_id, list(seqs))
+    rows = await db_session.raw.fetch(_HOLDING, *head.line, list(seqs))
     query = _live(head).where(Scene.last_seq.in_([row["last_seq"] for row in rows]))
     return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
 
@@ -73,7 +73,7 @@ async def list_cut_off(db_session: DbSession, head: Head, first_seq: int, last_s
 
 async def list_lifted_between(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> frozenset[int]:
     """Where breaks of a range (inclusive) were lifted."""
-    rows = await db_session.raw.fetch(_LIFTED_BETWEEN, head.chat_key, head.line_id, first_seq, last_seq)
+    rows = await db_session.raw.fetch(_LIFTED_BETWEEN, *head.line, first_seq, last_seq)
     return frozenset(row["last_seq"] for row in rows)
 
 
@@ -91,25 +91,25 @@ async def list_moving(db_session: DbSession, head: Head, line_id: UUID, after_se
 async def renumber_after(db_session: DbSession, head: Head, last_seq: int, by: int) -> None:
     """Count the scenes behind a break up or down."""
     await db_session.flush()
-    await db_session.raw.execute(_RENUMBER, head.chat_key, head.line_id, last_seq, by)
+    await db_session.raw.execute(_RENUMBER, *head.line, last_seq, by)
 
 
 async def find_last_living(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> int | None:
     """The last message of a range (inclusive) that was not deleted."""
-    found: int | None = await db_session.raw.fetchval(_LAST_LIVING, head.chat_key, head.line_id, first_seq, last_seq)
+    found: int | None = await db_session.raw.fetchval(_LAST_LIVING, *head.line, first_seq, last_seq)
     return found
 
 
 async def find_newest_from(db_session: DbSession, head: Head, first_seq: int, limit: int) -> int | None:
     """Where the newest `limit` messages from `first_seq` on begin; None if there are none."""
-    line = (head.chat_key, head.line_id)
+    line = head.line
     found: int | None = await db_session.raw.fetchval(_NEWEST_FROM, *line, first_seq, limit)
     return found
 
 
 async def list_unnoticed(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
     """Scenes whose recap is stale or missing and not due: that happened while the layer was off."""
-    return await db_session.raw.fetch(_UNNOTICED, head.chat_key, head.line_id)
+    return await db_session.raw.fetch(_UNNOTICED, *head.line)
 
 
 def _all(head: Head) -> Select[Scene]:

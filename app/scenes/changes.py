@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from app.chats.changes import Change, Move, Shortening, says_otherwise
+from app.chats.due_work import delete_due, make_due
 from app.chats.service import Head
 from app.kit import due
 from app.kit.db import DbSession
@@ -16,10 +17,10 @@ from app.kit.ids import uuid7
 from app.narratives import service as narratives
 from app.scenes import change_queries, queries
 from app.scenes.closing import follow, new_scene, rehash
-from app.scenes.folding import RECAP, judge_fold, line_of
+from app.scenes.folding import RECAP, judge_fold
 from app.scenes.models import Scene
 from app.scenes.opened import OpenScene
-from app.scenes.work import DEBOUNCE_S, NAME, delete_due, hides, make_due, make_hide_due
+from app.scenes.work import DEBOUNCE_S, NAME, hides, make_hide_due
 from app.scenes.written import hand_on
 
 _Placed = tuple[int, Scene]
@@ -68,7 +69,7 @@ async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s
         rows = await change_queries.list_unnoticed(db_session, head)
         if rows:
             items = [due.Due(str(row["scene_id"]), row["first_seq"]) for row in rows]
-            await make_due(db_session, head, items, now=now, settle_s=settle_s)
+            await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)
     await judge_fold(db_session, head, now=now, settle_s=settle_s)
     await make_hide_due(db_session, head, now=now)
 
@@ -82,10 +83,10 @@ async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float)
     if NAME not in head.cursors:
         return
     reaching = await change_queries.list_reaching(db_session, head, from_seq)
-    await delete_due(db_session, head, [str(scene.scene_id) for scene in reaching])
+    await delete_due(db_session, head, NAME, [str(scene.scene_id) for scene in reaching])
     for scene in reaching:
         await _open_again(db_session, head, scene, cut_off)
-    await narratives.cut_off(db_session, line_of(head), RECAP, from_seq, begins_seq=max(from_seq - 1, 1))
+    await narratives.cut_off(db_session, head.line, RECAP, from_seq, begins_seq=max(from_seq - 1, 1))
     await follow(db_session, head, [], from_seq=from_seq, until_seq=head.head_seq, now=cut_off.now, settle_s=settle_s)
     await make_hide_due(db_session, head, now=cut_off.now)
 
@@ -107,9 +108,7 @@ async def bring_along(db_session: DbSession, move: Move) -> None:
                 db_session.add(_copy_lifted(head, scene, last_seq))
         await _close_moved(db_session, move, [one for one in moving if one[1].lifted_at is None])
     begins_seq = max(move.kept_seq, 1)
-    await narratives.bring_written(
-        db_session, line_of(head), move.from_line_id, RECAP, begins_seq=begins_seq, now=move.now
-    )
+    await narratives.bring_written(db_session, head.line, move.from_line_id, RECAP, begins_seq=begins_seq, now=move.now)
     await make_hide_due(db_session, head, now=move.now)
 
 
@@ -159,7 +158,7 @@ async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: 
 
 async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: datetime) -> None:
     """Have a scene without a message be none; what a person wrote of it is kept with its break lifted."""
-    await delete_due(db_session, head, [str(scene.scene_id)])
+    await delete_due(db_session, head, NAME, [str(scene.scene_id)])
     if scene.edited or scene.titled:
         scene.lifted_at = now
     else:
@@ -190,7 +189,7 @@ async def _close_moved(db_session: DbSession, move: Move, moving: Sequence[_Plac
     if not moving:
         return
     head = move.head
-    former = await queries.find_newest(db_session, head.chat_key, head.line_id)
+    former = await queries.find_newest(db_session, *head.line)
     count, from_seq = (former.number, former.last_seq + 1) if former else (0, 1)
     closed, first_seq = [], from_seq
     for number, (last_seq, there) in enumerate(moving, start=count + 1):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
+from app.chats.due_work import delete_due, forget_unasked, make_due
 from app.chats.eligibility import Filters
 from app.chats.ranges import inside_of
 from app.chats.service import Head, hash_eligible, list_living, range_hash
@@ -18,7 +19,7 @@ from app.scenes import change_queries, queries
 from app.scenes.folding import judge_fold, rehash_steps
 from app.scenes.models import Scene
 from app.scenes.opened import OpenScene
-from app.scenes.work import NAME, delete_due, forget_unasked, hides, make_due, make_hide_due
+from app.scenes.work import NAME, hides, make_hide_due
 from app.scenes.written import hand_on
 
 By = Literal["person", "model", "time", "cut"]
@@ -61,7 +62,7 @@ async def lift(db_session: DbSession, head: Head, scene: Scene, *, now: datetime
     """Take a break away and keep its recap; returns the closed scene that its messages belong to now, if it is one."""
     after = await change_queries.find_holding(db_session, head, scene.last_seq + 1)
     scene.lifted_at = now
-    await delete_due(db_session, head, [str(scene.scene_id)])
+    await delete_due(db_session, head, NAME, [str(scene.scene_id)])
     await change_queries.renumber_after(db_session, head, scene.last_seq, -1)
     if after is not None:
         after.first_seq = scene.first_seq
@@ -108,7 +109,7 @@ async def rehash(db_session: DbSession, head: Head, scenes: Sequence[Scene]) -> 
     if not scenes:
         return
     ranges = [(scene.first_seq, scene.last_seq) for scene in scenes]
-    messages = await list_living(db_session, head.chat_key, head.line_id, ranges)
+    messages = await list_living(db_session, *head.line, ranges)
     for scene in scenes:
         inside = inside_of(messages, scene.first_seq, scene.last_seq)
         scene.current_hash = hash_eligible(inside, Filters.from_json(scene.filters))
@@ -125,11 +126,11 @@ async def make_recaps_due(
     stale = [scene for scene in scenes if not scene.edited and scene.source_hash != scene.current_hash]
     true = [str(scene.scene_id) for scene in scenes if scene.source_hash == scene.current_hash]
     if true:
-        await forget_unasked(db_session, head, true)
+        await forget_unasked(db_session, head, NAME, true)
     if not stale or not head.settings.scenes.enabled:
         return False
     items = [due.Due(str(scene.scene_id), scene.first_seq) for scene in stale]
-    await make_due(db_session, head, items, now=now, settle_s=settle_s)
+    await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)
     return True
 
 

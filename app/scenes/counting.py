@@ -11,7 +11,7 @@ async def count_eligible(db_session: DbSession, head: Head, first_seq: int, last
     count, width = 0, _FIRST_LOOK_SEQS
     while first_seq <= last_seq and count < enough:
         until_seq = min(first_seq + width - 1, last_seq)
-        messages = await list_range(db_session, head.chat_key, head.line_id, first_seq, until_seq)
+        messages = await list_range(db_session, *head.line, first_seq, until_seq)
         count += sum(is_eligible(message, head.filters) for message in messages)
         first_seq, width = until_seq + 1, width * 4
     return count

@@ -72,7 +72,7 @@ async def _read_look(bench: Workbench, claimed: Claimed) -> _Look | None:
         if read_seq is None:
             return None
         before = await count_eligible(db_session, head, first_seq, read_seq - 1, enough=scenes.min_messages)
-        line = (head.chat_key, head.line_id)
+        line = head.line
         source = await read_source(db_session.raw, line, read_seq, head.head_seq, head.filters)
         if source is None:
             return None
@@ -120,7 +120,7 @@ async def _save(
 
 
 async def _is_there(db_session: DbSession, head: Head, seq: int) -> bool:
-    messages = await list_living(db_session, head.chat_key, head.line_id, [(seq, seq)])
+    messages = await list_living(db_session, *head.line, [(seq, seq)])
     return bool(messages) and is_eligible(messages[0], head.filters)
 
 

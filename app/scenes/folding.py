@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.chats.due_work import find_due, forget_unasked
 from app.chats.service import Head
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.narratives.chain import Chain, Link
-from app.narratives.service import Line, Narrative
+from app.narratives.service import Narrative
 from app.scenes import queries
 from app.scenes.running import MOST_SCENES, ClosedScene, choose_fold, find_limit, hash_steps
-from app.scenes.work import DEBOUNCE_S, FOLD, find_due, forget_unasked, make_due_once
+from app.scenes.work import DEBOUNCE_S, FOLD, NAME, make_due_once
 
 RECAP = Narrative("recap")
 
@@ -52,7 +53,7 @@ async def read_standing(db_session: DbSession, head: Head) -> Standing:
     limit_seq = find_limit(newest, left_out, head.head_seq)
     # A person's text may lie further back than the newest one that is true.
     from_place = limit_seq + 1 if scenes.enabled else 1
-    chain = await narratives.read_chain(db_session, line_of(head), RECAP, from_place=from_place)
+    chain = await narratives.read_chain(db_session, head.line, RECAP, from_place=from_place)
     return Standing(chain, chain.newest_true(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
 
 
@@ -73,7 +74,7 @@ async def judge_fold(db_session: DbSession, head: Head, *, now: datetime, settle
         at_seq = fold.scenes[0].first_seq
         await make_due_once(db_session, head, FOLD, at_seq=at_seq, now=now, settle_s=settle_s)
     else:
-        await forget_unasked(db_session, head, [FOLD])
+        await forget_unasked(db_session, head, NAME, [FOLD])
 
 
 async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing) -> None:
@@ -82,10 +83,10 @@ async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing
     Not where a version is true that went on there: then a person has chosen an older one, which waits for a new scene.
     """
     failed = await queries.find_newest_failed(db_session, head, standing.covered_seq, standing.limit_seq)
-    if failed is None or await find_due(db_session, head, FOLD):
+    if failed is None or await find_due(db_session, head, NAME, FOLD):
         return
     last_seq, failed_at = failed
-    steps = await narratives.list_steps(db_session, line_of(head), RECAP.layer, last_seq, last_seq)
+    steps = await narratives.list_steps(db_session, head.line, RECAP.layer, last_seq, last_seq)
     if all(step.source_hash != step.current_hash for step in steps):
         await judge_fold(db_session, head, now=failed_at)
 
@@ -93,7 +94,7 @@ async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing
 async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> None:
     """Rewrite what the steps of the running recap say that hold a seq of the range (inclusive)."""
     await db_session.flush()
-    steps = await narratives.list_steps(db_session, line_of(head), RECAP.layer, first_seq, last_seq)
+    steps = await narratives.list_steps(db_session, head.line, RECAP.layer, first_seq, last_seq)
     if not steps:
         return
     places = [(step.first_place, step.last_place) for step in steps]
@@ -105,9 +106,4 @@ async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_s
         for step, now_says in zip(steps, says, strict=True)
         if now_says != step.current_hash
     ]
-    await narratives.update_hashes(db_session, line_of(head), RECAP.layer, rows)
-
-
-def line_of(head: Head) -> Line:
-    """The line, as narratives take it."""
-    return head.chat_key, head.line_id
+    await narratives.update_hashes(db_session, head.line, RECAP.layer, rows)

@@ -17,7 +17,7 @@ from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.scenes import queries
 from app.scenes.counting import count_eligible
-from app.scenes.folding import RECAP, judge_fold, line_of, pass_over_failed, read_standing
+from app.scenes.folding import RECAP, judge_fold, pass_over_failed, read_standing
 from app.scenes.hiding import join_ranges, keep_newest
 from app.scenes.opened import OpenScene
 from app.scenes.segment import count_told
@@ -82,7 +82,7 @@ async def refresh(db_session: DbSession, head: Head) -> None:
     standing = await read_standing(db_session, head)
     shown: dict[str, Any] = {}
     if standing.shown:
-        version = await narratives.read_version(db_session, line_of(head), RECAP, standing.shown.version)
+        version = await narratives.read_version(db_session, head.line, RECAP, standing.shown.version)
         shown = {
             "version": version.version,
             "text": version.text,
@@ -98,7 +98,7 @@ async def refresh(db_session: DbSession, head: Head) -> None:
     edges = [edge for edge in await list_edges(db_session, head, head.anchor_seq) if edge >= head.anchor_seq]
     if edges:
         shown["edges"] = edges
-    await update_shown(db_session, head.chat_key, head.line_id, NAME, shown or None)
+    await update_shown(db_session, *head.line, NAME, shown or None)
 
 
 async def list_covers(

@@ -86,31 +86,31 @@ MOST_COUNTED = 1_000
 
 async def find_last_break(db_session: DbSession, head: Head) -> int:
     """The last seq of the newest closed scene; 0 without one."""
-    last: int | None = await db_session.raw.fetchval(_LAST_BREAK, head.chat_key, head.line_id)
+    last: int | None = await db_session.raw.fetchval(_LAST_BREAK, *head.line)
     return last or 0
 
 
 async def list_newest_breaks(db_session: DbSession, head: Head, limit: int) -> list[int]:
     """The last seqs of the newest closed scenes, newest first."""
-    rows = await db_session.raw.fetch(_NEWEST_BREAKS, head.chat_key, head.line_id, limit)
+    rows = await db_session.raw.fetch(_NEWEST_BREAKS, *head.line, limit)
     return [row["last_seq"] for row in rows]
 
 
 async def has_message_after(db_session: DbSession, head: Head, seq: int) -> bool:
     """Whether a message that was not deleted stands behind a seq."""
-    return bool(await db_session.raw.fetchval(_HAS_MESSAGE, head.chat_key, head.line_id, seq))
+    return bool(await db_session.raw.fetchval(_HAS_MESSAGE, *head.line, seq))
 
 
 async def list_breaks(db_session: DbSession, head: Head, from_seq: int) -> list[int]:
     """The last seqs of the closed scenes, from the break before `from_seq` on."""
-    return [row["last_seq"] for row in await db_session.raw.fetch(_BREAKS, head.chat_key, head.line_id, from_seq)]
+    return [row["last_seq"] for row in await db_session.raw.fetch(_BREAKS, *head.line, from_seq)]
 
 
 async def list_closed_between(
     db_session: DbSession, head: Head, first_seq: int, last_seq: int, *, limit: int | None = None
 ) -> list[ClosedScene]:
     """The closed scenes whose last seq lies in a range (inclusive), in order."""
-    rows = await db_session.raw.fetch(_CLOSED_WITH_TEXT, head.chat_key, head.line_id, first_seq, last_seq, limit)
+    rows = await db_session.raw.fetch(_CLOSED_WITH_TEXT, *head.line, first_seq, last_seq, limit)
     return [
         ClosedScene(
             row["scene_id"],
@@ -125,20 +125,20 @@ async def list_closed_between(
 
 async def list_closed(db_session: DbSession, head: Head) -> list[tuple[int, int, bool]]:
     """(first_seq, last_seq, whether it has a recap that holds or needs none) of all closed scenes, in order."""
-    rows = await db_session.raw.fetch(_CLOSED, head.chat_key, head.line_id)
+    rows = await db_session.raw.fetch(_CLOSED, *head.line)
     return [(row["first_seq"], row["last_seq"], row["state"] in ("made", "empty")) for row in rows]
 
 
 async def list_recaps(db_session: DbSession, head: Head, scene_ids: Sequence[UUID]) -> list[tuple[str | None, str]]:
     """(title, recap) of scenes, in order."""
-    rows = await db_session.raw.fetch(_RECAPS, head.chat_key, head.line_id, list(scene_ids))
+    rows = await db_session.raw.fetch(_RECAPS, *head.line, list(scene_ids))
     return [(row["title"], row["recap"]) for row in rows]
 
 
 async def find_language(db_session: DbSession, head: Head) -> str | None:
     """BCP 47, if the chat says so."""
     language: str | None = await db_session.raw.fetchval(
-        "SELECT language FROM chats WHERE chat_key = $1 AND line_id = $2", head.chat_key, head.line_id
+        "SELECT language FROM chats WHERE chat_key = $1 AND line_id = $2", *head.line
     )
     return language
 
@@ -155,7 +155,7 @@ async def list_gaps(db_session: DbSession, head: Head, covered_seq: int, limit_s
 
     Also those inside what it covers that had no recap to be folded in.
     """
-    line = (head.chat_key, head.line_id)
+    line = head.line
     rows = await db_session.raw.fetch(_GAPS, *line, head.anchor_seq, covered_seq, limit_seq)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
 
@@ -164,7 +164,7 @@ async def find_newest_failed(
     db_session: DbSession, head: Head, covered_seq: int, limit_seq: int
 ) -> tuple[int, datetime] | None:
     """The newest scene behind `covered_seq`, up to `limit_seq`, that has failed for good: its last seq, and when."""
-    row = await db_session.raw.fetchrow(_NEWEST_FAILED, head.chat_key, head.line_id, covered_seq, limit_seq)
+    row = await db_session.raw.fetchrow(_NEWEST_FAILED, *head.line, covered_seq, limit_seq)
     return (row["last_seq"], row["failed_at"]) if row else None
 
 

@@ -3,14 +3,15 @@
 from datetime import datetime
 from uuid import UUID
 
+from app.chats.due_work import make_due
 from app.chats.service import ChatRef, Head, get_line, lock_head, read_head
 from app.kit import due
 from app.kit.db import DbSession, defer
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 from app.scenes.errors import ScenesOff
-from app.scenes.folding import RECAP, judge_fold, line_of, read_standing
-from app.scenes.work import FOLD, begin, get_due, hides, make_due, make_hide_due
+from app.scenes.folding import RECAP, judge_fold, read_standing
+from app.scenes.work import FOLD, NAME, begin, get_due, hides, make_hide_due
 
 _BEFORE_ALL = 0
 """Where a person's text begins that stands in nobody's place: every copy of the line takes it along."""
@@ -25,7 +26,7 @@ async def get_recap(
     standing = await read_standing(db_session, head) if head else None
     if head is None or standing is None or standing.shown is None:
         return None
-    version = await narratives.read_version(db_session, line_of(head), RECAP, standing.shown.version)
+    version = await narratives.read_version(db_session, head.line, RECAP, standing.shown.version)
     return version, standing.chain.is_stale(version.version)
 
 
@@ -43,10 +44,10 @@ async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: da
     begin(head)
     standing = await read_standing(db_session, head)
     if standing.shown is None:
-        await narratives.begin_anew(db_session, line_of(head), RECAP)
+        await narratives.begin_anew(db_session, head.line, RECAP)
     else:
-        await narratives.make_current(db_session, line_of(head), RECAP, standing.shown.version)
-    await narratives.write_version(db_session, line_of(head), RECAP, text, begins_seq=_BEFORE_ALL, now=now)
+        await narratives.make_current(db_session, head.line, RECAP, standing.shown.version)
+    await narratives.write_version(db_session, head.line, RECAP, text, begins_seq=_BEFORE_ALL, now=now)
     await judge_fold(db_session, head, now=now)
     await _show(db_session, head, now)
 
@@ -59,9 +60,9 @@ async def choose_version(
     Returns it, and whether it is stale. Raises ChatNotFound, VersionNotFound.
     """
     head = await lock_head(db_session, ref)
-    await narratives.make_current(db_session, line_of(head), RECAP, version)
+    await narratives.make_current(db_session, head.line, RECAP, version)
     await _show(db_session, head, now)
-    (found,) = await narratives.list_versions(db_session, line_of(head), RECAP, before=version + 1, limit=1)
+    (found,) = await narratives.list_versions(db_session, head.line, RECAP, before=version + 1, limit=1)
     return found
 
 
@@ -71,7 +72,7 @@ async def delete_version(db_session: DbSession, ref: ChatRef, version: int, *, n
     Raises ChatNotFound, VersionNotFound.
     """
     head = await lock_head(db_session, ref)
-    await narratives.delete_version(db_session, line_of(head), RECAP, version, now=now)
+    await narratives.delete_version(db_session, head.line, RECAP, version, now=now)
     await _show(db_session, head, now)
 
 
@@ -84,7 +85,7 @@ async def rebuild(db_session: DbSession, ref: ChatRef, *, now: datetime) -> due.
     if not head.settings.scenes.enabled:
         raise ScenesOff("This chat's scenes are switched off; set scenes.enabled to true to have their recap told.")
     begin(head)
-    await make_due(db_session, head, [due.Due(FOLD, 1, {"rebuild": True})], now=now, settle_s=0)
+    await make_due(db_session, head, NAME, [due.Due(FOLD, 1, {"rebuild": True})], now=now, settle_s=0)
     defer(db_session, "layer_settled", head)
     return await get_due(db_session, head, FOLD)
 

@@ -13,7 +13,7 @@ from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
 from app.scenes import queries
 from app.scenes.asking import ask_for_recap
-from app.scenes.folding import RECAP, Fold, find_fold, judge_fold, line_of
+from app.scenes.folding import RECAP, Fold, find_fold, judge_fold
 from app.scenes.quotes import EXTRACT_VERSION, fold_quotes
 from app.scenes.recap_prompt import ToldScene
 from app.scenes.running import hash_step
@@ -59,7 +59,7 @@ async def _read_source(bench: Workbench, claimed: Claimed) -> _Source | None:
             return None
         former = ""
         if fold.base:
-            former = await narratives.find_text(db_session.raw, line_of(head), RECAP, fold.base.version) or ""
+            former = await narratives.find_text(db_session.raw, head.line, RECAP, fold.base.version) or ""
         made = [scene.scene_id for scene in fold.scenes if scene.state == "made"]
         told = [ToldScene(title, recap) for title, recap in await queries.list_recaps(db_session, head, made)]
         language = await queries.find_language(db_session, head)
@@ -95,7 +95,7 @@ async def _save(
     first_place = fold.base.last_place + 1 if fold.base else 1
     await narratives.save_fold(
         db_session,
-        line_of(head),
+        head.line,
         RECAP,
         draft,
         base=fold.base,

@@ -3,13 +3,13 @@
 Beside a row for each recap that is to be made, by its scene's id, there are three things that a line has one of.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from app.chats.due_work import find_due, make_due
 from app.chats.service import Head
 from app.kit import due
-from app.kit.db import DbSession, defer
+from app.kit.db import DbSession
 from app.scenes.opened import OpenScene
 
 NAME = "scenes"
@@ -23,23 +23,6 @@ HIDE = "hide"
 
 DEBOUNCE_S = 1.0
 """So long what follows from a change waits for the next one: changes in bulk are one fold and one refresh."""
-
-
-async def make_due(
-    db_session: DbSession, head: Head, items: Sequence[due.Due], *, now: datetime, settle_s: float
-) -> None:
-    """Make things due and ring."""
-    await due.add_due(
-        db_session,
-        tenant=head.tenant,
-        chat_key=head.chat_key,
-        line_id=head.line_id,
-        layer=NAME,
-        items=items,
-        now=now,
-        settle_s=settle_s,
-    )
-    defer(db_session, "work_due", head.chat_key)
 
 
 async def make_due_once(
@@ -59,37 +42,22 @@ async def make_due_once(
 
     What it is made from is read when it is made, and what has come since makes it due again then.
     """
-    work = await find_due(db_session, head, key)
+    work = await find_due(db_session, head, NAME, key)
     if work is None or work.failed_at is not None or (work.error is not None and not patient):
-        await make_due(db_session, head, [due.Due(key, at_seq, payload)], now=now, settle_s=settle_s)
-
-
-async def find_due(db_session: DbSession, head: Head, key: str) -> due.Work | None:
-    """The due work of a key."""
-    return await due.find_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, key=key)
+        await make_due(db_session, head, NAME, [due.Due(key, at_seq, payload)], now=now, settle_s=settle_s)
 
 
 async def get_due(db_session: DbSession, head: Head, key: str) -> due.Work:
     """The due work of a key that was just made due. Raises LookupError."""
-    work = await find_due(db_session, head, key)
+    work = await find_due(db_session, head, NAME, key)
     if work is None:
         raise LookupError(f"{key} is not due")
     return work
 
 
-async def forget_unasked(db_session: DbSession, head: Head, keys: Sequence[str]) -> None:
-    """Forget due work that no person asked for."""
-    await due.forget_unasked(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=keys)
-
-
-async def delete_due(db_session: DbSession, head: Head, keys: Sequence[str]) -> None:
-    """Forget due work."""
-    await due.delete_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=keys)
-
-
 async def make_hide_due(db_session: DbSession, head: Head, *, now: datetime) -> None:
     """Have auto-hide look at all scenes anew, once for all changes within a second."""
-    await make_due(db_session, head, [due.Due(HIDE, head.anchor_seq)], now=now, settle_s=DEBOUNCE_S)
+    await make_due(db_session, head, NAME, [due.Due(HIDE, head.anchor_seq)], now=now, settle_s=DEBOUNCE_S)
 
 
 def begin(head: Head) -> None:

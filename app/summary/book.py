@@ -10,7 +10,7 @@ from app.kit.wire import MAX_SEQ
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 from app.summary.errors import SummaryEdited
-from app.summary.layer import SUMMARY, begin, find_range, judge, make_due
+from app.summary.layer import SUMMARY, begin, find_range, judge, make_fold_due
 
 
 async def get_summary(
@@ -42,7 +42,7 @@ async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: 
     """Put a person's text in the place of the summary: the next fold builds on it. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     begin(head)
-    line = (head.chat_key, head.line_id)
+    line = head.line
     await narratives.write_version(db_session, line, SUMMARY, text, begins_seq=0, now=now)
     await judge(db_session, head, now=now, settle_s=settle_s)
     defer(db_session, "layer_settled", head)
@@ -58,7 +58,7 @@ async def regenerate_summary(
     """
     head = await lock_head(db_session, ref)
     begin(head)
-    line = (head.chat_key, head.line_id)
+    line = head.line
     chain = await narratives.read_chain(db_session, line, SUMMARY)
     newest = chain.newest_true()
     if newest and newest.origin == "person" and not replace_edited:
@@ -73,5 +73,7 @@ async def regenerate_summary(
     elif newest is None and await find_range(db_session, head, chain) is None:
         return
     payload = {"instruction": instruction, "again": again.version if again else None}
-    await make_due(db_session, head, at_seq=again.first_place if again else 1, now=now, settle_s=0, payload=payload)
+    await make_fold_due(
+        db_session, head, at_seq=again.first_place if again else 1, now=now, settle_s=0, payload=payload
+    )
     defer(db_session, "layer_settled", head)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from app.chats.changes import Change, Move, Shortening, says_otherwise
+from app.chats.due_work import delete_due
 from app.chats.eligibility import Filters
 from app.chats.ranges import inside_of, join_ranges
 from app.chats.service import Head, hash_eligible, list_living
-from app.kit import due
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.narratives.service import Step
@@ -18,7 +18,7 @@ from app.summary.layer import FOLD, NAME, SUMMARY, is_idle, is_kept, judge
 async def note_change(db_session: DbSession, change: Change, *, settle_s: float) -> None:
     """Rewrite the hashes of the steps that hold changed messages, and judge anew what is due."""
     head = change.head
-    line = (head.chat_key, head.line_id)
+    line = head.line
     if not is_kept(head):
         return
     seqs = [pair[1].seq for pair in change.pairs if says_otherwise(pair)]
@@ -43,9 +43,8 @@ async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float)
     head = cut_off.head
     if not is_kept(head):
         return
-    keys = [FOLD]
-    await due.delete_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=keys)
-    line = (head.chat_key, head.line_id)
+    await delete_due(db_session, head, NAME, [FOLD])
+    line = head.line
     await narratives.cut_off(db_session, line, SUMMARY, cut_off.from_seq, begins_seq=cut_off.from_seq - 1)
     await judge(db_session, head, now=cut_off.now, settle_s=settle_s)
 
@@ -55,7 +54,7 @@ async def bring_along(db_session: DbSession, move: Move) -> None:
     head = move.head
     if not is_kept(head):
         return
-    line = (head.chat_key, head.line_id)
+    line = head.line
     await narratives.bring_written(db_session, line, move.from_line_id, SUMMARY, begins_seq=move.kept_seq, now=move.now)
 
 
@@ -69,7 +68,7 @@ async def _rehash(db_session: DbSession, head: Head, steps: Sequence[Step]) -> b
     """Rewrite what steps say; returns whether any says something else than before."""
     if not steps:
         return False
-    line = (head.chat_key, head.line_id)
+    line = head.line
     ranges = join_ranges(sorted((step.first_place, step.last_place) for step in steps))
     living = await list_living(db_session, *line, ranges)
     says = [

@@ -17,7 +17,7 @@ from app.summarising.fitting import DoesNotFit
 from app.summarising.source import Source, read_source
 from app.summary.asking import ask_for_summary
 from app.summary.folding import MOST_MESSAGES
-from app.summary.layer import SUMMARY, find_range, make_due, read_onto
+from app.summary.layer import SUMMARY, find_range, make_fold_due, read_onto
 from app.summary.quotes import EXTRACT_VERSION, fold_quotes
 
 _MOST_SEQS = 16 * MOST_MESSAGES
@@ -77,7 +77,7 @@ async def _save(
         return
     await narratives.save_fold(
         db_session,
-        (head.chat_key, head.line_id),
+        head.line,
         SUMMARY,
         draft,
         base=fold.base,
@@ -93,7 +93,7 @@ async def _save(
     until_seq = claimed.payload.get("until_seq", 0)
     if await find_range(db_session, head, chain, until_seq=until_seq):  # a long range is folded in parts
         payload = {"until_seq": until_seq} if until_seq else None
-        await make_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=0, payload=payload)
+        await make_fold_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=0, payload=payload)
     defer(db_session, "layer_settled", head)
 
 
@@ -128,7 +128,7 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
 
     Where a person wants the newest version made again, what that was built on, up to where it ends.
     """
-    line, until_seq = (head.chat_key, head.line_id), payload.get("until_seq", 0)
+    line, until_seq = head.line, payload.get("until_seq", 0)
     newest = (await narratives.read_chain(db_session, line, SUMMARY)).newest_true()
     if newest is None or payload.get("again") != newest.version:
         return await read_onto(db_session, head), until_seq
@@ -136,7 +136,7 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
 
 
 async def _hash_now(db_session: DbSession, head: Head, fold: _Fold) -> bytes:
-    living = await list_living(db_session, head.chat_key, head.line_id, [(fold.first_seq, fold.last_seq)])
+    living = await list_living(db_session, *head.line, [(fold.first_seq, fold.last_seq)])
     return hash_eligible(living, fold.filters)
 
 

@@ -9,13 +9,14 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.cover import Cover
+from app.chats.due_work import find_due, forget_unasked, make_due
 from app.chats.service import Advance, Head, find_shown, list_sent_after, read_head, update_shown
 from app.kit import due
-from app.kit.db import DbSession, defer
+from app.kit.db import DbSession
 from app.kit.tokens import count_tokens
 from app.narratives import service as narratives
 from app.narratives.chain import Chain
-from app.narratives.service import Line, Narrative
+from app.narratives.service import Narrative
 from app.summary.folding import choose_range, reach
 from app.summary.segment import word
 
@@ -41,12 +42,12 @@ async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: dat
     """Have everything up to `until_seq` folded: a cut waits that has its edges from elsewhere."""
     if not head.settings.summary.enabled:
         return
-    chain = await narratives.read_chain(db_session, _line(head), SUMMARY)
-    work = await find_due(db_session, head)
+    chain = await narratives.read_chain(db_session, head.line, SUMMARY)
+    work = await find_due(db_session, head, NAME, FOLD)
     asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
     if chain.covered < until_seq and asked.get("until_seq", 0) < until_seq:  # else it is on its way
         payload = asked | {"until_seq": until_seq}
-        await make_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=0, payload=payload)
+        await make_fold_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=0, payload=payload)
 
 
 async def note_cut(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
@@ -59,24 +60,24 @@ async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int |
     """Up to which seq a version tells of everything; None if the summary is off, or its fold has failed for good."""
     if not head.settings.summary.enabled:
         return None
-    work = await find_due(db_session, head)
+    work = await find_due(db_session, head, NAME, FOLD)
     if work is not None and work.failed_at is not None:
         return None  # a later fold takes in what this one could not
-    return (await narratives.read_chain(db_session, _line(head), SUMMARY)).covered
+    return (await narratives.read_chain(db_session, head.line, SUMMARY)).covered
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
     """The seqs after folds."""
     if head.settings.history.edges != "folds":
         return ()
-    return _edges_of(await narratives.read_chain(db_session, _line(head), SUMMARY, from_place=from_seq))
+    return _edges_of(await narratives.read_chain(db_session, head.line, SUMMARY, from_place=from_seq))
 
 
 async def refresh(db_session: DbSession, head: Head) -> None:
     """Write on the chat's row which version is shown: the newest true one that ends before the history."""
     if not is_kept(head):
         return
-    line, anchor_seq = _line(head), head.anchor_seq
+    line, anchor_seq = head.line, head.anchor_seq
     enabled = head.settings.summary.enabled
     # A person's text may lie further back than the newest version that is true.
     chain = await narratives.read_chain(db_session, line, SUMMARY, from_place=anchor_seq if enabled else 1)
@@ -122,11 +123,11 @@ async def _list_coming(
 ) -> Sequence[Cover]:
     """What is made of the messages of a range behind `told_seq`, or is to be made, and not yet shown."""
     covers = []
-    held = (await narratives.read_chain(db_session, _line(head), SUMMARY, from_place=first_seq)).newest_true()
+    held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)).newest_true()
     if held and held.last_place > told_seq:
         covers.append(Cover(told_seq + 1, held.last_place, "summary", str(held.version), "pending"))
         told_seq = held.last_place
-    work = await find_due(db_session, head)
+    work = await find_due(db_session, head, NAME, FOLD)
     if work is not None and last_seq > told_seq:
         state: Literal["failed", "pending"] = "failed" if work.failed_at is not None else "pending"
         covers.append(Cover(told_seq + 1, last_seq, "summary", None, state))
@@ -137,9 +138,9 @@ async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: f
     """Make a fold due if there is anything to fold as things stand, or forget one that nobody asked for."""
     chain = await read_onto(db_session, head)
     if head.settings.summary.enabled and await find_range(db_session, head, chain):
-        await make_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=settle_s)
+        await make_fold_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=settle_s)
     else:
-        await due.forget_unasked(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, keys=[FOLD])
+        await forget_unasked(db_session, head, NAME, [FOLD])
 
 
 async def read_onto(db_session: DbSession, head: Head) -> Chain:
@@ -148,13 +149,13 @@ async def read_onto(db_session: DbSession, head: Head) -> Chain:
     That is the newest true version, but for one: where the history has gone back into what that tells of, and no
     version ends where it begins now, one is made that does, unless a person's text would give way to it.
     """
-    chain = await narratives.read_chain(db_session, _line(head), SUMMARY, from_place=head.anchor_seq)
+    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=head.anchor_seq)
     if chain.covered < head.anchor_seq:
         return chain
     before = chain.newest_true(head.anchor_seq)
     told_seq = before.last_place if before else 0
     behind = [link for link in chain.links if link.last_place > told_seq]
-    missing = await list_sent_after(db_session, *_line(head), told_seq, 1)
+    missing = await list_sent_after(db_session, *head.line, told_seq, 1)
     if any(link.origin == "person" for link in behind) or not missing or missing[0].seq >= head.anchor_seq:
         return chain
     return Chain([link for link in chain.links if before and link.version <= before.version])
@@ -162,13 +163,8 @@ async def read_onto(db_session: DbSession, head: Head) -> Chain:
 
 async def is_idle(db_session: DbSession, head: Head) -> bool:
     """Whether no fold is due: whoever is making one, or waits to try again, is not disturbed."""
-    work = await find_due(db_session, head)
+    work = await find_due(db_session, head, NAME, FOLD)
     return work is None or work.failed_at is not None
-
-
-async def find_due(db_session: DbSession, head: Head) -> due.Work | None:
-    """The fold that is due, or has failed for good."""
-    return await due.find_work(db_session, chat_key=head.chat_key, line_id=head.line_id, layer=NAME, key=FOLD)
 
 
 async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_seq: int = 0) -> tuple[int, int] | None:
@@ -176,7 +172,7 @@ async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_s
     settings = head.settings.summary
     uncovered = await list_sent_after(
         db_session,
-        *_line(head),
+        *head.line,
         chain.covered,
         reach(settings.threshold_messages, settings.keep_messages),
     )
@@ -193,7 +189,7 @@ async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_s
     )
 
 
-async def make_due(
+async def make_fold_due(
     db_session: DbSession,
     head: Head,
     *,
@@ -203,17 +199,7 @@ async def make_due(
     payload: dict[str, Any] | None = None,
 ) -> None:
     """Make the fold due and ring."""
-    await due.add_due(
-        db_session,
-        tenant=head.tenant,
-        chat_key=head.chat_key,
-        line_id=head.line_id,
-        layer=NAME,
-        items=[due.Due(key=FOLD, at_seq=at_seq, payload=payload)],
-        now=now,
-        settle_s=settle_s,
-    )
-    defer(db_session, "work_due", head.chat_key)
+    await make_due(db_session, head, NAME, [due.Due(FOLD, at_seq, payload)], now=now, settle_s=settle_s)
 
 
 def is_kept(head: Head) -> bool:
@@ -232,7 +218,3 @@ def _folds_by_itself(head: Head) -> bool:
 
 def _edges_of(chain: Chain) -> list[int]:
     return [link.last_place + 1 for link in chain.links if link.last_place]
-
-
-def _line(head: Head) -> Line:
-    return head.chat_key, head.line_id
