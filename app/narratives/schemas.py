@@ -1,10 +1,12 @@
 """What goes over the wire of narratives."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.kit.paging import encode_cursor
 from app.kit.wire import Given, Text
 from app.narratives.models import NarrativeVersion
 
@@ -54,6 +56,12 @@ class RegenerateNarrative(Given):
         None, description="A wish for this one time."
     )
     replace_edited: bool = Field(False, description="Whether a person's text may be replaced.")
+
+
+def versions_page(found: Sequence[tuple[NarrativeVersion, bool]], limit: int) -> dict[str, Any]:
+    """A page of versions, newest first; `found` has each with whether it is stale, one more than `limit` if any is."""
+    items = [version_out(version, stale=stale) for version, stale in found[:limit]]
+    return {"items": items, "next_cursor": encode_cursor(items[-1]["version"]) if len(found) > limit else None}
 
 
 def version_out(version: NarrativeVersion | None, *, stale: bool = False) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from app.chats.deps import Line, ReadingChat, WritingChat
 from app.chats.service import ChatRef
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
-from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor
 from app.kit.wire import MAX_SEQ, JsonAnswer
-from app.narratives.schemas import NarrativeIn, VersionOut, version_out
+from app.narratives.schemas import NarrativeIn, VersionOut, version_out, versions_page
 from app.scenes import recap
 from app.scenes.schemas import ChooseVersion, DueOut, due_out
 
@@ -40,9 +40,7 @@ async def list_recap_versions(
     """Its versions, newest first: each is one fold, or what a person wrote."""
     before = decode_cursor(cursor, int)[0] if cursor else None
     found = await recap.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
-    items = [version_out(version, stale=stale) for version, stale in found[:limit]]
-    next_cursor = encode_cursor(items[-1]["version"]) if len(found) > limit else None
-    return JsonAnswer({"items": items, "next_cursor": next_cursor})
+    return JsonAnswer(versions_page(found, limit))
 
 
 @router.put("/current", response_model=VersionOut)

@@ -9,9 +9,9 @@ from app.chats.deps import Line, ReadingChat, WritingChat
 from app.chats.service import ChatRef
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
-from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor
 from app.kit.wire import JsonAnswer
-from app.narratives.schemas import NarrativeIn, RegenerateNarrative, VersionOut, version_out
+from app.narratives.schemas import NarrativeIn, RegenerateNarrative, VersionOut, version_out, versions_page
 from app.summary import service
 
 router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"])
@@ -50,10 +50,7 @@ async def list_summary_versions(
     """Its versions, newest first: each is one fold, or what a person wrote."""
     before = decode_cursor(cursor, int)[0] if cursor else None
     found = await service.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
-    items = [version_out(version, stale=stale) for version, stale in found[:limit]]
-    return JsonAnswer(
-        {"items": items, "next_cursor": encode_cursor(items[-1]["version"]) if len(found) > limit else None}
-    )
+    return JsonAnswer(versions_page(found, limit))
 
 
 async def _summary_out(db_session: DbSession, ref: ChatRef, line: UUID | None = None) -> dict[str, Any]:
