@@ -70,6 +70,13 @@ def upgrade() -> None:
         postgresql_where=sa.text("source_hash <> current_hash"),
     )
     op.create_index(
+        "ix_narrative_versions_written",
+        "narrative_versions",
+        ["chat_key", "line_id", "layer", "subject"],
+        unique=False,
+        postgresql_where=sa.text("origin = 'person' AND deleted_at IS NULL"),
+    )
+    op.create_index(
         "uq_narrative_versions_current",
         "narrative_versions",
         ["chat_key", "line_id", "layer", "subject"],

@@ -75,12 +75,6 @@ _COPY_WRITTEN = """
 _NAME_ENTRIES = """
     UPDATE diary_entries SET character = $3 WHERE chat_key = $1 AND line_id = $2 AND character = '' RETURNING number"""
 
-_NAME_VERSIONS = """
-    UPDATE narrative_versions v SET subject = $4
-    WHERE v.chat_key = $1 AND v.line_id = $2 AND v.layer = $3 AND v.subject = '' AND NOT EXISTS (
-        SELECT FROM narrative_versions n
-        WHERE n.chat_key = $1 AND n.line_id = $2 AND n.layer = $3 AND n.subject = $4)"""
-
 
 class Gone(NamedTuple):
     """What a line that was cut off has lost of its diaries.
@@ -138,11 +132,6 @@ async def list_writing(
 async def name_entries(db_session: DbSession, line: Line, character: str) -> list[int]:
     """Put the entries of the diary of nobody into a character's; returns their numbers."""
     return [row["number"] for row in await db_session.raw.fetch(_NAME_ENTRIES, *line, character)]
-
-
-async def name_versions(db_session: DbSession, line: Line, layer: str, character: str) -> None:
-    """Have what was folded of the diary of nobody be a character's, unless something was folded of its own."""
-    await db_session.raw.execute(_NAME_VERSIONS, *line, layer, character)
 
 
 async def list_written_after(db_session: DbSession, line: Line, seq: int) -> list[asyncpg.Record]:

@@ -51,6 +51,14 @@ class NarrativeVersion(Table):
             "last_place",
             postgresql_where=text("source_hash <> current_hash"),
         ),
+        Index(
+            "ix_narrative_versions_written",
+            "chat_key",
+            "line_id",
+            "layer",
+            "subject",
+            postgresql_where=text("origin = 'person' AND deleted_at IS NULL"),
+        ),
         {"info": {"begins": "begins_seq"}},
     )
 

@@ -58,6 +58,16 @@ _CLIP_WRITTEN = f"""
     WHERE {_OF} AND v.last_place >= $5"""  # noqa: S608
 
 
+_RENAME = f"""
+    UPDATE narrative_versions v SET subject = $5
+    WHERE {_OF} AND NOT EXISTS (
+        SELECT FROM narrative_versions n
+        WHERE n.chat_key = $1 AND n.line_id = $2 AND n.layer = $3 AND n.subject = $5)
+    RETURNING true"""  # noqa: S608
+
+_HAS_WRITTEN = f"""
+    SELECT EXISTS (SELECT FROM narrative_versions v WHERE {_OF} AND v.origin = 'person' AND v.deleted_at IS NULL)"""  # noqa: S608
+
 _DELETE_WITH_DESCENDANTS = f"""
     WITH RECURSIVE gone AS (
         SELECT v.version FROM narrative_versions v WHERE {_OF} AND v.version = ANY($5)
@@ -71,6 +81,11 @@ _DELETE_WITH_DESCENDANTS = f"""
 async def list_chain(db_session: DbSession, key: Key, from_place: int) -> list[Link]:
     """The current version and those it was built on, oldest first, back to one that ends before `from_place`."""
     return [Link(*row) for row in await db_session.raw.fetch(_CHAIN, *key, from_place)]
+
+
+async def has_written(db_session: DbSession, key: Key) -> bool:
+    """Whether a person wrote any version that is left."""
+    return bool(await db_session.raw.fetchval(_HAS_WRITTEN, *key))
 
 
 async def insert_version(db_session: DbSession, version: NarrativeVersion) -> None:
@@ -186,6 +201,11 @@ async def cut_off(db_session: DbSession, key: Key, from_place: int, begins_seq: 
     """Delete the service's versions that reach `from_place`, and have a person's end before it."""
     await db_session.raw.execute(_DELETE_REACHING, *key, from_place)
     await db_session.raw.execute(_CLIP_WRITTEN, *key, from_place, begins_seq)
+
+
+async def rename(db_session: DbSession, key: Key, subject: str) -> bool:
+    """Have all versions be of another subject, unless that has some; says whether any were."""
+    return bool(await db_session.raw.fetch(_RENAME, *key, subject))
 
 
 def _listed(key: Key) -> list[Any]:

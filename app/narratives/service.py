@@ -66,6 +66,13 @@ async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *,
     return Chain(await queries.list_chain(db_session, _key(line, narrative), from_place))
 
 
+async def read_written(db_session: DbSession, line: Line, narrative: Narrative) -> Chain:
+    """The current version and all it was built on if people wrote any of them, however far back; else nothing."""
+    if not await queries.has_written(db_session, _key(line, narrative)):
+        return Chain()
+    return await read_chain(db_session, line, narrative, from_place=1)
+
+
 async def read_before(db_session: DbSession, line: Line, narrative: Narrative, link: Link) -> Chain:
     """What a version of the chain was built on."""
     from_place = min(link.first_place, link.last_place)
@@ -198,14 +205,21 @@ async def cut_off(db_session: DbSession, line: Line, narrative: Narrative, from_
         await queries.set_current(db_session, key, left[-1].version)
 
 
+async def pass_on(db_session: DbSession, line: Line, narrative: Narrative, to: Narrative) -> None:
+    """Have a narrative be another one, if nothing of that is there; else what the service folded of it goes."""
+    if not await queries.rename(db_session, _key(line, narrative), to.subject):
+        await cut_off(db_session, line, narrative, 1, begins_seq=0)
+
+
 async def bring_written(
     db_session: DbSession, line: Line, from_line_id: UUID, narrative: Narrative, *, begins_seq: int, now: datetime
 ) -> None:
     """Take over the text that a person wrote on another line of the chat, if it is newer than what stands here."""
-    there = await read_chain(db_session, (line[0], from_line_id), narrative, from_place=1)
-    written = there.newest_true(by_person=True)
+    written = (await read_written(db_session, (line[0], from_line_id), narrative)).newest_true(by_person=True)
+    if written is None:
+        return
     here = await read_chain(db_session, line, narrative, from_place=1)
-    if written is None or any(link.version == written.version for link in here.links):
+    if any(link.version == written.version for link in here.links):
         return
     version = await read_version(db_session, (line[0], from_line_id), narrative, written.version)
     await write_version(db_session, line, narrative, version.text, begins_seq=begins_seq, now=now)

@@ -51,9 +51,10 @@ async def read_standing(db_session: DbSession, head: Head) -> Standing:
     left_out = scenes.recap.exclude_latest
     newest = await queries.list_newest_breaks(db_session, head, left_out + 1) if left_out else []
     limit_seq = find_limit(newest, left_out, head.head_seq)
-    # A person's text may lie further back than the newest one that is true.
-    from_place = limit_seq + 1 if scenes.enabled else 1
-    chain = await narratives.read_chain(db_session, head.line, RECAP, from_place=from_place)
+    if scenes.enabled:
+        chain = await narratives.read_chain(db_session, head.line, RECAP, from_place=limit_seq + 1)
+    else:
+        chain = await narratives.read_written(db_session, head.line, RECAP)
     return Standing(chain, chain.newest_true(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
 
 

@@ -79,8 +79,10 @@ async def refresh(db_session: DbSession, head: Head) -> None:
         return
     line, anchor_seq = head.line, head.anchor_seq
     enabled = head.settings.summary.enabled
-    # A person's text may lie further back than the newest version that is true.
-    chain = await narratives.read_chain(db_session, line, SUMMARY, from_place=anchor_seq if enabled else 1)
+    if enabled:
+        chain = await narratives.read_chain(db_session, line, SUMMARY, from_place=anchor_seq)
+    else:
+        chain = await narratives.read_written(db_session, line, SUMMARY)
     head.cursors[NAME] = {"covered_seq": chain.covered}
     shown: dict[str, Any] = {}
     link = chain.newest_true(anchor_seq, by_person=not enabled)
