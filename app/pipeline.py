@@ -9,7 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.chats.changes import Change, Move, Shortening
-from app.chats.cutting import cut_after_append, cut_if_settled, recheck_wait, rewind_if_short
+from app.chats.cutting import cut_after_append, cut_if_settled, recheck_wait, settle_anchor
 from app.chats.head import Advance, Head
 from app.chats.layers import Layer
 from app.chats.service import ChatRef, lock_head, update_head
@@ -62,15 +62,21 @@ class Pipeline:
 
     async def _messages_changed(self, db_session: DbSession, change: Change) -> None:
         """Messages say something else, are hidden, or are gone: what was made from them is stale and due."""
+        head, now = change.head, change.now
         for layer in LAYERS:
             await layer.note_change(db_session, change, settle_s=self._settle_s)
-        await self._bring_in_line(db_session, change.head, change.now, shortened=change.shortens)
+        if change.alters_history and await settle_anchor(db_session, head, LAYERS, by_scenes=change.by_scenes, now=now):
+            await self._note_cut(db_session, head, now)
+        await self._bring_in_line(db_session, head)
 
     async def _line_shortened(self, db_session: DbSession, cut_off: Shortening) -> None:
         """The end of a line is gone: what was made of it goes, what was made of a part of it opens again."""
+        head, now = cut_off.head, cut_off.now
         for layer in LAYERS:
             await layer.reopen(db_session, cut_off, settle_s=self._settle_s)
-        await self._bring_in_line(db_session, cut_off.head, cut_off.now, shortened=True)
+        if await settle_anchor(db_session, head, LAYERS, now=now):
+            await self._note_cut(db_session, head, now)
+        await self._bring_in_line(db_session, head)
 
     async def _messages_moved(self, db_session: DbSession, move: Move) -> None:
         """Messages stand elsewhere on a new line: what people wrote of them goes with them."""
@@ -79,10 +85,8 @@ class Pipeline:
         await self._refresh(db_session, move.head)
         await update_head(db_session, move.head)
 
-    async def _bring_in_line(self, db_session: DbSession, head: Head, now: datetime, *, shortened: bool) -> None:
-        """Take the anchor back where too few messages are left, and show what is true now."""
-        if shortened and await rewind_if_short(db_session, head, LAYERS, now=now):
-            await self._note_cut(db_session, head, now)
+    async def _bring_in_line(self, db_session: DbSession, head: Head) -> None:
+        """Let go of a cut that waits for what is gone, and show what is true now."""
         await recheck_wait(db_session, head, LAYERS)
         await self._refresh(db_session, head)
         await update_head(db_session, head)

@@ -136,11 +136,14 @@ def _check_told(found: list[str], words: list[str], *, thorough: bool) -> None:
 
 
 def check_anchor(line: TellingLine, seen: Seen) -> None:
-    """Enough is sent from the anchor on, wherever it has moved."""
+    """Enough is sent from the anchor on, wherever it has moved; or all before it is out of sight."""
     cut = seen.row["last_cut"]
-    assert seen.anchor == (cut["at_seq"] if cut else 1)
-    assert seen.anchor == 1 or len(line.sent_from(seen.anchor)) >= line.rules.keep
-    if seen.anchor > line.anchor and cut["reason"] != "rewind":
+    cut_seq = cut["at_seq"] if cut else 1
+    passed = line.rules.scenes or seen.anchor == line.anchor  # what scenes hide, now or formerly
+    assert seen.anchor == cut_seq or (seen.anchor > cut_seq and passed)
+    left = len(line.sent_from(seen.anchor))
+    assert left >= line.rules.keep or left == len(line.sent_from(1))
+    if seen.anchor > line.anchor and cut and cut_seq == seen.anchor and cut["reason"] != "rewind":
         assert line.keeps(seen.anchor, line.anchor)
 
 

@@ -33,11 +33,14 @@ class Change:
     now: datetime
 
     @property
-    def shortens(self) -> bool:
-        """Whether a message of the history is no longer sent."""
-        return any(
-            after.seq >= self.head.anchor_seq and is_sent(before) and not is_sent(after) for before, after in self.pairs
-        )
+    def alters_history(self) -> bool:
+        """Whether a message is sent no longer, or again."""
+        return any(is_sent(before) != is_sent(after) for before, after in self.pairs)
+
+    @property
+    def by_scenes(self) -> bool:
+        """Whether scenes have hidden a message, or shown one again."""
+        return any("scenes" in (before.hidden_by, after.hidden_by) for before, after in self.pairs)
 
 
 @dataclass(frozen=True, slots=True)

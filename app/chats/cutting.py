@@ -16,10 +16,13 @@ from app.chats.cut import (
 )
 from app.chats.head import Advance, Head
 from app.chats.layers import Layer
-from app.chats.message_queries import list_history_shape, list_newest_shape
+from app.chats.message_queries import find_in_sight, list_history_shape, list_newest_shape
 from app.kit.db import DbSession
 
 LINE_FIRST_SEQ = 1
+
+_JUDGE_AT = "cut"
+"""In the head's cursors: with how many messages in the history an edge that is there already leaves enough of them."""
 
 
 async def cut_after_append(db_session: DbSession, advance: Advance, layers: Sequence[Layer]) -> bool:
@@ -28,7 +31,7 @@ async def cut_after_append(db_session: DbSession, advance: Advance, layers: Sequ
     cut = False
     if advance.cold and advance.former_history_messages > head.settings.history.keep_messages:
         cut = await _cut_cold(db_session, advance, layers)
-    if _is_full(head) and (not head.cut_waits or _is_overdue(head)):
+    if _is_full(head) and (not head.cut_waits or _is_overdue(head) or _may_be_cut(head)):
         cut |= await _cut_full(db_session, head, layers, advance.now)
     return cut
 
@@ -41,11 +44,32 @@ async def cut_if_settled(db_session: DbSession, head: Head, layers: Sequence[Lay
     return _is_full(head) and await _cut_full(db_session, head, layers, now)
 
 
-async def rewind_if_short(db_session: DbSession, head: Head, layers: Sequence[Layer], *, now: datetime) -> bool:
-    """Take the anchor back to where enough is left, if messages that were taken away leave too few; says if it did."""
-    keep = head.settings.history.keep_messages
-    if head.history_messages >= keep or head.anchor_seq <= LINE_FIRST_SEQ:
+async def settle_anchor(
+    db_session: DbSession, head: Head, layers: Sequence[Layer], *, by_scenes: bool = False, now: datetime
+) -> bool:
+    """After messages were taken away, hidden or shown: bring the anchor to where it belongs; says if it moved.
+
+    It goes back to where enough is left, and past what scenes hide in front of the first message that is in sight:
+    nothing of that is sent, so what stands for it has its place in the prompt. `by_scenes` says that they hid or
+    showed any.
+    """
+    back = Cut(head.anchor_seq, "rewind", head.history_messages)
+    if back.left < head.settings.history.keep_messages and head.anchor_seq > LINE_FIRST_SEQ:
+        back, first_seq = await _find_rewind(db_session, head, layers)
+        by_scenes = by_scenes or first_seq > back.at_seq
+    target = await _pass_hidden(db_session, head, layers, back.at_seq) if by_scenes else back.at_seq
+    if target < head.anchor_seq:
+        _move(head, Cut(target, back.reason, back.left), now)
+    elif target > head.anchor_seq:
+        head.anchor_seq = target
+    else:
         return False
+    return True
+
+
+async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[Layer]) -> tuple[Cut, int]:
+    """Where the anchor goes back to because too few messages are left; and the first message that is sent then."""
+    keep = head.settings.history.keep_messages
     # The edge is mostly near; a long chat is read further back only as long as none is found.
     reach = 2 * keep + 32
     while True:
@@ -57,8 +81,21 @@ async def rewind_if_short(db_session: DbSession, head: Head, layers: Sequence[La
         if target > LINE_FIRST_SEQ or from_seq == LINE_FIRST_SEQ:
             break
         reach *= 4
-    _move(head, Cut(target, "rewind", count_from(newest, target)), now)
-    return True
+    reason: Reason = "rewind"
+    if count_from(newest, target) >= head.settings.max_messages:  # so much is cut again by force, at once
+        forced = find_forced_target(edges, newest, keep, target)
+        target, reason = (target, reason) if forced is None else (forced, "forced")
+    first_seq = next((sent.seq for sent in newest if sent.seq >= target), head.head_seq + 1)
+    return Cut(target, reason, count_from(newest, target)), first_seq
+
+
+async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[Layer], from_seq: int) -> int:
+    """The newest edge with nothing but what scenes hide between it and `from_seq`; mostly that itself."""
+    in_sight_seq = await find_in_sight(db_session, *head.line, from_seq)
+    if in_sight_seq is None:
+        return from_seq
+    edges = await _list_edges(db_session, head, [Sent(in_sight_seq)], layers, from_seq)
+    return max((edge for edge in edges if from_seq < edge <= in_sight_seq), default=from_seq)
 
 
 async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Layer]) -> None:
@@ -79,6 +116,21 @@ async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Layer
 def _waits_for_edge(head: Head) -> bool:
     """Whether an edge may come with what settles, not only with what is appended."""
     return head.settings.history.edges in ("folds", "scenes")
+
+
+def _note_next_edge(head: Head, edges: Iterable[int], history: Sequence[Sent]) -> None:
+    """Remember when to judge anew where the next edge is there and only leaves too few messages yet."""
+    head.cursors.pop(_JUDGE_AT, None)
+    next_edge = min((edge for edge in edges if edge > head.anchor_seq), default=None)
+    if next_edge is not None:
+        missing = head.settings.history.keep_messages - count_from(history, next_edge)
+        if missing > 0:
+            head.cursors[_JUDGE_AT] = head.history_messages + missing
+
+
+def _may_be_cut(head: Head) -> bool:
+    judge_at = head.cursors.get(_JUDGE_AT)
+    return judge_at is not None and head.history_messages >= judge_at
 
 
 def _is_full(head: Head) -> bool:
@@ -113,6 +165,7 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Layer], 
         if not _is_overdue(head):
             # Nothing settles where no edge lies ahead: then the next append judges anew.
             head.cut_waits = _waits_for_edge(head)
+            _note_next_edge(head, edges, history)
             if target is not None and target > head.anchor_seq:
                 head.cut_waits = True
                 for layer in layers:
@@ -155,3 +208,4 @@ def _move(head: Head, cut: Cut, now: datetime) -> None:
     head.history_messages = cut.left
     head.last_cut = {"at_seq": cut.at_seq, "reason": cut.reason, "at": now.isoformat()}
     head.cut_waits = False
+    head.cursors.pop(_JUDGE_AT, None)

@@ -69,7 +69,7 @@ class Head:
         cut_waits: Whether a full cut waits for something to settle.
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
-        cursors: What each layer keeps here, by its name; small, opaque to everyone else.
+        cursors: What each layer keeps here, by its name, and the cut; small, opaque to everyone else.
         last_active_at: When something was appended last, by the service's clock.
 
     """

@@ -11,6 +11,7 @@ from app.chats.cut import Sent
 from app.chats.head import Head, NewMessage, RangeMessage
 from app.chats.models import Message
 from app.kit.db import DbSession
+from app.kit.wire import MAX_SEQ
 
 APPEND = """
     WITH given AS (
@@ -65,6 +66,15 @@ _HISTORY_SHAPE = _SHAPE + " AND seq >= $3 ORDER BY seq"
 
 _SENT_AFTER = _SHAPE + " AND seq > $3 ORDER BY seq LIMIT $4"
 
+_IN_SIGHT = """
+    WITH in_sight AS (
+        SELECT coalesce(min(seq), $4::int) AS seq FROM messages
+        WHERE chat_key = $1 AND line_id = $2 AND seq >= $3 AND deleted_at IS NULL
+            AND hidden_by IS DISTINCT FROM 'scenes')
+    SELECT i.seq FROM in_sight i WHERE EXISTS (
+        SELECT FROM messages m
+        WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq >= $3 AND m.seq < i.seq AND m.deleted_at IS NULL)"""
+
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
 
@@ -106,6 +116,15 @@ async def list_sent_after(
 ) -> list[Sent]:
     """The first `limit` messages after a seq that can be sent, wherever the anchor is, in seq order."""
     return [_sent(row) for row in await db_session.raw.fetch(_SENT_AFTER, chat_key, line_id, after_seq, limit)]
+
+
+async def find_in_sight(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> int | None:
+    """The first message from `from_seq` on that scenes do not hide; None if they hide nothing in front of it.
+
+    Where they hide all there is, a seq behind any message.
+    """
+    found: int | None = await db_session.raw.fetchval(_IN_SIGHT, chat_key, line_id, from_seq, MAX_SEQ)
+    return found
 
 
 async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:

@@ -1,0 +1,104 @@
+"""Where the history begins while scenes hide what is old: in front of nothing but that, and never all over again."""
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.scenes.story import asked_for, hidden, recap, settle, telling, toggle
+from tests.scripted_model import Reply, Request, ScriptedModel, quoting_memo
+from tests.talk import append, bury, context, cut_off, get, ok, put, said, talk
+
+_tell = telling(lambda possible: possible[0])
+
+
+def tell_and_remember(request: Request) -> str | Reply:
+    """A model that breaks at the first possible message, and makes memos too."""
+    return quoting_memo(request) if asked_for(request) == "other" else _tell(request)
+
+
+@pytest.fixture(autouse=True)
+async def scripted(model: ScriptedModel) -> None:
+    model.otherwise = tell_and_remember
+
+
+async def anchor(api: httpx.AsyncClient) -> int:
+    """Where the history begins by the chat's own row."""
+    seq: int = (await get(api, ""))["anchor_seq"]
+    return seq
+
+
+@pytest.mark.parametrize("preset", ["memo", "companion"])
+async def test_memos_stand_for_what_scenes_hide(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, preset: str
+) -> None:
+    await put(api, settings={"preset": preset, "scenes": {"enabled": True}})
+    for n in range(1, 81, 2):
+        await append(api, talk(n, n + 1))
+        await settle(sweep, clock, rounds=3)
+    found = await context(api)
+    out_of_sight = max(await hidden(api))
+    assert await anchor(api) <= found["history"]["anchor_seq"] == out_of_sight + 1
+    assert found["memo_window"]["memos"] == (await anchor(api) - 1) // 8 > 3
+    assert found["memo_window"]["gaps"] == []
+
+
+async def test_the_anchor_never_goes_back_where_nobody_took_anything_away(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings={"preset": "scenes"})
+    anchors = []
+    for n in range(1, 61, 2):
+        await append(api, talk(n, n + 1))
+        await settle(sweep, clock, rounds=3)
+        anchors.append(await anchor(api))
+    assert anchors == sorted(anchors)
+    assert anchors[-1] > 1
+
+
+async def test_a_rewind_keeps_the_memos_of_what_is_not_sent(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings={"preset": "companion", "scenes": {"enabled": True, "detect": False}})
+    for last in (16, 32, 48, 64, 80):
+        await append(api, talk(last - 15, last))
+        await toggle(api, last)
+        await settle(sweep, clock)
+    found = await context(api)
+    assert (found["history"]["anchor_seq"], found["memo_window"]["memos"]) == (65, 8)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 50}), 201)
+    await cut_off(api, 51)
+    await settle(sweep, clock)
+    for name in ("c", "d"):
+        found = ok(await api.get(f"/v1/chats/{name}/context"), 200)
+        assert (found["history"]["anchor_seq"], found["history"]["messages"]) == (33, 18)
+        assert found["memo_window"]["memos"] == 4
+
+
+async def test_deleting_the_last_message_of_an_import_does_not_bring_back_all_of_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
+    await append(api, talk(1, 1_000))
+    await settle(sweep, clock)
+    assert await anchor(api) == 985
+    await bury(api, "m1000")
+    found = await context(api)
+    assert (await anchor(api), found["history"]["messages"]) == (983, 17)
+    assert found["history"]["last_cut"]["reason"] == "forced"
+
+
+async def test_a_full_cut_is_made_by_the_append_with_which_an_edge_leaves_enough(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    scenes = {"detect": False, "auto_hide": -1}
+    await put(api, settings={"preset": "scenes", "history": {"keep_messages": 8}, "scenes": scenes})
+    await append(api, talk(1, 8))
+    await toggle(api, 4)
+    await toggle(api, 8)
+    await settle(sweep, clock)
+    assert await recap(api) == [1, 2, 3, 4, 5, 6, 7, 8]
+    for n in range(9, 13):
+        assert await anchor(api) == 1
+        await append(api, [said(n)])
+    assert await anchor(api) == 5
