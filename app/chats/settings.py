@@ -77,8 +77,8 @@ class MemoSettings(Section):
 
     enabled: bool = Field(
         True,
-        description="Whether batches are formed and memos made. "
-        "What is appended while it is off, and what fills a batch just then, gets no memo later.",
+        description="Whether batches are formed and memos made. Switched on in a chat that ran without, "
+        "it takes up what is in the history and as much before it as the window shows.",
     )
     every_messages: int = Field(8, ge=1, le=64, description="Eligible messages in a batch.")
     window: int = Field(15, ge=0, le=200, description="How many of the newest memos go into the prompt.")

@@ -16,7 +16,7 @@ from app.chats.ranges import inside_of
 from app.chats.service import Head, hash_eligible, is_eligible, list_living
 from app.kit import due
 from app.kit.db import DbSession
-from app.memos import change_queries
+from app.memos import change_queries, queries
 from app.memos.batches import OpenBatch, recount
 from app.memos.layer import NAME
 
@@ -55,8 +55,10 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
 
 
 async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
-    """Make due what has gone stale while memos were switched off."""
+    """Make due what has gone stale while memos were switched off, and take up what was said meanwhile."""
     if head.settings.memos.enabled:
+        if NAME not in head.cursors and head.head_seq:
+            head.cursors[NAME] = (await _open_late(db_session, head)).to_json()
         rows = await change_queries.list_unnoticed(db_session, *head.line, NAME)
         if rows:
             items = [due.Due(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
@@ -103,3 +105,16 @@ async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float)
     left = await list_living(db_session, *line, [(filling.first_seq, from_seq - 1)])
     count = sum(is_eligible(message, filling.filters) for message in left)
     head.cursors[NAME] = replace(filling, count=count).to_json()
+
+
+async def _open_late(db_session: DbSession, head: Head) -> OpenBatch:
+    """The batch that fills in a chat that ran without memos; the next append forms what is full of it.
+
+    It begins where the window would reach back to, had there been memos from the start, or behind the last batch.
+    """
+    settings = head.settings.memos
+    last_seq = await queries.find_last_batch_end(db_session, *head.line) or 0
+    first_seq = max(last_seq + 1, head.anchor_seq - settings.window * settings.every_messages, 1)
+    messages = await list_living(db_session, *head.line, [(first_seq, head.head_seq)])
+    count = sum(is_eligible(message, head.filters) for message in messages)
+    return OpenBatch(first_seq, settings.every_messages, head.filters, count)

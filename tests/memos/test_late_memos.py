@@ -1,0 +1,46 @@
+"""Memos that are switched on in a chat which ran without them, for a while or from the start."""
+
+import httpx
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.book import book
+from tests.talk import append, context, get, put, talk
+
+
+async def settle(sweep: Sweep, clock: SteppedClock) -> None:
+    """Have made what is due, and what follows from it."""
+    for _ in range(3):
+        clock.step(2)
+        await sweep.drain()
+
+
+async def test_a_chat_that_takes_up_memos_gets_those_that_its_window_would_show(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings={"preset": "diary", "memos": {"window": 3}})
+    await append(api, talk(1, 100))
+    await settle(sweep, clock)
+    anchor_seq = (await get(api, ""))["anchor_seq"]
+    assert anchor_seq > 50
+    await put(api, status=200, settings={"preset": "memo", "memos": {"window": 3}})
+    await append(api, talk(101, 101))
+    await settle(sweep, clock)
+    ranges = [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)]
+    assert ranges[:3] == [(seq, seq + 7) for seq in range(anchor_seq - 24, anchor_seq, 8)]
+    assert ranges[-1][1] > 93
+    found = await context(api)
+    assert (found["memo_window"]["memos"], found["memo_window"]["gaps"]) == (3, [])
+
+
+async def test_what_was_said_while_memos_were_off_has_one_like_everything_else(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 14))
+    await put(api, status=200, settings={"memos": {"enabled": False}})
+    await append(api, talk(15, 16))
+    await put(api, status=200, settings={"memos": {"enabled": True}})
+    await append(api, talk(17, 40))
+    await settle(sweep, clock)
+    ranges = [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)]
+    assert ranges == [(seq, seq + 7) for seq in range(1, 40, 8)]
