@@ -59,7 +59,7 @@ class ContextQuery(BaseModel):
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None,
         description="Whose diary and blocks: one of the chat's characters, if it names any. "
-        "If not given, its only one that is not disabled.",
+        "If not given, its only one that is not disabled; with several there is no diary in the context then.",
     )
     line: UUID | None = Field(None, description="Another line than the current one.")
     draft: Content | None = Field(

@@ -131,7 +131,7 @@ def _gather(
     row = source.row
     history = list(source.history)
     if options.draft is not None:
-        newest: Entry | None = _draft(row["head_seq"], options.draft, now)
+        newest: Entry | None = _draft(row["head_seq"], options.draft, history, now)
     else:
         last = next((at for at in reversed(range(len(history))) if is_said(history[at])), None)
         newest = None if last is None or history[last].role != "user" else history.pop(last)
@@ -170,8 +170,10 @@ def _word_own(source: Source, present: Collection[str], now: datetime) -> list[S
     return segments
 
 
-def _draft(head_seq: int, text: str, now: datetime) -> Entry:
-    return Entry(head_seq + 1, DRAFT_ID, "user", None, text, count_tokens(text), now)
+def _draft(head_seq: int, text: str, history: Sequence[Entry], now: datetime) -> Entry:
+    """What the user is about to say, by the name that the history knows."""
+    name = next((entry.name for entry in reversed(history) if entry.role == "user" and entry.name), None)
+    return Entry(head_seq + 1, DRAFT_ID, "user", name, text, count_tokens(text), now)
 
 
 def _list_edges(source: Source, history: Sequence[Entry]) -> Sequence[int]:

@@ -62,7 +62,7 @@ def _join(stamp: str, speaker: str, entry: Entry) -> str:
     if entry.tool_calls:
         told = tell_calls(entry)
         text = told if is_blank(text) else f"{text}\n{told}"
-    return f"{stamp}{speaker}{text}" if stamp or speaker else text
+    return text if is_blank(text) or not (stamp or speaker) else f"{stamp}{speaker}{text}"
 
 
 def _speaker(entry: Entry, speech: Speech) -> str:

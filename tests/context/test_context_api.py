@@ -99,6 +99,13 @@ async def test_white_space_is_left_out_and_listed(api: httpx.AsyncClient) -> Non
     assert (await context(api))["segments"][-1]["sources"] == ["message:m5"]
 
 
+async def test_a_draft_is_said_by_the_name_that_the_user_has_in_the_history(api: httpx.AsyncClient) -> None:
+    await put(api, settings={"timestamps": "inline"})
+    await append(api, [said(1, name="Mira"), said(2)])
+    newest = (await context(api, draft="Come to the sea."))["segments"][-1]
+    assert newest["text"].endswith("] Mira: Come to the sea.")
+
+
 async def test_a_draft_is_assembled_as_if_just_appended_and_not_stored(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 4))
     draft: Json = {"draft": "Do you still have the key?"}

@@ -37,6 +37,10 @@ def test_the_only_characters_name_is_not_repeated_before_its_own_messages() -> N
     assert word_message(entry(1, "user", name="Sakura"), speech) == "Sakura: Hello."
 
 
+def test_a_message_that_only_calls_a_tool_has_no_words_to_stamp() -> None:
+    assert word_message(entry(1, "assistant", text=""), INLINE) == ""
+
+
 def test_a_line_always_says_who_speaks() -> None:
     assert word_line(entry(1, "user"), PLAIN) == "User: Hello."
     assert word_line(entry(1, "assistant"), PLAIN) == "Assistant: Hello."
