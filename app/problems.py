@@ -128,7 +128,7 @@ async def _ours(request: Request, error: Exception) -> Response:
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # Only place and message: the input may be anything, also what JSON cannot carry back.
-    errors = [{"loc": place_of(found), "msg": found["msg"]} for found in error.errors()]
+    errors = [{"loc": place_of(found), "msg": found["msg"].removeprefix("Value error, ")} for found in error.errors()]
     first = errors[0] if errors else {"loc": ["body"], "msg": "is not valid"}
     detail = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
     return problem(

@@ -185,3 +185,9 @@ def _problem(answer: httpx.Response, status: int) -> Json:
 
 async def _send(api: httpx.AsyncClient, body: Any) -> httpx.Response:
     return await api.post("/v1/chats/c/messages", content=body, headers={"Content-Type": "application/json"})
+
+
+async def test_what_is_wrong_is_said_in_plain_words(api: httpx.AsyncClient) -> None:
+    told = _problem(await api.post("/v1/chats/c/messages", json={"messages": [{"role": "user", "content": ""}]}), 422)
+    assert "may be empty only when tool_calls is set" in told["detail"]
+    assert "Value error" not in str(told)
