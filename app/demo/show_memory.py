@@ -46,8 +46,6 @@ def word_diary(character: str | None, entries: Sequence[Listed], folded: Listed,
     yield heading(f"{character or 'The character'}'s diary: {_count_entries(len(entries))}")
     if not entries:
         yield "\n" + fill("Nothing was written: entries come from the character's own calls of save_memory.", 2)
-    if not all(calendar.is_of(entry["at_seq"], entry["created_at"]) for entry in entries):
-        yield "\n" + fill("The replay writes it today, so that is the day that entries have in the prompt.", 2)
     older = [entry for entry in entries if not entry["in_prompt"]]
     if older:
         yield from _word_entries("older: kept, and folded for the prompt", older, calendar)

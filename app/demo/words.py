@@ -31,11 +31,6 @@ class Calendar:
         at = self._find(seq)
         return f"{_word_day(at)} {at.year}" if at else ""
 
-    def is_of(self, seq: int, moment: str) -> bool:
-        """Whether `moment` (RFC 3339) is on the day of a message; so is any for a seq that no message has."""
-        at = self._find(seq)
-        return at is None or at.date() == datetime.fromisoformat(moment).astimezone(self._zone).date()
-
     def word_span(self, first_seq: int, last_seq: int) -> str:
         """The days from one message to another, and their seqs."""
         first, last = self._find(first_seq), self._find(last_seq)

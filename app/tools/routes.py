@@ -40,7 +40,10 @@ async def call_tool(
     arguments: SaveMemory,
     request: Request,
 ) -> Response:
-    """Run a tool that the model has called, with the bare arguments of the call; a retry changes nothing."""
+    """Run a tool that the model has called, with the bare arguments of the call; a retry changes nothing.
+
+    Append the message that makes the call first: what is written belongs to the newest message, and goes with it.
+    """
     state = request.app.state
     async with state.database.unit_of_work() as db_session:
         call = ToolCall(db_session, ref, query.character, state.clock(), state.settings.memo_settle_s)

@@ -112,10 +112,6 @@ def test_older_entries_stand_before_what_they_were_folded_into() -> None:
     assert "written by small-1" in text
 
 
-def test_a_replay_on_another_day_says_which_day_the_prompt_has() -> None:
-    assert "The replay writes it today" in diary(entry(created_at="2026-01-03T09:00:00Z"))
-
-
 def test_a_diary_that_nobody_wrote_says_where_entries_come_from() -> None:
     text = diary()
     assert "Mira's diary: 0 entries" in text
