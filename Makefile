@@ -17,8 +17,8 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: $(STAMP) ## API, worker, PostgreSQL and Valkey, from nothing
-	$(BIN)/memobook up
+run: $(STAMP) ## API, worker, PostgreSQL and Valkey, from nothing (ARGS="--port 8750")
+	$(BIN)/memobook up $(ARGS)
 
 demo: $(STAMP) ## a companion conversation, its memo book and its context (ARGS=--once ends instead of serving)
 	$(BIN)/memobook demo $(ARGS)
