@@ -24,16 +24,17 @@ def write_requests(what: What, size: int, key: str, *, floor: bool = False) -> l
 
 def write_context(size: int, number: int, key: str) -> str:
     """A request for a context."""
-    return _http("GET", f"{chat_id(size, number)}/context?format=openai&max_tokens={CONTEXT_TOKENS}", key)
+    return http("GET", f"{chat_id(size, number)}/context?format=openai&max_tokens={CONTEXT_TOKENS}", key)
 
 
 def write_append(size: int, number: int, key: str) -> str:
     """A request that appends a user's message and the reply to it."""
     messages = pair_of(random.Random(f"{size} {number}"), MESSAGE_TOKENS[pattern_of(size)])
-    return _http("POST", f"{chat_id(size, number)}/messages", key, orjson.dumps({"messages": messages}).decode())
+    return http("POST", f"{chat_id(size, number)}/messages", key, orjson.dumps({"messages": messages}).decode())
 
 
-def _http(method: str, path: str, key: str, body: str = "") -> str:
+def http(method: str, path: str, key: str, body: str = "") -> str:
+    """A whole request below `/v1/chats/`."""
     lines: Sequence[str] = (
         f"{method} /v1/chats/{path} HTTP/1.1",
         "host: 127.0.0.1",

@@ -18,7 +18,7 @@ from bench import statements
 from bench.chats import CHATS, copy_chat, make_patterns
 from bench.processes import say
 
-_FILLING = {
+FILLING = {
     "autovacuum": "off",
     "fsync": "off",
     "full_page_writes": "off",
@@ -33,7 +33,7 @@ _FILLING = {
 
 async def fill(data: Path, sizes: Sequence[int]) -> str:
     """Make the chats of all sizes below `data`; returns a key of the service."""
-    async with Stack(data, serve=False, postgres_settings=_FILLING | statements.SETTINGS, say=say) as stack:
+    async with Stack(data, serve=False, postgres_settings=FILLING | statements.SETTINGS, say=say) as stack:
         await make_patterns(stack.urls.database_url)
         async with superuser(stack) as connection:
             await statements.install(connection)
@@ -41,7 +41,7 @@ async def fill(data: Path, sizes: Sequence[int]) -> str:
         await asyncio.gather(*(_copy(stack, chats) for _ in range(os.cpu_count() or 1)))
         async with connected(stack) as connection:
             await connection.execute("VACUUM ANALYZE")
-        key = await _make_key(stack)
+        key = await make_key(stack)
     os.sync()  # or the disk would still be busy with it while something else is measured
     return key
 
@@ -52,7 +52,8 @@ async def _copy(stack: Stack, chats: Iterator[tuple[int, int]]) -> None:
             await copy_chat(connection, size, number)
 
 
-async def _make_key(stack: Stack) -> str:
+async def make_key(stack: Stack) -> str:
+    """A key of the service that may read and write."""
     database = Database(stack.urls.database_url, pool_size=2)
     try:
         async with database.unit_of_work() as db_session:
