@@ -10,6 +10,7 @@ not for the `Yeah,` that it began with.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ _ROOT_CHARS = 5  # terms that begin alike tell the same: promise, promised
 _CLAUSE_MARKS = " ,;:–—-、，；：("
 _ANNOUNCING_MARKS = (":", "：")
 _QUOTED = {Kind.STATEMENT: "“{}”", Kind.QUESTION: "“{}”", Kind.ACTION: "*{}*", Kind.NOTE: "{}"}
+_QUOTE_LINE = re.compile(rf".{{0,{_NAME_CHARS}}}: (?:“.*”|\*.*\*|[\[…].*)")  # a note stands in square brackets
 
 _PRIOR_DOCUMENTS = 8  # so that a chat's first messages have frequencies too
 # Chosen on five LoCoMo conversations and the demo's turning points, confirmed on five other LoCoMo ones:
@@ -173,6 +175,11 @@ def extract(
     """The highlights of `batch`, as `extract_with` gives; `history` is what was said up to its end."""
     frequencies = Frequencies.of(history)
     return extract_with(batch, frequencies, budget_tokens=budget_tokens, count_tokens=count_tokens)
+
+
+def is_quote(line: str) -> bool:
+    """Whether `line` has the form of what is quoted here: whoever writes prose hardly gives it that."""
+    return _QUOTE_LINE.fullmatch(line) is not None
 
 
 def extract_with(
