@@ -67,7 +67,7 @@ class Pipeline:
             await layer.note_change(db_session, change, settle_s=self._settle_s)
         if change.alters_history and await settle_anchor(db_session, head, LAYERS, by_scenes=change.by_scenes, now=now):
             await self._note_cut(db_session, head, now)
-        await self._bring_in_line(db_session, head)
+        await self._bring_in_line(db_session, head, now)
 
     async def _line_shortened(self, db_session: DbSession, cut_off: Shortening) -> None:
         """The end of a line is gone: what was made of it goes, what was made of a part of it opens again."""
@@ -76,7 +76,7 @@ class Pipeline:
             await layer.reopen(db_session, cut_off, settle_s=self._settle_s)
         if await settle_anchor(db_session, head, LAYERS, now=now):
             await self._note_cut(db_session, head, now)
-        await self._bring_in_line(db_session, head)
+        await self._bring_in_line(db_session, head, now)
 
     async def _messages_moved(self, db_session: DbSession, move: Move) -> None:
         """Messages stand elsewhere on a new line: what people wrote of them goes with them."""
@@ -85,9 +85,9 @@ class Pipeline:
         await self._refresh(db_session, move.head)
         await update_head(db_session, move.head)
 
-    async def _bring_in_line(self, db_session: DbSession, head: Head) -> None:
+    async def _bring_in_line(self, db_session: DbSession, head: Head, now: datetime) -> None:
         """Let go of a cut that waits for what is gone, and show what is true now."""
-        await recheck_wait(db_session, head, LAYERS)
+        await recheck_wait(db_session, head, LAYERS, now=now)
         await self._refresh(db_session, head)
         await update_head(db_session, head)
 

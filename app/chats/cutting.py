@@ -98,8 +98,8 @@ async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[Layer
     return max((edge for edge in edges if from_seq < edge <= in_sight_seq), default=from_seq)
 
 
-async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Layer]) -> None:
-    """After a change: a full cut that waited for what is gone is left to the next append, instead of nobody."""
+async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Layer], *, now: datetime) -> None:
+    """After a change: a full cut that waited for what is gone waits for what stands there now, else for an append."""
     if head.cut_waits:
         history = await list_history_shape(db_session, *head.line, head.anchor_seq)
         target = find_target(
@@ -108,7 +108,9 @@ async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Layer
             head.settings.history.keep_messages,
         )
         if target is not None and target > head.anchor_seq:
-            head.cut_waits = _is_full(head) and not await _is_whole(db_session, head, target, layers)
+            head.cut_waits = False
+            if _is_full(head) and not await _is_whole(db_session, head, target, layers):
+                await _wait(db_session, head, target, layers, now)
         else:
             head.cut_waits = _is_full(head) and _waits_for_edge(head)
 
@@ -167,9 +169,7 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Layer], 
             head.cut_waits = _waits_for_edge(head)
             _note_next_edge(head, edges, history)
             if target is not None and target > head.anchor_seq:
-                head.cut_waits = True
-                for layer in layers:
-                    await layer.prepare(db_session, head, target - 1, now=now)
+                await _wait(db_session, head, target, layers, now)
             return False
         target, reason = find_forced_target(edges, history, keep, head.anchor_seq), "forced"
         if target is None or target <= head.anchor_seq:
@@ -177,6 +177,13 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Layer], 
             return False
     _move(head, Cut(target, reason, count_from(history, target)), now)
     return True
+
+
+async def _wait(db_session: DbSession, head: Head, target: int, layers: Sequence[Layer], now: datetime) -> None:
+    """Leave the cut to what settles, and see to it that this is due."""
+    head.cut_waits = True
+    for layer in layers:
+        await layer.prepare(db_session, head, target - 1, now=now)
 
 
 async def _is_whole(db_session: DbSession, head: Head, target: int, layers: Sequence[Layer]) -> bool:
