@@ -180,17 +180,16 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Layer], 
 
 
 async def _wait(db_session: DbSession, head: Head, target: int, layers: Sequence[Layer], now: datetime) -> None:
-    """Leave the cut to what settles, and see to it that this is due."""
-    head.cut_waits = True
-    for layer in layers:
-        await layer.prepare(db_session, head, target - 1, now=now)
+    """Leave the cut to what settles, and see to it that this is due; to the next append where it cannot settle."""
+    prepared = [await layer.prepare(db_session, head, target - 1, now=now) for layer in layers]
+    head.cut_waits = all(prepared)
 
 
 async def _is_whole(db_session: DbSession, head: Head, target: int, layers: Sequence[Layer]) -> bool:
     """Whether every layer that stands for old text is settled up to the target."""
     if target <= head.anchor_seq:
         return False
-    settled = [await layer.settled_seq(db_session, head, head.anchor_seq) for layer in layers]
+    settled = [await layer.settled_seq(db_session, head, head.anchor_seq, target - 1) for layer in layers]
     return judge_whole(target, min((seq for seq in settled if seq is not None), default=None), head.anchor_seq)
 
 

@@ -41,12 +41,18 @@ class Layer(Protocol):
         """Take over from another line what people wrote of messages that have moved; may change `move.head`."""
         ...
 
-    async def settled_seq(self, db_session: DbSession, head: Head, from_seq: int) -> int | None:
-        """Up to which seq (inclusive) the layer stands for old text from `from_seq` on; None if it need not."""
+    async def settled_seq(self, db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:
+        """Up to which seq (inclusive) the layer stands for old text from `from_seq` on; None if it need not.
+
+        `until_seq` (inclusive) is where that is to end: what reaches past it may not stand for anything there.
+        """
         ...
 
-    async def prepare(self, db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> None:
-        """Make due what is missing to stand for old text up to `until_seq` (inclusive): a full cut waits for it."""
+    async def prepare(self, db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:
+        """Make due what is missing to stand for old text up to `until_seq` (inclusive): a full cut waits for it.
+
+        Says whether that can be made at all.
+        """
         ...
 
     async def list_edges(self, db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:

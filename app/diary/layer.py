@@ -72,13 +72,14 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
         await _make_entries_due(db_session, head, formed, now=advance.now, settle_s=settle_s)
 
 
-async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int | None:  # noqa: ARG001
+async def settled_seq(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
     """A diary stands for no text: no cut waits for it."""
     return None
 
 
-async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> None:
+async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
     """No cut waits for a diary."""
+    return True
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:  # noqa: ARG001

@@ -64,7 +64,7 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
             await refresh(db_session, head)
 
 
-async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int | None:
+async def settled_seq(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
     """Up to which seq memos stand for old text: the last batch before one still to be made. None if memos are off."""
     if not head.settings.memos.enabled:
         return None
@@ -74,8 +74,9 @@ async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int |
     return await queries.find_last_batch_end(db_session, *head.line) or 0
 
 
-async def prepare(_db_session: DbSession, _head: Head, _until_seq: int, *, now: datetime) -> None:
+async def prepare(_db_session: DbSession, _head: Head, _until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
     """Every batch before a cut is due since it was formed."""
+    return True
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:

@@ -50,13 +50,14 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
         )
 
 
-async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> None:  # noqa: ARG001
+async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
     """Have the recap fold what it is behind with; the recaps of scenes are due since these were closed."""
     if head.settings.scenes.enabled and NAME in head.cursors:
         await judge_fold(db_session, head, now=now, settle_s=0)
+    return True
 
 
-async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int | None:  # noqa: ARG001
+async def settled_seq(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
     """Up to which seq the recap that is shown tells of every scene; None if scenes are off."""
     if not head.settings.scenes.enabled:
         return None

@@ -89,8 +89,8 @@ async def _save(
         now=now,
     )
     await finish(db_session, claimed)
-    chain = await read_onto(db_session, head)
     until_seq = claimed.payload.get("until_seq", 0)
+    chain = await read_onto(db_session, head, until_seq=until_seq)
     if await find_range(db_session, head, chain, until_seq=until_seq):  # a long range is folded in parts
         payload = {"until_seq": until_seq} if until_seq else None
         await make_fold_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=0, payload=payload)
@@ -131,7 +131,7 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
     line, until_seq = head.line, payload.get("until_seq", 0)
     newest = (await narratives.read_chain(db_session, line, SUMMARY)).newest_true()
     if newest is None or payload.get("again") != newest.version:
-        return await read_onto(db_session, head), until_seq
+        return await read_onto(db_session, head, until_seq=until_seq), until_seq
     return await narratives.read_before(db_session, line, SUMMARY, newest), max(until_seq, newest.last_place)
 
 

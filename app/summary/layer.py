@@ -38,16 +38,19 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
         await judge(db_session, head, now=advance.now, settle_s=settle_s)
 
 
-async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> None:
-    """Have everything up to `until_seq` folded: a cut waits that has its edges from elsewhere."""
-    if not head.settings.summary.enabled:
-        return
-    chain = await narratives.read_chain(db_session, head.line, SUMMARY)
+async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:
+    """Have everything up to `until_seq` folded, and a version end there; False where a person's text is in the way."""
+    if not head.settings.summary.enabled or await _told_seq(db_session, head, until_seq) >= until_seq:
+        return True
+    onto = await read_onto(db_session, head, until_seq=until_seq)
+    if not await find_range(db_session, head, onto, until_seq=until_seq):
+        return False
     work = await find_due(db_session, head, NAME, FOLD)
     asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
-    if chain.covered < until_seq and asked.get("until_seq", 0) < until_seq:  # else it is on its way
+    if asked.get("until_seq") != until_seq:  # else it is on its way
         payload = asked | {"until_seq": until_seq}
-        await make_fold_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=0, payload=payload)
+        await make_fold_due(db_session, head, at_seq=onto.covered + 1, now=now, settle_s=0, payload=payload)
+    return True
 
 
 async def note_cut(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
@@ -56,14 +59,17 @@ async def note_cut(db_session: DbSession, head: Head, *, now: datetime, settle_s
         await judge(db_session, head, now=now, settle_s=settle_s)
 
 
-async def settled_seq(db_session: DbSession, head: Head, from_seq: int) -> int | None:  # noqa: ARG001
-    """Up to which seq a version tells of everything; None if the summary is off, or its fold has failed for good."""
+async def settled_seq(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
+    """Up to which seq a version tells of everything that ends by `until_seq`: one that reaches past it is held.
+
+    None if the summary is off, or its fold has failed for good.
+    """
     if not head.settings.summary.enabled:
         return None
     work = await find_due(db_session, head, NAME, FOLD)
     if work is not None and work.failed_at is not None:
         return None  # a later fold takes in what this one could not
-    return (await narratives.read_chain(db_session, head.line, SUMMARY)).covered
+    return await _told_seq(db_session, head, until_seq)
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
@@ -97,8 +103,7 @@ async def refresh(db_session: DbSession, head: Head) -> None:
         }
     if enabled:
         told_seq = link.last_place if link else 0
-        missing = await list_sent_after(db_session, *line, told_seq, 1)
-        if missing and missing[0].seq < anchor_seq:
+        if await _is_missing(db_session, head, told_seq, anchor_seq - 1):
             shown["gaps"] = [[told_seq + 1, anchor_seq - 1]]
         if head.settings.history.edges == "folds":
             shown["edges"] = [edge for edge in _edges_of(chain) if edge >= anchor_seq]
@@ -145,22 +150,22 @@ async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: f
         await forget_unasked(db_session, head, NAME, [FOLD])
 
 
-async def read_onto(db_session: DbSession, head: Head) -> Chain:
+async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) -> Chain:
     """What the next fold is folded onto.
 
-    That is the newest true version, but for one: where the history has gone back into what that tells of, and no
-    version ends where it begins now, one is made that does, unless a person's text would give way to it.
+    That is the newest true version, but for one: where the history has gone back into what that tells of, or is to
+    begin inside it after a cut that waits for everything up to `until_seq`, and no version ends there, one is made
+    that does, unless a person's text would give way to it.
     """
-    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=head.anchor_seq)
-    if chain.covered < head.anchor_seq:
-        return chain
-    before = chain.newest_true(head.anchor_seq)
-    told_seq = before.last_place if before else 0
-    behind = [link for link in chain.links if link.last_place > told_seq]
-    missing = await list_sent_after(db_session, *head.line, told_seq, 1)
-    if any(link.origin == "person" for link in behind) or not missing or missing[0].seq >= head.anchor_seq:
-        return chain
-    return Chain([link for link in chain.links if before and link.version <= before.version])
+    for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
+        chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=begins_seq)
+        before = chain.newest_true(begins_seq)
+        told_seq = before.last_place if before else 0
+        behind = [link for link in chain.links if link.last_place > told_seq]
+        is_inside = chain.covered >= begins_seq and not any(link.origin == "person" for link in behind)
+        if is_inside and await _is_missing(db_session, head, told_seq, begins_seq - 1):
+            return Chain([link for link in chain.links if before and link.version <= before.version])
+    return chain
 
 
 async def is_idle(db_session: DbSession, head: Head) -> bool:
@@ -212,6 +217,20 @@ def is_kept(head: Head) -> bool:
 def begin(head: Head) -> None:
     """Remember that the line has a summary, whatever its settings say."""
     head.cursors.setdefault(NAME, {"covered_seq": 0})
+
+
+async def _told_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
+    """Up to which seq the newest true version tells of everything that ends by `until_seq`."""
+    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=until_seq + 1)
+    link = chain.newest_true(until_seq + 1)
+    told_seq = link.last_place if link else 0
+    return told_seq if await _is_missing(db_session, head, told_seq, until_seq) else until_seq
+
+
+async def _is_missing(db_session: DbSession, head: Head, told_seq: int, until_seq: int) -> bool:
+    """Whether there is anything to be told behind `told_seq`, up to `until_seq` (inclusive)."""
+    missing = await list_sent_after(db_session, *head.line, told_seq, 1)
+    return bool(missing) and missing[0].seq <= until_seq
 
 
 def _folds_by_itself(head: Head) -> bool:

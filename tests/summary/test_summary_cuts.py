@@ -1,13 +1,16 @@
 """The summary and the cuts that wait for it: each gets its fold, and leaves nothing out."""
 
+import asyncio
+
 import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
+from app.kit.due import RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import anchor, counting_fold, gaps, make, shown
-from tests.talk import append, cut_off, ok, put, talk
+from tests.talk import append, bury, cut_off, ok, put, talk
 
 EVERY_8 = {
     "history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 60, "edges": "every_8"},
@@ -46,3 +49,72 @@ async def test_a_cut_that_waits_gets_its_fold_also_in_a_fork(
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 29}), 201)
     await make(sweep, clock)
     assert ok(await api.get("/v1/chats/f/context"), 200)["history"]["anchor_seq"] == 25
+
+
+async def test_a_cut_whose_place_moves_back_while_its_fold_is_due_is_whole_all_the_same(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=EVERY_8)
+    await append(api, talk(1, 30))
+    await bury(api, "m28", "m29", "m30")
+    await make(sweep, clock)
+    assert await anchor(api) == 17
+    await assert_whole(api)
+    assert len(model.calls) == 1
+
+
+async def test_a_full_cut_waits_where_only_a_fold_that_reaches_past_it_is_made(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=EVERY_8)
+    await append(api, talk(1, 30))
+    gate = model.hold(1)
+    draining = asyncio.create_task(sweep.drain())
+    await gate.reached()
+    await bury(api, "m28", "m29", "m30")
+    model.otherwise = lambda _: ""
+    gate.release()
+    await draining
+    for _ in range(5):
+        await make(sweep, clock, 40)
+        await assert_whole(api)
+    model.otherwise = counting_fold
+    await make(sweep, clock, RETRY_DELAYS_S[-1])
+    assert await anchor(api) == 17
+    await assert_whole(api)
+
+
+async def test_a_cold_cut_goes_to_no_edge_inside_a_fold(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings={**EVERY_8, "history": {"edges": "every_8"}})
+    for n in range(1, 50):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    assert await anchor(api) == 33
+    await bury(api, *[f"m{n}" for n in range(34, 50)])
+    await make(sweep, clock)
+    await append(api, talk(50, 59))
+    await make(sweep, clock)
+    clock.step(400)
+    await append(api, talk(60, 60))
+    await assert_whole(api)
+
+
+async def test_a_full_cut_that_a_persons_text_reaches_past_comes_with_an_append(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=EVERY_8)
+    await append(api, talk(1, 30))
+    await make(sweep, clock)
+    assert await anchor(api) == 25
+    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    await bury(api, *[f"m{n}" for n in range(18, 31)])
+    assert await anchor(api) == 9
+    for n in (34, 35, 36):  # from the third on 17 leaves enough, in the middle of what the text tells of
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+        assert (await anchor(api), await shown(api)) == (9, [])
+    await append(api, talk(37, 37))
+    assert (await anchor(api), await shown(api)) == (31, [999])
+    assert await gaps(api) == []
