@@ -43,6 +43,9 @@ SPEAKS = "deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind 
 IS_SENT = "deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
 """What is sent from the anchor on; likewise `eligibility.is_sent`."""
 
+IS_TELLABLE = "deleted_at IS NULL AND hidden_by IS DISTINCT FROM 'user' AND NOT blank AND kind IS NULL"
+"""What is sent, or would be if scenes did not hide it."""
+
 RANGE_COLUMNS = "seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest"
 """The fields of a RangeMessage."""
 
@@ -58,9 +61,11 @@ _LIVING = f"""
         WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL OFFSET 0
     ) AS m ORDER BY seq"""  # noqa: S608
 
-_SHAPE = f"""
+_SHAPE_OF_ALL = """
     SELECT seq, role, tool_calls::text AS tool_calls, tool_call_id FROM messages
-    WHERE chat_key = $1 AND line_id = $2 AND {IS_SENT}"""  # noqa: S608
+    WHERE chat_key = $1 AND line_id = $2"""
+
+_SHAPE = f"{_SHAPE_OF_ALL} AND {IS_SENT}"
 
 _HISTORY_SHAPE = _SHAPE + " AND seq >= $3 ORDER BY seq"
 
@@ -74,6 +79,8 @@ _IN_SIGHT = """
     SELECT i.seq FROM in_sight i WHERE EXISTS (
         SELECT FROM messages m
         WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq >= $3 AND m.seq < i.seq AND m.deleted_at IS NULL)"""
+
+_TELLABLE_AFTER = f"{_SHAPE_OF_ALL} AND {IS_TELLABLE} AND seq > $3 ORDER BY seq LIMIT $4"
 
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
@@ -125,6 +132,13 @@ async def find_in_sight(db_session: DbSession, chat_key: UUID, line_id: UUID, fr
     """
     found: int | None = await db_session.raw.fetchval(_IN_SIGHT, chat_key, line_id, from_seq, MAX_SEQ)
     return found
+
+
+async def list_tellable_after(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, after_seq: int, limit: int
+) -> list[Sent]:
+    """The first `limit` messages after a seq that can be sent or are hidden by scenes alone, in seq order."""
+    return [_sent(row) for row in await db_session.raw.fetch(_TELLABLE_AFTER, chat_key, line_id, after_seq, limit)]
 
 
 async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:

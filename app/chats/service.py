@@ -15,7 +15,13 @@ from app.chats.eligibility import Filters, hash_eligible, is_eligible
 from app.chats.errors import ChatNotFound, LineNotFound
 from app.chats.hashes import range_hash
 from app.chats.head import Advance, Head
-from app.chats.message_queries import list_living, list_messages, list_range, list_sent_after
+from app.chats.message_queries import (
+    list_living,
+    list_messages,
+    list_range,
+    list_sent_after,
+    list_tellable_after,
+)
 from app.chats.messages import (
     Appended,
     Bounds,
@@ -70,6 +76,7 @@ __all__ = [
     "list_ripe_lines",
     "list_sent_after",
     "list_swipes",
+    "list_tellable_after",
     "lock_head",
     "lock_line",
     "message_detail",

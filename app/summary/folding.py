@@ -18,8 +18,8 @@ def choose_range(
     """The range (both inclusive) that is to be folded next, or None.
 
     Args:
-        uncovered: The messages behind the newest true version that can be sent, in seq order; the newest may be
-            missing where there are more than `reach` of them.
+        uncovered: The messages behind the newest true version that can be sent, or up to `until_seq` are hidden by
+            scenes alone, in seq order; the newest may be missing where there are more than `reach` of them.
         covered_seq: Up to here the summary tells of everything.
         threshold: So many uncovered messages need no fold.
         keep: The newest so many are never folded while they are in the history.

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from app.chats.cover import Cover
 from app.chats.due_work import find_due, forget_unasked, make_due
-from app.chats.service import Advance, Head, find_shown, list_sent_after, read_head, update_shown
+from app.chats.service import Advance, Head, find_shown, list_sent_after, list_tellable_after, read_head, update_shown
 from app.kit import due
 from app.kit.db import DbSession
 from app.kit.tokens import count_tokens
@@ -177,22 +177,24 @@ async def is_idle(db_session: DbSession, head: Head) -> bool:
 async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_seq: int = 0) -> tuple[int, int] | None:
     """The range that is to be folded next into the newest true version, if any; `until_seq` is what a cut waits for."""
     settings = head.settings.summary
-    uncovered = await list_sent_after(
-        db_session,
-        *head.line,
-        chain.covered,
-        reach(settings.threshold_messages, settings.keep_messages),
-    )
+    most = reach(settings.threshold_messages, settings.keep_messages)
+    # What scenes hide is told like anything else, but is nothing that the history could be left with.
+    uncovered = await list_tellable_after(db_session, *head.line, chain.covered, most)
     # What has left the history comes first, and a version ends where that begins, whatever a cut waits for.
     late_seq = head.anchor_seq - 1
-    # Where the edges are not its own, folds follow the cut alone: between two cuts they would end beside its edges.
-    threshold = settings.threshold_messages if _folds_by_itself(head) else len(uncovered)
+    if uncovered and uncovered[0].seq <= late_seq:
+        until_seq = late_seq
+    if not uncovered or uncovered[0].seq > until_seq:
+        # Where the edges are not its own, folds follow the cut alone: between two cuts they would end beside its edges.
+        if not _folds_by_itself(head):
+            return None
+        uncovered = await list_sent_after(db_session, *head.line, chain.covered, most)
     return choose_range(
         uncovered,
         chain.covered,
-        threshold=threshold,
+        threshold=settings.threshold_messages,
         keep=settings.keep_messages,
-        until_seq=late_seq if uncovered and uncovered[0].seq <= late_seq else until_seq,
+        until_seq=until_seq,
     )
 
 
@@ -229,7 +231,7 @@ async def _told_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
 
 async def _is_missing(db_session: DbSession, head: Head, told_seq: int, until_seq: int) -> bool:
     """Whether there is anything to be told behind `told_seq`, up to `until_seq` (inclusive)."""
-    missing = await list_sent_after(db_session, *head.line, told_seq, 1)
+    missing = await list_tellable_after(db_session, *head.line, told_seq, 1)
     return bool(missing) and missing[0].seq <= until_seq
 
 

@@ -171,6 +171,38 @@ async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
     assert told((await get(api, "/summary"))["text"])[0] == 100
 
 
+async def hide_the_first_scene(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+    """The summary tells of the messages 1 to 6, which scenes hide."""
+    scenes = {"enabled": True, "detect": False, "auto_hide": 1}
+    await put(api, settings={**OWN_FOLDS, "scenes": scenes})
+    await append(api, talk(1, 21))
+    ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 6}), 200)
+    for _ in range(4):
+        await make(sweep, clock, 40)
+    hidden_by = [one["hidden_by"] for one in (await get(api, "/messages"))["items"]]
+    assert hidden_by == ["scenes"] * 6 + [None] * 15
+    assert await shown(api) == numbers(1, 6)
+
+
+async def test_an_edit_of_what_scenes_hide_is_told_by_the_next_fold(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await hide_the_first_scene(api, sweep, clock)
+    await edit(api, "m1", content="user says a sentence about lamp number 100.")
+    assert await shown(api) == []
+    await make(sweep, clock, 40)
+    assert await shown(api) == [100, *numbers(2, 6)]
+
+
+async def test_what_was_deleted_of_what_scenes_hide_is_no_longer_told(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await hide_the_first_scene(api, sweep, clock)
+    await bury(api, "m2")
+    await make(sweep, clock, 40)
+    assert await shown(api) == [1, *numbers(3, 6)]
+
+
 async def test_a_re_import_keeps_what_a_person_wrote_below_later_folds(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
