@@ -78,6 +78,12 @@ _DELETE_WITH_DESCENDANTS = f"""
     DELETE FROM narrative_versions v USING gone WHERE {_OF} AND v.version = gone.version"""  # noqa: S608
 
 
+_IN_PLACE_OF = f"""
+    SELECT v.version, v.origin = 'person' AS written FROM narrative_versions v
+    WHERE {_OF} AND v.base_version IS NOT DISTINCT FROM $5 AND v.first_place = $6 AND v.version <= $7
+        AND v.deleted_at IS NULL"""  # noqa: S608
+
+
 async def list_chain(db_session: DbSession, key: Key, from_place: int) -> list[Link]:
     """The current version and those it was built on, oldest first, back to one that ends before `from_place`."""
     return [Link(*row) for row in await db_session.raw.fetch(_CHAIN, *key, from_place)]
@@ -169,11 +175,17 @@ async def delete_with_descendants(db_session: DbSession, key: Key, versions: Seq
     await db_session.raw.execute(_DELETE_WITH_DESCENDANTS, *key, list(versions))
 
 
-async def bury(db_session: DbSession, key: Key, version: int, now: datetime) -> None:
-    """Leave nothing of a version but its place in the chain."""
+async def list_in_place_of(db_session: DbSession, key: Key, link: Link) -> list[tuple[int, bool]]:
+    """A version and those that it, or a former one, was put in the place of, each with whether a person wrote it."""
+    rows = await db_session.raw.fetch(_IN_PLACE_OF, *key, link.base_version, link.first_place, link.version)
+    return [(row["version"], row["written"]) for row in rows]
+
+
+async def bury(db_session: DbSession, key: Key, versions: Sequence[int], now: datetime) -> None:
+    """Leave nothing of versions but their places in the chain."""
     values = {"text": "", "tokens": 0, "current": False, "deleted_at": now}
     await db_session.execute(
-        update(NarrativeVersion).where(*_of(key), NarrativeVersion.version == version).values(**values)
+        update(NarrativeVersion).where(*_of(key), NarrativeVersion.version.in_(versions)).values(**values)
     )
 
 

@@ -176,9 +176,20 @@ async def delete_version(
     key = _key(line, narrative)
     found = await read_version(db_session, line, narrative, version)
     was_current = found.current
-    await queries.bury(db_session, key, version, now)
+    await queries.bury(db_session, key, [version], now)
     if was_current:
         await queries.set_current(db_session, key, await queries.find_newest(db_session, key))
+
+
+async def drop_replaced(db_session: DbSession, line: Line, narrative: Narrative, link: Link, *, now: datetime) -> None:
+    """Take away a version that a person had replaced, and those that it had been put in the place of itself.
+
+    Otherwise one of them would stand again where the end is cut off. The current version is none of them any more.
+    """
+    key = _key(line, narrative)
+    found = await queries.list_in_place_of(db_session, key, link)
+    await queries.bury(db_session, key, [version for version, written in found if written], now)
+    await queries.delete_with_descendants(db_session, key, [version for version, written in found if not written])
 
 
 async def begin_anew(db_session: DbSession, line: Line, narrative: Narrative) -> None:

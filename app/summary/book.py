@@ -69,7 +69,11 @@ async def regenerate_summary(
         again = before.newest_true()
         if again is None and await find_range(db_session, head, before) is None:
             return
-        await narratives.delete_version(db_session, line, SUMMARY, newest.version, now=now)
+        if again is None:
+            await narratives.begin_anew(db_session, line, SUMMARY)
+        else:
+            await narratives.make_current(db_session, line, SUMMARY, again.version)
+        await narratives.drop_replaced(db_session, line, SUMMARY, newest, now=now)
     elif newest is None and await find_range(db_session, head, chain) is None:
         return
     payload = {"instruction": instruction, "again": again.version if again else None}

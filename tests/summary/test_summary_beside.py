@@ -203,6 +203,21 @@ async def test_what_was_deleted_of_what_scenes_hide_is_no_longer_told(
     assert await shown(api) == [1, *numbers(3, 6)]
 
 
+async def test_regenerate_brings_back_no_text_that_a_person_had_corrected(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api)
+    for n in range(1, 40):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    for text in ("They met in Paris #777.", "They met in Rome #888."):
+        ok(await api.put("/v1/chats/c/summary", json={"text": text}), 200)
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
+    assert (await get(api, "/summary"))["text"] == ""
+    await make(sweep, clock)
+    assert told((await get(api, "/summary"))["text"]) == numbers(1, await anchor(api) - 1)
+
+
 async def test_a_re_import_keeps_what_a_person_wrote_below_later_folds(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
