@@ -70,7 +70,7 @@ async def _save(
     if not await holds_lease(db_session, claimed):
         return
     now = bench.clock()
-    onto, _ = await _read_onto(db_session, head, claimed.payload)
+    onto, until_seq, again = await _read_onto(db_session, head, claimed.payload)
     if onto.newest_true() != fold.base or await _hash_now(db_session, head, fold) != fold.source.hash:
         error = "what it tells of changed while it was being made"
         await record_failure(db_session, claimed, error=error, transient=False, now=now)
@@ -88,8 +88,9 @@ async def _save(
         filters=fold.filters.to_json(),
         now=now,
     )
+    if again:
+        await narratives.drop_replaced(db_session, head.line, SUMMARY, again, now=now)
     await finish(db_session, claimed)
-    until_seq = claimed.payload.get("until_seq", 0)
     chain = await read_onto(db_session, head, until_seq=until_seq)
     if await find_range(db_session, head, chain, until_seq=until_seq):  # a long range is folded in parts
         payload = {"until_seq": until_seq} if until_seq else None
@@ -107,7 +108,7 @@ async def _read_fold(bench: Workbench, claimed: Claimed, most: int) -> _Fold | N
         head = await read_head(db_session, *line)
         if head is None:
             return None
-        onto, until_seq = await _read_onto(db_session, head, claimed.payload)
+        onto, until_seq, _ = await _read_onto(db_session, head, claimed.payload)
         found = await find_range(db_session, head, onto, until_seq=until_seq)
         if found is None:
             return None
@@ -123,16 +124,17 @@ async def _read_fold(bench: Workbench, claimed: Claimed, most: int) -> _Fold | N
     return _Fold(base, first_seq, last_seq, head.filters, base_text or "", source)
 
 
-async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> tuple[Chain, int]:
-    """What is folded onto, and up to where at least.
+async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> tuple[Chain, int, Link | None]:
+    """What is folded onto, up to where at least, and the version that a person wants made again, if that stands.
 
-    Where a person wants the newest version made again, what that was built on, up to where it ends.
+    What that was built on is folded onto then, up to where it ends.
     """
     line, until_seq = head.line, payload.get("until_seq", 0)
     newest = (await narratives.read_chain(db_session, line, SUMMARY)).newest_true()
     if newest is None or payload.get("again") != newest.version:
-        return await read_onto(db_session, head, until_seq=until_seq), until_seq
-    return await narratives.read_before(db_session, line, SUMMARY, newest), max(until_seq, newest.last_place)
+        return await read_onto(db_session, head, until_seq=until_seq), until_seq, None
+    onto = await narratives.read_before(db_session, line, SUMMARY, newest)
+    return onto, max(until_seq, newest.last_place), newest
 
 
 async def _hash_now(db_session: DbSession, head: Head, fold: _Fold) -> bytes:

@@ -35,7 +35,7 @@ async def write_summary(ref: WritingChat, body: NarrativeIn, db_session: Db, clo
 async def regenerate_summary(
     ref: WritingChat, db_session: Db, clock: Now, wish: RegenerateNarrative | None = None
 ) -> Response:
-    """Have the newest fold made again in the background; a failed one too."""
+    """Have the newest fold made again in the background, in the place of the former one; a failed one too."""
     wish = wish or RegenerateNarrative()
     await service.regenerate_summary(
         db_session, ref, instruction=wish.instruction, replace_edited=wish.replace_edited, now=clock()

@@ -10,7 +10,7 @@ from app.kit.due import RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.scripted_model import Request, ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told
-from tests.talk import append, bury, context, edit, get, ok, put, talk
+from tests.talk import append, bury, context, cut_off, edit, get, ok, put, talk
 
 BESIDE_MEMOS = {"summary": {"enabled": True}}
 MEMO = "【Highlight 1】: (keepsake) Kai gave Mira a lamp."
@@ -216,6 +216,48 @@ async def test_regenerate_brings_back_no_text_that_a_person_had_corrected(
     assert (await get(api, "/summary"))["text"] == ""
     await make(sweep, clock)
     assert told((await get(api, "/summary"))["text"]) == numbers(1, await anchor(api) - 1)
+
+
+async def replace_what_a_person_wrote(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+    """The place of the second fold was a person's for a while; then the model told it again, and what came next."""
+    await put(api, settings=OWN_FOLDS)
+    for n in range(1, 28):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They met in Paris #777."}), 200)
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
+    await make(sweep, clock)
+    for n in range(28, 50):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    assert await shown(api) == numbers(1, 30)
+
+
+async def test_what_a_person_had_replaced_stays_away_when_the_end_is_cut_off(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await replace_what_a_person_wrote(api, sweep, clock)
+    for from_seq in (10, 5):
+        await cut_off(api, from_seq)
+        assert told((await get(api, "/summary"))["text"]) in (numbers(1, 6), [])
+
+
+async def test_what_a_person_had_replaced_stays_away_in_a_fork(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await replace_what_a_person_wrote(api, sweep, clock)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 9}), 201)
+    assert told(ok(await api.get("/v1/chats/f/summary"), 200)["text"]) == numbers(1, 6)
+
+
+async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await replace_what_a_person_wrote(api, sweep, clock)
+    inserted = [*talk(1, 9), {**talk(90, 90)[0], "id": "between"}, *talk(10, 49)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
+    await make(sweep, clock)
+    assert 777 not in told((await get(api, "/summary"))["text"])
 
 
 async def test_a_re_import_keeps_what_a_person_wrote_below_later_folds(
