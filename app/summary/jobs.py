@@ -93,7 +93,8 @@ async def _save(
     await finish(db_session, claimed)
     chain = await read_onto(db_session, head, until_seq=until_seq)
     if await find_range(db_session, head, chain, until_seq=until_seq):  # a long range is folded in parts
-        payload = {"until_seq": until_seq} if until_seq else None
+        asked = {"until_seq": until_seq, "instruction": claimed.payload.get("instruction")}
+        payload = {name: wish for name, wish in asked.items() if wish}
         await make_fold_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=0, payload=payload)
     defer(db_session, "layer_settled", head)
 

@@ -96,6 +96,17 @@ async def test_a_wish_is_kept_until_it_is_heard(
     assert await shown(api) == numbers(1, await anchor(api) - 1)
 
 
+async def test_every_part_of_a_long_range_hears_the_wish(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    await append(api, talk(1, 200))
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
+    await make(sweep, clock)
+    assert len(model.calls) > 3
+    assert all("Tell of the rain." in str(call.body) for call in model.calls)
+
+
 async def test_regenerate_folds_into_nothing_that_is_no_longer_so(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
