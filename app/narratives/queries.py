@@ -54,7 +54,7 @@ _DELETE_REACHING = f"""
 _CLIP_WRITTEN = f"""
     UPDATE narrative_versions v SET last_place = $5 - 1, first_place = least(v.first_place, $5),
         begins_seq = least(v.begins_seq, $6),
-        current_hash = CASE WHEN v.first_place <= v.last_place THEN '\\x00' ELSE v.current_hash END
+        current_hash = CASE WHEN v.first_place <= v.last_place THEN v.source_hash || '\\x00' ELSE v.current_hash END
     WHERE {_OF} AND v.last_place >= $5"""  # noqa: S608
 
 

@@ -229,6 +229,20 @@ async def test_regenerate_brings_back_no_text_that_a_person_had_corrected(
     assert told((await get(api, "/summary"))["text"]) == numbers(1, await anchor(api) - 1)
 
 
+async def test_a_persons_text_that_was_cut_into_and_rewritten_is_stale_when_it_is_cut_into_again(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    for n in range(1, 28):
+        await append(api, talk(n, n))
+        await make(sweep, clock)
+    for from_seq in (11, 9):
+        ok(await api.put("/v1/chats/c/summary", json={"text": f"It went on up to #{from_seq}."}), 200)
+        assert not (await get(api, "/summary"))["stale"]
+        await cut_off(api, from_seq)
+        assert (await get(api, "/summary"))["stale"]
+
+
 async def replace_what_a_person_wrote(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
     """The place of the second fold was a person's for a while; then the model told it again, and what came next."""
     await put(api, settings=OWN_FOLDS)
