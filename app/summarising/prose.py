@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable
 
-from app.summarising.reading import UnusableAnswer, refuses, says_nothing, spoken, without_controls
+from app.summarising.reading import UnusableAnswer, refuses, says_nothing, says_only_nothing, spoken, without_controls
 
 MAX_PROSE_CHARS = 20_000
 """No narrative gets so long; a model that does runs in circles."""
@@ -20,7 +20,7 @@ _MOST_CHARS_OF_NOTHING = 200
 _FENCE_LINE = re.compile(r"\s*(?:```|~~~)[\w-]{0,20}\s*")
 _HEADING = re.compile(r"(?:[ \t]*#{1,6}[ \t]+)+")
 _BOLD_LINE = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__)\s*[:：]?\s*")
-_LABEL_LINE = re.compile(r"\s*\S.{0,100}[:：][*_]{0,3}\s*")
+_LABEL_LINE = re.compile(r"(?=.{1,80}$)\s*(?:\S+\s+){0,8}\S+[:：][*_]{0,3}\s*")  # with more words it tells something
 _ACKNOWLEDGEMENT = re.compile(r"\s*(?:sure|certainly|of course|okay|ok|understood|got it)\s*[.!]\s*", re.I)
 _PREAMBLE = re.compile(
     r"\s*(?:(?:sure|certainly|of course|okay)[,.!]?\s+)?here(?:['’]s| is| are)\b[^:：\n]{0,80}"
@@ -64,6 +64,11 @@ def tells_nothing(text: str) -> bool:
     """Whether all that `text` tells is an explicit "nothing", with a reason at most."""
     first_line = text.split("\n", 1)[0].strip("*_`~ ")
     return len(text) <= _MOST_CHARS_OF_NOTHING and says_nothing(first_line)
+
+
+def tells_only_nothing(text: str) -> bool:
+    """Whether `text` is an explicit "nothing" from beginning to end, or a bare "NONE" with a reason."""
+    return len(text) <= _MOST_CHARS_OF_NOTHING and says_only_nothing(text.strip("*_`~ "))
 
 
 def is_offer(line: str) -> bool:

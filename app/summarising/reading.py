@@ -29,11 +29,13 @@ _NOTHING = re.compile(
     r"|(?:没有|沒有|[暂暫]?[无無])(?:(?:任何)?(?:值得|重要|特别|特別)[记記录錄住的事件内內容亮点點]*)?"
     r"|(?:(?:특별|기억|주목|기록)[가-힣 ]{0,14})?(?:없음|없습니다|없다)"
 )
+_NONE = re.compile(r"\W{0,4}(?:none|null|n/a|not applicable)\W{0,4}(?:$|[\n.!:;(–—]|-\s)", re.I)
 _CLAUSE_END = re.compile(r"[.!?。！？:：;；(（,，–—]|\s-\s")
 _REFUSAL = re.compile(
     r"(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorry,? (?:but|i)\b|my apologies\b|i apologi[sz]e"
     r"|(?:unfortunately,? )?i(?:['’]m| am)? (?:can['’]?t|can ?not|won['’]?t|will not|unable|not able)\b"
-    r"|i must decline|as an ai (?:language )?(?:model|assistant)\b|lo siento|no puedo|désolée?,"
+    r"|i must decline|as an ai (?:language )?(?:model|assistant)\b[^.\n“]{0,60}?\b(?:i|my)\b|lo siento"
+    r"|no puedo|désolée?,"
     r"|je (?:ne peux|suis désolé)|es tut mir leid|ich kann (?:dir |dabei |das )?nicht|mi dispiace|desculpe"
     r"|não posso|извините|к сожалению, я|я не могу|申し訳(?:ありません|ございません)|対応できません"
     r"|很?抱歉|对不起|對不起|我无法|我無法|我不能|죄송)",
@@ -55,6 +57,11 @@ def says_nothing(text: str) -> bool:
     """Whether the first clause of `text` is an explicit "nothing memorable", in one of the larger languages."""
     clause = _CLAUSE_END.split(text.casefold().strip("\"'()[] "), maxsplit=1)[0].strip()
     return _NOTHING.fullmatch(clause) is not None
+
+
+def says_only_nothing(text: str) -> bool:
+    """Whether `text` is nothing but an explicit "nothing memorable", or a bare "NONE" with a reason behind it."""
+    return bool(_NONE.match(text)) or _NOTHING.fullmatch(text.casefold().strip("\"'()[].!?。！？ \n")) is not None
 
 
 def refuses(text: str) -> bool:

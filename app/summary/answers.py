@@ -1,6 +1,6 @@
 """A model's answer, read as a summary. Pure."""
 
-from app.summarising.prose import read_prose, tells_nothing
+from app.summarising.prose import read_prose, tells_nothing, tells_only_nothing
 from app.summarising.reading import UnusableAnswer
 
 
@@ -10,8 +10,7 @@ def parse_summary(answer: str, *, former: str) -> str:
     Raises UnusableAnswer, also where that would wipe out a former summary.
     """
     text = read_prose(answer)
-    if not tells_nothing(text):
-        return text
-    if former.strip():
+    # What only begins with "nothing" may tell something, but not what a former summary did.
+    if former.strip() and tells_nothing(text):
         raise UnusableAnswer("the answer is empty, which the former summary is not")
-    return ""
+    return "" if tells_only_nothing(text) else text

@@ -95,7 +95,9 @@ def test_a_summary_is_read_without_its_wrapping(answer: str) -> None:
     assert parse_summary(answer, former="") == parse_summary(answer, former=FORMER) == TEXT
 
 
-@pytest.mark.parametrize("answer", ["NONE", "**NONE**", "None.", "Nothing happened.", "NONE\n\nOnly small talk."])
+@pytest.mark.parametrize(
+    "answer", ["NONE", "**NONE**", "None.", "Nothing happened.", "NONE\n\nOnly small talk.", "None (small talk)"]
+)
 def test_nothing_is_an_empty_summary_but_never_wipes_out_a_former_one(answer: str) -> None:
     assert parse_summary(answer, former="") == ""
     with pytest.raises(UnusableAnswer, match="former summary"):
@@ -108,7 +110,33 @@ def test_a_story_that_begins_with_nothing_is_a_story() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["", "I'm sorry, but I can't summarise this.", '{"speaker": "Mira", "message": "Hi"}']
+    "answer",
+    [
+        "Nothing happened in the conversation, but Kai gave Mira his mother's ring and she wept.",
+        "Nothing happened. Then Kai left.",
+        "None of them spoke. Kai left.",
+        "Mira looked up at him and said the words she had never dared to say:\n“I was never your sister.” Kai left.",
+        "As an AI assistant in Kai's flat, Vela promised him never to lie again.",
+    ],
+)
+def test_an_answer_that_tells_something_is_kept_whole(answer: str) -> None:
+    assert parse_summary(answer, former="") == answer
+
+
+@pytest.mark.parametrize("answer", ["Nothing new happened, only small talk.", "Nothing happened. They only talked."])
+def test_an_answer_that_begins_with_nothing_never_takes_the_place_of_a_former_summary(answer: str) -> None:
+    with pytest.raises(UnusableAnswer, match="former summary"):
+        parse_summary(answer, former=FORMER)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "As an AI language model, I can't do this.",
+        "I'm sorry, but I can't summarise this.",
+        '{"speaker": "Mira", "message": "Hi"}',
+    ],
 )
 def test_what_is_no_summary_is_unusable(answer: str) -> None:
     with pytest.raises(UnusableAnswer):
