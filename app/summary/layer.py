@@ -9,7 +9,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.cover import Cover
-from app.chats.due_work import find_due, forget_unasked, make_due
+from app.chats.due_work import delete_due, find_due, forget_unasked, make_due
 from app.chats.service import Advance, Head, find_shown, list_sent_after, list_tellable_after, read_head, update_shown
 from app.kit import due
 from app.kit.db import DbSession
@@ -146,6 +146,10 @@ async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: f
     chain = await read_onto(db_session, head)
     if head.settings.summary.enabled and await find_range(db_session, head, chain):
         await make_fold_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=settle_s)
+        return
+    work = await find_due(db_session, head, NAME, FOLD)
+    if work is not None and not head.settings.summary.enabled and set(work.payload or ()) <= {"until_seq"}:
+        await delete_due(db_session, head, NAME, [FOLD])  # a cut asked for it, which waits for no summary any more
     else:
         await forget_unasked(db_session, head, NAME, [FOLD])
 
@@ -207,7 +211,8 @@ async def make_fold_due(
     settle_s: float,
     payload: dict[str, Any] | None = None,
 ) -> None:
-    """Make the fold due and ring."""
+    """Make the fold due and ring: from now on the line is to have a summary."""
+    begin(head)
     await make_due(db_session, head, NAME, [due.Due(FOLD, at_seq, payload)], now=now, settle_s=settle_s)
 
 

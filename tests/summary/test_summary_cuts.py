@@ -9,8 +9,8 @@ from app.kit.clock import SteppedClock
 from app.kit.due import RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
-from tests.summary.folds import anchor, counting_fold, gaps, make, shown
-from tests.talk import append, bury, cut_off, ok, put, talk
+from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown
+from tests.talk import Json, append, bury, cut_off, ok, put, talk
 
 EVERY_8 = {
     "history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 60, "edges": "every_8"},
@@ -82,6 +82,17 @@ async def test_a_full_cut_waits_where_only_a_fold_that_reaches_past_it_is_made(
     await make(sweep, clock, RETRY_DELAYS_S[-1])
     assert await anchor(api) == 17
     await assert_whole(api)
+
+
+@pytest.mark.parametrize("settings", [EVERY_8, OWN_FOLDS])
+async def test_what_was_due_is_not_made_once_the_summary_is_off(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, settings: Json
+) -> None:
+    await put(api, settings=settings)
+    await append(api, talk(1, 30))
+    await put(api, status=200, settings={"summary": {"enabled": False}})
+    await make(sweep, clock, 40)
+    assert model.calls == []
 
 
 async def test_a_cold_cut_goes_to_no_edge_inside_a_fold(
