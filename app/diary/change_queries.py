@@ -50,7 +50,9 @@ _MOVE_WRITTEN = """
     RETURNING entry_id"""
 
 _LIST_WRITING = """
-    SELECT key, (payload ->> 'first_seq')::int AS first_seq, (payload ->> 'last_seq')::int AS last_seq FROM work
+    SELECT key, (payload ->> 'first_seq')::int AS first_seq, (payload ->> 'last_seq')::int AS last_seq,
+        (payload ->> 'number')::int AS number
+    FROM work
     WHERE chat_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4)
         AND (payload ->> 'last_seq')::int >= $5"""
 
@@ -125,7 +127,7 @@ async def cut_off(db_session: DbSession, line: Line, from_seq: int) -> Gone:
 async def list_writing(
     db_session: DbSession, line: Line, layer: str, prefix: str, from_seq: int
 ) -> list[asyncpg.Record]:
-    """The entries still to be written, by the prefix of their keys, that reach `from_seq`: key, first and last seq."""
+    """The entries still to be written that reach `from_seq`, by their keys' prefix: key, first and last seq, number."""
     return await db_session.raw.fetch(_LIST_WRITING, *line, layer, prefix, from_seq)
 
 

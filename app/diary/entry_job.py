@@ -9,7 +9,7 @@ from uuid import UUID
 from app.chats.service import Filters, Head, hash_eligible, list_living, lock_line, read_head
 from app.diary import queries
 from app.diary.asking import EntryDraft, ask_for_entry
-from app.diary.layer import judge, note_entries, take_number
+from app.diary.layer import note_entries
 from app.diary.models import DiaryEntry
 from app.diary.whose import is_active
 from app.kit.db import DbSession, defer
@@ -28,6 +28,7 @@ _CHANGED = "its messages changed while it was being written"
 class _Period:
     """Messages to write about, as a character has lived them."""
 
+    number: int
     first_seq: int
     last_seq: int
     filters: Filters
@@ -39,7 +40,7 @@ async def write_entry(bench: Workbench, claimed: Claimed, character: str) -> boo
     period = await _read_period(bench, claimed, character) if bench.model else None
     draft = None
     if period is not None:
-        draft = await _draft(bench, claimed, character, period.source, before_number=None)
+        draft = await _draft(bench, claimed, character, period.source, before_number=period.number)
     async with bench.database.unit_of_work() as db_session:
         head = await lock_line(db_session, claimed.chat_key, claimed.line_id)
         if head is None or period is None or draft is None:
@@ -74,7 +75,7 @@ async def rewrite_entry(bench: Workbench, claimed: Claimed, entry_id: UUID) -> b
 async def _read_period(bench: Workbench, claimed: Claimed, character: str) -> _Period | None:
     """What is to be written about; None if line or character are gone, diaries are off, or nothing was said by it."""
     line = (claimed.chat_key, claimed.line_id)
-    first_seq, last_seq = claimed.payload["first_seq"], claimed.payload["last_seq"]
+    number, first_seq, last_seq = (claimed.payload[name] for name in ("number", "first_seq", "last_seq"))
     async with bench.database.unit_of_work() as db_session:
         head = await read_head(db_session, *line)
         if head is None or not head.settings.diary.enabled:
@@ -83,7 +84,7 @@ async def _read_period(bench: Workbench, claimed: Claimed, character: str) -> _P
     if source is None or not is_active(source.characters, character):
         return None
     spoke = any(said.role == "assistant" and character in ("", said.name) for said in source.utterances)
-    return _Period(first_seq, last_seq, head.filters, source) if spoke else None
+    return _Period(number, first_seq, last_seq, head.filters, source) if spoke else None
 
 
 async def _read_stale(db_session: DbSession, line: tuple[UUID, UUID], entry: DiaryEntry) -> Source | None:
@@ -95,7 +96,7 @@ async def _read_stale(db_session: DbSession, line: tuple[UUID, UUID], entry: Dia
 
 
 async def _draft(
-    bench: Workbench, claimed: Claimed, character: str, source: Source, *, before_number: int | None
+    bench: Workbench, claimed: Claimed, character: str, source: Source, *, before_number: int
 ) -> EntryDraft | None:
     """What the character writes, having reread its entries before a number; None without a model."""
     if bench.model is None:
@@ -135,7 +136,7 @@ async def _save_new(
     values = {
         "entry_id": uuid7(),
         "character": character,
-        "number": take_number(head),
+        "number": period.number,
         "at_seq": period.last_seq,
         "origin": "service",
         "content": draft.content,
@@ -150,7 +151,7 @@ async def _save_new(
         "created_at": now,
     }
     await queries.insert_entry(db_session, line, values)
-    await judge(db_session, head, character, now=now, settle_s=0, again=False)
+    await note_entries(db_session, head, character, [period.number], now=now, settle_s=0)
     defer(db_session, "layer_settled", head)
 
 

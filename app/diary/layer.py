@@ -4,7 +4,8 @@ What it asks when messages change is in `changes.py`, what goes into a context i
 
 A line's cursor holds `number`, the highest that an entry was given, `period`, the turns that fill for the next entry of
 the service, and `outdated`, whose diaries have changed since they were shown last: true for all. Entries of all diaries
-share the numbers, so none is ever given twice.
+share the numbers, so none is ever given twice. The service's has its number from the moment it is due, so that entries
+stand in the order of the story, whichever is made first.
 """
 
 from collections.abc import Sequence
@@ -245,7 +246,7 @@ async def _make_entries_due(
         due.Due(
             key=f"{WRITE}{turns.first_seq}:{name}",
             at_seq=turns.first_seq,
-            payload={"first_seq": turns.first_seq, "last_seq": turns.last_seq},
+            payload={"first_seq": turns.first_seq, "last_seq": turns.last_seq, "number": take_number(head)},
         )
         for turns in await queries.list_turns(db_session, line, periods)
         for name in choose_writers(characters, turns.speakers)

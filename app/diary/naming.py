@@ -43,7 +43,7 @@ async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, no
             due.Due(
                 key=f"{row['key']}{character}",
                 at_seq=row["first_seq"],
-                payload={"first_seq": row["first_seq"], "last_seq": row["last_seq"]},
+                payload={"first_seq": row["first_seq"], "last_seq": row["last_seq"], "number": row["number"]},
             )
             for row in nobodys
         ]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from contextlib import aclosing
 from typing import Any
 
 import httpx
@@ -10,6 +11,8 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.llm import ModelClient
+from app.kit.workbench import Workbench
 from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle
@@ -168,6 +171,94 @@ async def test_a_period_in_which_nothing_of_the_character_is_left_is_not_written
     await settle(sweep, clock)
     assert model.calls == []
     assert await entries(api) == []
+
+
+# --- their order ---
+
+
+def reread(request: Request) -> list[str]:
+    """The first messages of the entries that a request for a new one has the character reread."""
+    text = str(request["messages"][-1]["content"]).partition("<entries>")[2].partition("</entries>")[0]
+    return re.findall(r"From \d+\.", text)
+
+
+def from_first(request: Request) -> str:
+    """An entry, or a fold, that names the first message of each period it tells of."""
+    text = str(request["messages"][-1]["content"])
+    if "older part of your diary anew" in text:
+        return " ".join(re.findall(r"From \d+\.", text))
+    return f"From {about(request)[0].split()[-1]}"
+
+
+async def test_entries_made_from_the_anchor_back_stand_and_are_reread_in_story_order(
+    api: httpx.AsyncClient, database: Database, model: ScriptedModel, clock: SteppedClock, nothing_due: None
+) -> None:
+    await keep_diary(api, auto_write_turns=3, lines=40)
+    await put(api, settings={"history": {"keep_messages": 8, "grow_messages": 0}}, status=200)
+    await append(api, talk(1, 61))
+    model.otherwise = from_first
+    async with aclosing(ModelClient(model.base_url, "scripted", concurrency=1, max_attempts=1)) as client:
+        await settle(Sweep(Workbench(database, clock, client), slots=1, sweep_s=30), clock)
+    story = [f"From {first}." for first in range(1, 61, 6)]
+    assert from_first(model.requests[0]) != story[0]
+    assert await contents(api) == story
+    assert re.findall(r"From \d+\.", await prompt(api)) == story
+    for request in model.requests:
+        own = story.index(from_first(request))
+        assert set(reread(request)) <= set(story[:own])
+
+
+async def test_a_tool_call_made_meanwhile_stands_behind_the_entry_about_earlier_turns(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    await turns(api, 1, 2)
+    model.script(WRITTEN)
+    clock.step(2)
+    gate = model.hold(1)
+    draining = asyncio.create_task(sweep.drain())
+    await gate.reached()
+    await append(api, talk(5, 6))
+    await save(api, "By myself.")
+    gate.release()
+    await draining
+    assert await contents(api) == [WRITTEN, "By myself."]
+    shown = await prompt(api)
+    assert shown.index(WRITTEN) < shown.index("By myself.")
+
+
+async def test_an_entry_that_failed_at_first_stands_before_those_about_later_turns(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 1)
+    model.script(refuses(503), refuses(503), refuses(503))
+    for wait_s in (2, 1, 10):
+        clock.step(wait_s)
+        await sweep.drain()
+    model.otherwise = from_first
+    await turns(api, 2, 2)
+    await settle(sweep, clock)
+    clock.step(60)
+    await sweep.drain()
+    assert await contents(api) == ["From 1.", "From 3."]
+    assert re.findall(r"From \d+\.", await prompt(api)) == ["From 1.", "From 3."]
+
+
+async def test_what_is_folded_is_older_than_what_is_shown_also_of_an_import(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=2, lines=12)
+    await append(api, talk(1, 60))
+    model.otherwise = from_first
+    for _ in range(4):
+        await settle(sweep, clock)
+    found = await entries(api)
+    shown = [entry["first_seq"] for entry in found if entry["in_prompt"]]
+    folded = [entry["first_seq"] for entry in found if not entry["in_prompt"]]
+    assert len(shown) + len(folded) == 15
+    assert min(shown) > max(folded)
+    assert re.findall(r"From \d+\.", await prompt(api)) == await contents(api)
 
 
 # --- messages that change ---
