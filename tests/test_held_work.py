@@ -16,7 +16,7 @@ from app.sweep import Sweep
 from tests.book import due_rows, statuses
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_worker, make_key
-from tests.scripted_model import ScriptedModel, refuses
+from tests.scripted_model import ScriptedModel, refuses, says
 from tests.talk import append, context, edit, get, ok, put, talk
 from tests.test_sweep import running
 
@@ -95,7 +95,7 @@ async def test_what_is_being_made_when_the_limit_is_reached_is_finished(
     assert sorted(await statuses(api)) == ["pending"] * 2 + ["ready"] * 3
 
 
-async def test_failures_use_up_no_limit(
+async def test_failures_of_which_nobody_tells_what_they_cost_use_up_no_limit(
     api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
 ) -> None:
     await append(api, talk(1, 8))
@@ -105,6 +105,19 @@ async def test_failures_use_up_no_limit(
             clock.step(60)
             assert await sweep.drain() == 1
     assert await statuses(api) == ["ready"]
+
+
+async def test_answers_without_text_use_up_the_limit_like_any_that_are_paid_for(
+    api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
+) -> None:
+    await append(api, talk(1, 8))
+    model.otherwise = says(None, finish_reason="length", reasoning_content="Let me think.")
+    async with limited_worker(database, clock, model, TokenLimits(CALL_TOKENS)) as sweep:
+        clock.step(2)
+        assert await sweep.drain() == 1
+        clock.step(60)
+        assert await sweep.drain() == 0
+    assert await statuses(api) == ["pending"]
 
 
 async def test_others_go_on_while_one_tenant_is_held(

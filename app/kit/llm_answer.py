@@ -32,14 +32,26 @@ class ModelError(Exception):
         reason: One line that may be shown to a person: it holds no key, no prompt and no address.
         transient: Whether the same request may succeed later.
         retry_after_s: How long the server asks to wait, if it does.
+        prompt_tokens: What the answer took all the same, as the server counts it; None if it doesn't say.
+        completion_tokens: Likewise, thinking included.
 
     """
 
-    def __init__(self, reason: str, *, transient: bool, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        transient: bool,
+        retry_after_s: float | None = None,
+        prompt_tokens: int | None = None,
+        completion_tokens: int | None = None,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.transient = transient
         self.retry_after_s = retry_after_s
+        self.prompt_tokens = prompt_tokens
+        self.completion_tokens = completion_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ class Completion:
 
 
 def read_completion(body: bytes, *, asked_model: str) -> Completion:
-    """The completion in the body of a 2xx answer. Raises ModelError."""
+    """The completion in the body of a 2xx answer. Raises ModelError, with what an answer without text has taken."""
     answer = _read_object(body)
     if not answer:
         what = "something that is not a JSON object" if body.strip() else "nothing"
@@ -72,22 +84,24 @@ def read_completion(body: bytes, *, asked_model: str) -> Completion:
     if isinstance(status, int) and 400 <= status <= 599:  # routers answer 200 before they know
         raise refusal(status)
     choices = answer.get("choices")
-    if not isinstance(choices, list) or not choices:
-        raise ModelError("the model's answer has no choices", transient=False)
-    choice = _object(choices[0])
+    choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
     message = _object(choice.get("message"))
     finish_reason = _word(choice.get("finish_reason"))
-    if message.get("refusal"):
-        raise ModelError("the model declines to answer", transient=False)
     text = _text(message.get("content"))
-    if not text:
-        raise ModelError(_why_empty(message, finish_reason), transient=False)
     usage = _object(answer.get("usage"))
+    prompt_tokens, completion_tokens = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    if not choices or message.get("refusal") or not text:
+        raise ModelError(
+            _why_unusable(choices, message, finish_reason),
+            transient=False,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+        )
     return Completion(
         text=text,
         model=_word(answer.get("model")) or asked_model,
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
         finish_reason=finish_reason,
     )
 
@@ -143,7 +157,11 @@ def _text(content: object) -> str:
     return content.replace("\x00", "").strip() if isinstance(content, str) else ""
 
 
-def _why_empty(message: dict[str, Any], finish_reason: str | None) -> str:
+def _why_unusable(choices: object, message: dict[str, Any], finish_reason: str | None) -> str:
+    if not isinstance(choices, list) or not choices:
+        return "the model's answer has no choices"
+    if message.get("refusal"):
+        return "the model declines to answer"
     if finish_reason == "content_filter":
         return "the model's answer was withheld by a content filter"
     if message.get("reasoning_content") or message.get("reasoning"):

@@ -23,7 +23,8 @@ _MOST_TOKENS = 2**31 - 1
 class MeteredModel:
     """The same model; every call that ends is counted, whether it brought something or not.
 
-    A failed call counts no tokens: nobody tells what it cost, and a day without a model must not use up the month.
+    A failed call counts the tokens that the server tells of: an answer without text is paid for too. Where it tells
+    nothing they count as none, for a day without a model must not use up the month.
     One that is given up, as by a worker that is told to stop, is not counted, as it is no attempt either.
     What cannot be counted is logged and costs nobody the answer.
 
@@ -55,27 +56,23 @@ class MeteredModel:
         asked_at, asked_s = self._clock(), _loop_s()
         try:
             answer = await self._model.complete(messages, max_tokens=max_tokens, temperature=temperature)
-        except ModelError:
-            await self._count(asked_at, _loop_s() - asked_s)
+        except ModelError as error:
+            tokens = _told(error.prompt_tokens), _told(error.completion_tokens)
+            await self._count(asked_at, _loop_s() - asked_s, tokens, failed=True)
             raise
-        await self._count(asked_at, _loop_s() - asked_s, messages, answer)
+        tokens = _prompt_tokens(messages, answer), _completion_tokens(answer)
+        await self._count(asked_at, _loop_s() - asked_s, tokens, failed=False)
         return answer
 
-    async def _count(
-        self,
-        asked_at: datetime,
-        wait_s: float,
-        messages: Sequence[ChatMessage] = (),
-        answer: Completion | None = None,
-    ) -> None:
-        """Count a call with its answer, or with None one that failed."""
+    async def _count(self, asked_at: datetime, wait_s: float, tokens: tuple[int, int], *, failed: bool) -> None:
+        """Count a call that took so many tokens, of the prompt and of the answer."""
         call = ModelCall(
             tenant=self._tenant,
             layer=self._layer,
             asked_at=asked_at,
-            failed=answer is None,
-            prompt_tokens=_prompt_tokens(messages, answer) if answer else 0,
-            completion_tokens=_completion_tokens(answer) if answer else 0,
+            failed=failed,
+            prompt_tokens=tokens[0],
+            completion_tokens=tokens[1],
             wait_ms=round(wait_s * 1_000),
         )
         try:
@@ -89,13 +86,16 @@ def _prompt_tokens(messages: Sequence[ChatMessage], answer: Completion) -> int:
     """As the server counts them; where it doesn't, our own count, so that a limit means something there too."""
     if answer.prompt_tokens is None:
         return sum(MESSAGE_OVERHEAD_TOKENS + count_tokens(message["content"]) for message in messages)
-    return min(answer.prompt_tokens, _MOST_TOKENS)
+    return _told(answer.prompt_tokens)
 
 
 def _completion_tokens(answer: Completion) -> int:
     """Likewise."""
-    tokens = count_tokens(answer.text) if answer.completion_tokens is None else answer.completion_tokens
-    return min(tokens, _MOST_TOKENS)
+    return count_tokens(answer.text) if answer.completion_tokens is None else _told(answer.completion_tokens)
+
+
+def _told(tokens: int | None) -> int:
+    return min(tokens or 0, _MOST_TOKENS)
 
 
 def _loop_s() -> float:

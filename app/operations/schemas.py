@@ -48,7 +48,9 @@ class LayerUsage(BaseModel):
     layer: str = Field(description="The kind of memory.")
     calls: int = Field(description="How often the model was asked, failures included.")
     failures: int = Field(description="How many calls brought no answer: no connection, a time-out, a refusal.")
-    prompt_tokens: int = Field(description="As the model's server counts them, else as o200k; none for failures.")
+    prompt_tokens: int = Field(
+        description="As the model's server counts them, else as o200k; of failures only what the server tells of."
+    )
     completion_tokens: int = Field(description="Likewise, of the answers.")
     wait_s: float = Field(description="Seconds between questions and answers, waits for a free slot included.")
 

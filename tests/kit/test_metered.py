@@ -79,10 +79,10 @@ async def test_an_answer_is_handed_on_and_counts_what_the_server_says(
 
 @pytest.mark.parametrize(
     ("step", "reason"),
-    [(refuses(503), "503"), (refuses(401), "401"), (HANG_UP, "broke"), (says(""), "empty"), (sends(b"?"), "JSON")],
-    ids=["away", "refused", "hung up", "empty", "rubbish"],
+    [(refuses(503), "503"), (refuses(401), "401"), (HANG_UP, "broke"), (sends(b"?"), "JSON"), (sends(b"{}"), "JSON")],
+    ids=["away", "refused", "hung up", "rubbish", "nothing"],
 )
-async def test_a_failure_is_handed_on_and_counts_no_tokens(
+async def test_a_failure_of_which_nobody_tells_what_it_cost_is_handed_on_and_counts_no_tokens(
     metered: MeteredModel, model: ScriptedModel, database: Database, step: Reply, reason: str
 ) -> None:
     model.script(step)
@@ -90,6 +90,26 @@ async def test_a_failure_is_handed_on_and_counts_no_tokens(
         await ask(metered)
     row = await only(database)
     assert (row["calls"], row["failures"], row["prompt_tokens"], row["completion_tokens"]) == (1, 1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (says(""), "empty"),
+        (says(None, finish_reason="length", reasoning_content="Let me think."), "thought"),
+        (says("", refusal="No."), "declines"),
+        (sends(b'{"choices": [], "usage": {"prompt_tokens": 120, "completion_tokens": 30}}'), "no choices"),
+    ],
+    ids=["empty", "only thought", "declined", "no choices"],
+)
+async def test_an_answer_without_text_counts_the_tokens_that_the_server_says_it_took(
+    metered: MeteredModel, model: ScriptedModel, database: Database, step: Reply, reason: str
+) -> None:
+    model.script(step)
+    with pytest.raises(ModelError, match=reason):
+        await ask(metered)
+    row = await only(database)
+    assert (row["calls"], row["failures"], row["prompt_tokens"], row["completion_tokens"]) == (1, 1, 120, 30)
 
 
 async def test_a_call_that_ran_out_of_time_counts_as_a_failure_with_its_wait(
