@@ -64,9 +64,14 @@ class Entry:
     deleted: bool
     dated_at: datetime
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the service found nothing to write down in what its messages say."""
+        return not self.content and self.origin == "service" and self.source_hash == self.current_hash
+
     def holds(self, *, by_service: bool = True) -> bool:
         """Whether it counts as what somebody wrote; the service's only where that is asked for, and if it is true."""
-        if self.deleted:
+        if self.deleted or not self.content:
             return False
         return self.origin != "service" or self.edited or (by_service and self.source_hash == self.current_hash)
 

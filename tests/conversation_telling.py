@@ -167,7 +167,7 @@ class Telling(Changing):
 
     def entry_ids(self) -> list[str]:
         """The entries of the diary that is written."""
-        return [str(entry.entry_id) for entry in self.tables.entries if not entry.deleted]
+        return [str(entry.entry_id) for entry in self.tables.entries if entry.content and not entry.deleted]
 
     # --- scenes ---
 

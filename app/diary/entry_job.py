@@ -51,11 +51,11 @@ async def write_entry(bench: Workbench, claimed: Claimed, character: str) -> boo
 
 
 async def rewrite_entry(bench: Workbench, claimed: Claimed, entry_id: UUID) -> bool:
-    """Write an entry anew that has gone stale, or delete it where nothing is left to tell. Raises ModelError."""
+    """Write an entry anew that has gone stale; it is empty where nothing is left to tell. Raises ModelError."""
     line = (claimed.chat_key, claimed.line_id)
     async with bench.database.unit_of_work() as db_session:
         head = await read_head(db_session, *line)
-        entry = await queries.find_entry(db_session, line, entry_id)
+        entry = await queries.find_service_entry(db_session, line, entry_id)
         source = await _read_stale(db_session, line, entry) if entry and head and head.settings.diary.enabled else None
     draft = None
     if entry is not None and source is not None:
@@ -164,9 +164,9 @@ async def _save_again(
     source: Source,
     draft: EntryDraft,
 ) -> None:
-    """Replace the words of an entry, or delete it where nothing mattered any more."""
+    """Replace the words of an entry, by none where nothing mattered any more."""
     now, line = bench.clock(), head.line
-    entry = await queries.find_entry(db_session, line, entry_id)
+    entry = await queries.find_service_entry(db_session, line, entry_id)
     if entry is None:
         await finish(db_session, claimed)
         return
@@ -174,12 +174,12 @@ async def _save_again(
         await record_failure(db_session, claimed, error=_CHANGED, transient=False, now=now)
         return
     values = {
-        "content": draft.content,
+        "content": draft.content or "",
         "source_hash": source.hash,
         "model": draft.model,
         "prompt_version": draft.prompt_version,
     }
-    await queries.update_entry(db_session, line, entry_id, values if draft.content else {"deleted_at": now})
+    await queries.update_entry(db_session, line, entry_id, values)
     await finish(db_session, claimed)
     await note_entries(db_session, head, entry.character, [entry.number], now=now, settle_s=0)
     defer(db_session, "layer_settled", head)

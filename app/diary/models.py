@@ -20,9 +20,10 @@ class DiaryEntry(Table):
     `number` orders the entries of one character, from 1, and is never given twice on a line; the service's has it from
     when it is due. `at_seq` is the newest message when it was written. `origin` says who wrote: the `character` with
     its tool, a `person`, or the `service` in the character's voice. Only the service's has a range of messages that it
-    was made from (both inclusive), and hashes of it: unequal is stale. Only a character's has the `identity` of the
-    words that it was first written in, by which a retry of the tool call is known whatever has become of them.
-    `dated_at` is the moment of the story that its date tells, `created_at` that of the service.
+    was made from (both inclusive), and hashes of it: unequal is stale; an empty one found nothing there that mattered,
+    and is kept for when that changes. Only a character's has the `identity` of the words that it was first written in,
+    by which a retry of the tool call is known whatever has become of them. `dated_at` is the moment of the story that
+    its date tells, `created_at` that of the service.
     """
 
     __tablename__ = "diary_entries"

@@ -14,9 +14,9 @@ from app.kit.db import DbSession
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-# What an entry says holds as long as nobody deleted it, and what the service wrote, as long as its messages say what
-# it was written from; but what a person made of that holds whatever they say.
-_HOLDS = """deleted_at IS NULL
+# What an entry says, if anything, holds as long as nobody deleted it, and what the service wrote, as long as its
+# messages say what it was written from; but what a person made of that holds whatever they say.
+_HOLDS = """deleted_at IS NULL AND content <> ''
     AND (origin <> 'service' OR edited OR ($3 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
 _NEWEST = f"""
@@ -65,6 +65,9 @@ _SPEAKERS = """
             AND e.origin = 'character'
     ) AS wrote
     FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""
+
+
+_SAYS_SOMETHING = (DiaryEntry.deleted_at.is_(None), DiaryEntry.content != "")
 
 
 class Cast(NamedTuple):
@@ -158,7 +161,7 @@ async def list_entries(
     db_session: DbSession, line: Line, *, character: str | None, after: tuple[int, int] | None, limit: int
 ) -> Sequence[DiaryEntry]:
     """Entries in story order, of one diary or of all."""
-    query = select(DiaryEntry).where(*_on(line), DiaryEntry.deleted_at.is_(None))
+    query = select(DiaryEntry).where(*_on(line), *_SAYS_SOMETHING)
     if character is not None:
         query = query.where(DiaryEntry.character == character)
     if after:
@@ -168,8 +171,19 @@ async def list_entries(
 
 
 async def find_entry(db_session: DbSession, line: Line, entry_id: UUID) -> DiaryEntry | None:
-    """One entry, unless it was deleted."""
-    query = select(DiaryEntry).where(*_on(line), DiaryEntry.entry_id == entry_id, DiaryEntry.deleted_at.is_(None))
+    """One entry, unless it was deleted or is empty."""
+    query = select(DiaryEntry).where(*_on(line), DiaryEntry.entry_id == entry_id, *_SAYS_SOMETHING)
+    return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
+
+
+async def find_service_entry(db_session: DbSession, line: Line, entry_id: UUID) -> DiaryEntry | None:
+    """One entry of the service, also an empty one, unless a person deleted it."""
+    query = select(DiaryEntry).where(
+        *_on(line),
+        DiaryEntry.entry_id == entry_id,
+        DiaryEntry.first_seq.is_not(None),
+        DiaryEntry.deleted_at.is_(None),
+    )
     return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
 
 

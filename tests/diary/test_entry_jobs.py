@@ -17,7 +17,7 @@ from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle
 from tests.scripted_model import Request, ScriptedModel, refuses
-from tests.talk import append, bury, cut_off, edit, get, ok, put, said, talk
+from tests.talk import append, bury, cut_off, edit, get, hide, ok, put, said, talk
 
 WRITTEN = "The girl asked about the lamps again. I told her two of their names, which I tell nobody."
 
@@ -301,10 +301,10 @@ async def test_a_change_that_is_undone_costs_nothing(
 
 
 @pytest.mark.parametrize("answer", ["NONE", None])
-async def test_an_entry_about_nothing_is_deleted(
+async def test_an_entry_about_nothing_is_told_nowhere(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, answer: str | None
 ) -> None:
-    await written(api, sweep, model, clock)
+    entry_id = await written(api, sweep, model, clock)
     if answer:
         model.script(answer)
         await edit(api, "m3", content="I never asked.")
@@ -312,7 +312,54 @@ async def test_an_entry_about_nothing_is_deleted(
         await bury(api, "m1", "m2", "m3", "m4")
     await settle(sweep, clock)
     assert await entries(api) == []
+    assert await prompt(api) == ""
+    await change(api, entry_id, "By a person.", status=404)
+    await discard(api, entry_id, status=404)
     assert len(model.calls) == (2 if answer else 1)
+
+
+async def test_an_entry_comes_back_with_its_messages(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    entry_id = await written(api, sweep, model, clock)
+    await hide(api, (1, 4))
+    await settle(sweep, clock)
+    assert await entries(api) == []
+    await hide(api, (1, 4), hidden=False)
+    model.script("The girl asked, and I told her.")
+    await settle(sweep, clock)
+    (entry,) = await entries(api)
+    assert (entry["id"], entry["content"]) == (entry_id, "The girl asked, and I told her.")
+    assert entry["content"] in await prompt(api)
+
+
+async def test_what_mattered_before_an_edit_matters_again_when_that_is_undone(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await written(api, sweep, model, clock)
+    model.script("NONE", WRITTEN)
+    await edit(api, "m3", content="I never asked.")
+    await settle(sweep, clock)
+    assert await entries(api) == []
+    await edit(api, "m3", content=said(3)["content"])
+    await settle(sweep, clock)
+    assert await contents(api) == [WRITTEN]
+
+
+async def test_an_entry_that_became_empty_is_not_told_by_the_fold_it_was_in(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, lines=6, auto_write_turns=1)
+    model.otherwise = from_first
+    await turns(api, 1, 3)
+    await settle(sweep, clock)
+    await settle(sweep, clock)
+    assert "From 1." in (await get(api, "/diary/folded"))["text"]
+    await hide(api, (1, 2))
+    await settle(sweep, clock)
+    await settle(sweep, clock)
+    assert "From 1." not in await prompt(api)
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
 
 
 async def test_what_a_person_edited_stays_whatever_becomes_of_its_messages(
