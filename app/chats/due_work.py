@@ -11,7 +11,10 @@ from app.kit.db import DbSession, defer
 async def make_due(
     db_session: DbSession, head: Head, layer: str, items: Sequence[due.Due], *, now: datetime, settle_s: float
 ) -> None:
-    """Make `items` due after the settle time and ring; see `kit.due.add_due` for those that are due already."""
+    """Make `items` due after the settle time and ring; see `kit.due.add_due` for those that are due already.
+
+    On a line that is not current, as where a job ends after its line was left, they rest until it is current again.
+    """
     await due.add_due(
         db_session,
         tenant=head.tenant,
@@ -21,6 +24,7 @@ async def make_due(
         items=items,
         now=now,
         settle_s=settle_s,
+        rests=not head.is_current,
     )
     defer(db_session, "work_due", head.chat_key)
 

@@ -59,7 +59,7 @@ class Head:
 
     Attributes:
         chat_key: The chat.
-        line_id: Its current line.
+        line_id: The line whose head it is.
         tenant: Whose it is.
         settings: As they take effect.
         filters: What of the settings decides on eligibility.
@@ -71,6 +71,7 @@ class Head:
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
         cursors: What each layer keeps here, by its name, and the cut; small, opaque to everyone else.
         last_active_at: When something was appended last, by the service's clock.
+        is_current: Whether the line is its chat's current one; a job can find that it was left meanwhile.
 
     """
 
@@ -92,6 +93,7 @@ class Head:
     cut_waits: bool = False
     last_cut: dict[str, Any] | None = None
     cursors: dict[str, Any] = field(default_factory=dict)
+    is_current: bool = True
 
     @property
     def line(self) -> tuple[UUID, UUID]:

@@ -101,19 +101,22 @@ async def add_due(
     items: Sequence[Due],
     now: datetime,
     settle_s: float,
+    rests: bool = False,
 ) -> None:
     """Make `items` due after the settle time; one that is due already waits again, at most 30 s in all.
 
+    Where the line `rests`, so do they, until it is woken.
     Whoever is working on one loses the lease: its source has changed. A payload that it waits with stays
     unless a new one is given; one that failed for good begins with nothing.
     """
     await db_session.raw.execute(
         """
         INSERT INTO work (chat_key, line_id, layer, key, work_id, tenant, at_seq, run_after, first_due_at, payload)
-        SELECT $1, $2, $3, g.key, g.work_id, $4, g.at_seq, $5, $6, g.payload::jsonb
+        SELECT $1, $2, $3, g.key, g.work_id, $4, g.at_seq, CASE WHEN $12 THEN 'infinity' ELSE $5::timestamptz END, $6,
+            g.payload::jsonb
         FROM unnest($7::text[], $8::uuid[], $9::int[], $10::text[]) AS g (key, work_id, at_seq, payload)
         ON CONFLICT (chat_key, line_id, layer, key) DO UPDATE SET
-            run_after = CASE WHEN work.failed_at IS NULL
+            run_after = CASE WHEN work.failed_at IS NULL AND NOT $12
                 THEN least(excluded.run_after, work.first_due_at + make_interval(secs => $11))
                 ELSE excluded.run_after END,
             first_due_at = CASE WHEN work.failed_at IS NULL THEN work.first_due_at ELSE excluded.first_due_at END,
@@ -133,6 +136,7 @@ async def add_due(
         [item.at_seq for item in items],
         [orjson.dumps(item.payload).decode() if item.payload else None for item in items],
         float(MAX_WAIT_S),
+        rests,
     )
 
 

@@ -23,6 +23,7 @@ from tests.book import book, change, due_rows, statuses
 from tests.chats.rich import Rows, make_rich_chat, rows_of
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
 from tests.scripted_model import ScriptedModel
+from tests.summary.folds import OWN_FOLDS, counting_fold
 from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos, walk
 
 FORMATS = ("segments", "openai", "anthropic", "text")
@@ -332,6 +333,23 @@ async def test_work_of_lines_that_are_not_current_rests_out_of_the_workers_way(
     assert await resting() == {first, frozen}
     await _switch(api, first)
     assert await resting() == {second, frozen}
+
+
+async def test_what_a_job_makes_due_on_a_line_that_was_left_meanwhile_rests_too(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    await _checkpoint(api, "start")
+    await append(api, talk(1, 200))
+    model.otherwise = counting_fold
+    clock.step(2)
+    gate = model.hold(1)
+    draining = asyncio.create_task(sweep.drain())
+    await gate.reached()
+    await _restore(api, "start")
+    gate.release()
+    await draining
+    assert [row["run_after"] for row in (await rows_of(database, chat_key(tenant, "c")))["work"]] == ["infinity"]
 
 
 async def test_a_line_that_becomes_current_has_the_workers_called(

@@ -1,10 +1,13 @@
 """Diaries where a story takes another course: cut off, forked, restored, imported again."""
 
+import asyncio
+
 import httpx
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from app.operations.queries import count_work
 from app.sweep import Sweep
 from tests.conversation_answers import tell
 from tests.diary.diaries import KAI, MIRA, change, contents, entries, keep_diary, prompt, save, settle, write
@@ -111,6 +114,32 @@ async def test_an_import_takes_an_entry_along_that_a_person_edited_and_the_copy_
     (moved,) = await entries(api)
     assert (moved["content"], moved["at_seq"], moved["origin"]) == ("Edited by a person.", 5, "person")
     assert "Edited by a person." in await prompt(api)
+
+
+async def test_what_is_still_to_be_folded_where_the_story_was_left_rests_until_it_goes_on_there(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await keep_diary(api, lines=10)
+    await append(api, talk(1, 2))
+    left = (await get(api, ""))["line"]
+    ok(await api.post("/v1/chats/c/checkpoints", json={"name": "start"}), 201)
+    for n in range(40):
+        await write(api, f"Entry {n}.")
+    model.otherwise = "Folded."
+    clock.step(2)
+    gate = model.hold(1)
+    draining = asyncio.create_task(sweep.drain())
+    await gate.reached()
+    ok(await api.post("/v1/chats/c/checkpoints/start/restore"), 201)
+    gate.release()
+    await draining
+    async with database.raw() as connection:
+        assert [row for row in await count_work(connection) if row["tenant"] == tenant] == []
+    ok(await api.post(f"/v1/chats/c/lines/{left}/switch"), 200)
+    for _ in range(3):
+        await settle(sweep, clock)
+    assert (await get(api, "/diary/folded"))["entries"] == 39
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
 
 
 async def test_an_erased_chat_keeps_no_diary(api: httpx.AsyncClient) -> None:

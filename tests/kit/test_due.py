@@ -27,7 +27,7 @@ async def database(fresh_database_url: str) -> AsyncIterator[Database]:
     await opened.close()
 
 
-async def add(database: Database, clock: SteppedClock, *items: Due, settle_s: float = 0.0) -> None:
+async def add(database: Database, clock: SteppedClock, *items: Due, settle_s: float = 0.0, rests: bool = False) -> None:
     async with database.unit_of_work() as db_session:
         await due.add_due(
             db_session,
@@ -38,6 +38,7 @@ async def add(database: Database, clock: SteppedClock, *items: Due, settle_s: fl
             items=items,
             now=clock(),
             settle_s=settle_s,
+            rests=rests,
         )
 
 
@@ -368,6 +369,20 @@ async def test_what_is_being_made_when_it_is_to_rest_is_finished_or_rests_after_
     clock.step(86_400)
     assert (await only(database))["error"] == "no"
     assert await claim(database, clock) == []
+
+
+async def test_what_is_made_due_on_a_line_that_rests_rests_whether_it_was_due_had_failed_or_is_new(
+    database: Database, clock: SteppedClock
+) -> None:
+    await add_at(database, clock, 1, 2)
+    await rest(database)
+    await change_all(database, "failed_at = CASE key WHEN '2' THEN now() END")
+    await add(database, clock, *(Due(str(seq), seq) for seq in (1, 2, 3)), rests=True)
+    clock.step(86_400)
+    assert await claim(database, clock) == []
+    async with database.unit_of_work() as db_session:
+        await due.wake(db_session, CHAT, LINE, now=clock())
+    assert keys(await claim(database, clock)) == {"1", "2", "3"}
 
 
 async def test_what_failed_and_rests_is_revived_once_it_is_woken(database: Database, clock: SteppedClock) -> None:
