@@ -111,8 +111,9 @@ async def save_memory(
     name, cast = await _choose_diary(db_session, head, character, part="query")
     words = identity("character", content)
     since = now - timedelta(seconds=RETRY_WINDOW_S)
+    at_seq, _ = await queries.find_newest_message(db_session, head.line)
     known = await queries.find_repeated(
-        db_session, head.line, character=name, identity=words, at_seq=head.head_seq, since=since
+        db_session, head.line, character=name, identity=words, at_seq=at_seq, since=since
     )
     if known is not None:
         return known.entry_id
@@ -178,29 +179,27 @@ async def _choose_diary(
 async def _write(
     db_session: DbSession, head: Head, name: str, content: str, *, words: bytes | None, now: datetime, settle_s: float
 ) -> UUID:
-    """Add an entry at the head; `words` is the identity of what a character wrote, None for a person's."""
+    """Add an entry behind the newest message; `words` is the identity of a character's words, None for a person's.
+
+    In the story a character writes when that message is sent, a person today.
+    """
     entry_id, origin = uuid7(), "person" if words is None else "character"
+    at_seq, sent_at = await queries.find_newest_message(db_session, head.line)
     values = {
         "entry_id": entry_id,
         "character": name,
         "number": take_number(head),
-        "at_seq": head.head_seq,
+        "at_seq": at_seq,
         "origin": origin,
         "content": content,
         "identity": words,
-        "dated_at": await _find_date(db_session, head, origin, now),
+        "dated_at": now if words is None or sent_at is None else sent_at,
         "created_at": now,
     }
     await queries.insert_entry(db_session, head.line, values)
     await judge(db_session, head, name, now=now, settle_s=settle_s, again=False)
     defer(db_session, "book_changed", head)
     return entry_id
-
-
-async def _find_date(db_session: DbSession, head: Head, origin: str, now: datetime) -> datetime:
-    """When an entry is written in the story: a character writes when the newest message is said, a person today."""
-    said_at = await queries.find_sent_at(db_session, head.line, head.head_seq) if origin == "character" else None
-    return said_at or now
 
 
 async def _change(

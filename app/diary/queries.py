@@ -206,14 +206,14 @@ async def find_repeated(
     return (await db_session.execute(query)).scalar_one_or_none()
 
 
-async def find_sent_at(db_session: DbSession, line: Line, seq: int) -> datetime | None:
-    """When the message of a seq was said, unless it was deleted."""
-    sent_at: datetime | None = await db_session.raw.fetchval(
-        "SELECT sent_at FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = $3 AND deleted_at IS NULL",
+async def find_newest_message(db_session: DbSession, line: Line) -> tuple[int, datetime | None]:
+    """The seq of the newest message that was not deleted, and when it was sent; 0 and None without any."""
+    row = await db_session.raw.fetchrow(
+        "SELECT seq, sent_at FROM messages WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL"
+        " ORDER BY seq DESC LIMIT 1",
         *line,
-        seq,
     )
-    return sent_at
+    return (0, None) if row is None else (row["seq"], row["sent_at"])
 
 
 async def insert_entry(db_session: DbSession, line: Line, values: Mapping[str, Any]) -> None:

@@ -1,8 +1,10 @@
 """Diaries where a story takes another course: cut off, forked, restored, imported again."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import httpx
+import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -12,7 +14,7 @@ from app.sweep import Sweep
 from tests.conversation_answers import tell
 from tests.diary.diaries import KAI, MIRA, change, contents, entries, keep_diary, prompt, save, settle, write
 from tests.scripted_model import ScriptedModel
-from tests.talk import append, context, cut_off, get, ok, put, said, talk
+from tests.talk import append, bury, context, cut_off, get, ok, put, said, talk
 
 
 async def keep_some(api: httpx.AsyncClient) -> None:
@@ -58,6 +60,35 @@ async def test_a_number_is_never_given_twice(api: httpx.AsyncClient, database: D
         (6, "Written at 6."),
         (7, "Another course."),
     ]
+
+
+@pytest.mark.parametrize("gone", [bury, cut_off])
+async def test_what_is_written_while_the_newest_message_is_gone_stands_behind_the_one_before_it(
+    api: httpx.AsyncClient, gone: Callable[..., Awaitable[object]]
+) -> None:
+    await keep_diary(api)
+    await append(api, [said(n, sent_at=f"2024-02-{n:02}T10:00:00Z") for n in range(1, 6)])
+    await gone(api, "m5" if gone is bury else 5)
+    await save(api, "It mattered.")
+    await save(api, "It mattered.")
+    await write(api, "By a person.")
+    assert [(entry["content"], entry["at_seq"]) for entry in await entries(api)] == [
+        ("It mattered.", 4),
+        ("By a person.", 4),
+    ]
+    assert "## 02/04 — memo entry\nIt mattered." in await prompt(api)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 4}), 201)
+    assert len(ok(await api.get("/v1/chats/d/diary"), 200)["items"]) == 2
+
+
+async def test_what_is_written_where_every_message_was_deleted_stands_before_the_first(
+    api: httpx.AsyncClient,
+) -> None:
+    await keep_diary(api)
+    await append(api, talk(1, 2))
+    await bury(api, "m1", "m2")
+    await save(api, "It mattered.")
+    assert [entry["at_seq"] for entry in await entries(api)] == [0]
 
 
 async def test_a_fork_has_what_was_written_up_to_there(api: httpx.AsyncClient) -> None:
