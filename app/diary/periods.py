@@ -70,15 +70,15 @@ def choose_writers(characters: Sequence[Mapping[str, Any]], speakers: Iterable[s
     """The characters that spoke and are not disabled, in the chat's order.
 
     Where nobody is named, whoever speaks for the model has the one diary of nobody in particular. What is said without
-    a name is said by the only character.
+    a name is said by the only character that is not disabled.
     """
     spoke = set(speakers)
-    names = [character["name"] for character in characters]
-    if not names:
+    if not characters:
         return [""] if spoke else []
+    names = [one["name"] for one in characters if not one.get("disabled")]
     if len(names) == 1 and None in spoke:
-        spoke.add(names[0])
-    return [one["name"] for one in characters if one["name"] in spoke and not one.get("disabled")]
+        return names
+    return [name for name in names if name in spoke]
 
 
 def _take_up(filling: OpenPeriod, message: Spoken) -> OpenPeriod:

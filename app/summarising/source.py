@@ -72,9 +72,9 @@ async def read_source(
     characters = orjson.loads(row["characters"])
     members = [_Member(**message) for message in orjson.loads(row["messages"] or "[]")]
     told = [member for member in members if is_eligible(member, filters)]
-    names = [character["name"] for character in characters]
+    active = [character["name"] for character in characters if not character.get("disabled")]
     return Source(
-        utterances=[name_speaker(m.seq, m.role, m.name, m.content, names) for m in told],
+        utterances=[name_speaker(m.seq, m.role, m.name, m.content, active) for m in told],
         sent_at={m.seq: datetime.fromisoformat(m.sent_at) for m in told},
         hash=range_hash([(m.seq, bytes.fromhex(m.digest)) for m in told]),
         characters=characters,
@@ -84,8 +84,8 @@ async def read_source(
     )
 
 
-def name_speaker(seq: int, role: str, name: str | None, text: str, characters: Sequence[str]) -> Utterance:
-    """A message with a name for its speaker: its own, else the only character's, else the role's."""
-    alone = characters[0] if len(characters) == 1 else "Character"
+def name_speaker(seq: int, role: str, name: str | None, text: str, active: Sequence[str]) -> Utterance:
+    """A message with a name for its speaker: its own, else that of the only character not disabled, else the role's."""
+    alone = active[0] if len(active) == 1 else "Character"
     roles = {"user": "User", "assistant": alone, "narrator": "Narrator", "system": "System"}
     return Utterance(seq, role, name or roles[role], text)

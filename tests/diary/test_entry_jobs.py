@@ -148,6 +148,17 @@ async def test_of_several_characters_those_write_that_spoke_and_did_not_write_th
     ]
 
 
+async def test_whoever_is_alone_but_for_disabled_ones_writes_about_what_is_said_without_a_name(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, KAI, {"name": "Off", "disabled": True}, auto_write_turns=2)
+    model.script(WRITTEN)
+    await turns(api, 1, 2)
+    await settle(sweep, clock)
+    assert [(entry["character"], entry["content"]) for entry in await entries(api)] == [("Kai", WRITTEN)]
+    assert '"speaker": "Kai"' in str(model.requests[-1]["messages"][-1]["content"])
+
+
 @pytest.mark.parametrize("silent", [{"enabled": False}, {"auto_write_turns": None}])
 async def test_who_is_not_to_write_does_not(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, silent: dict[str, Any]

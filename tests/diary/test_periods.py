@@ -81,6 +81,8 @@ KAI, MIRA, OFF = {"name": "Kai"}, {"name": "Mira", "disabled": False}, {"name": 
         ([KAI], [None], ["Kai"]),
         ([KAI], ["a stranger"], []),
         ([KAI, OFF], ["Kai", "Ines"], ["Kai"]),
+        ([KAI, OFF], [None], ["Kai"]),
+        ([KAI, MIRA, OFF], [None], []),
         ([OFF], [None], []),
         ([], [None, "somebody"], [""]),
         ([], [], []),
