@@ -2,7 +2,7 @@
 
 import re
 
-from app.summarising.prose import read_prose, tells_nothing
+from app.summarising.prose import is_offer, read_prose, tells_nothing
 from app.summarising.reading import UnusableAnswer
 
 MAX_ENTRY_CHARS = 1_200
@@ -10,13 +10,23 @@ MAX_ENTRY_CHARS = 1_200
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s)|[。！？][」』）]*")
 
-# A diary may well begin with "I'm sorry" or "I can't": only what declines the task is a refusal.
+_AS_AN_AI = r"as an ai(?: \w+){0,2},? "
+_OUTPUT = r"(?:content|material|text|response|request|task|entry|diary|story|roleplay|conversation)"
+
+# A diary may well begin with "I'm sorry" or "I can't", and a character may be an AI: only what declines the task, and
+# goes on with nothing but a reason of the provider's, is a refusal.
 _DECLINES = re.compile(
-    r"(?:(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorry|i apologi[sz]e|unfortunately)[,.]? (?:but )?)?"
-    r"(?:i (?:can['’]?t|can ?not|won['’]?t|will not|must decline to)|i(?:['’]m| am) (?:unable|not able) to)"
-    r" (?:(?:help|assist) (?:you )?with (?:this|that)\b|(?:create|generate|produce|provide|compress|complete|fulfil+)\b"
-    r"|write (?:this|that|the|a|an|such)\b(?: \w+)?(?: entry| diary| content| text)\b|comply|engage (?:in|with)\b"
-    r"|continue (?:with )?(?:this|that)\b)|as an ai\b",
+    rf"(?:(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorry|i apologi[sz]e|unfortunately)[,.]? (?:but )?)?"
+    rf"(?:{_AS_AN_AI})?"
+    rf"(?:i (?:can['’]?t|can ?not|won['’]?t|will not|must decline to)|i(?:['’]m| am) (?:unable|not able) to)"
+    rf" (?:(?:help|assist) (?:you )?with (?:this|that)(?: {_OUTPUT})?"
+    rf"|(?:create|generate|produce|provide|compress|complete|fulfil+|write|engage (?:in|with)|continue(?: with)?)"
+    rf" (?:(?:this|that|the|a|an|any|such|your) )?(?:\w+ )?{_OUTPUT}"
+    rf"|continue (?:with )?(?:this|that)|comply(?: with (?:this|that|the|your) {_OUTPUT})?)"
+    rf"(?: about (?:this|that|these|those)(?: \w+)?)?"
+    rf"(?:,? (?:that|which|as|because|since|due to)\b[^.!?]*\b(?:guideline|polic|explicit|sexual|harmful|inappropriate)"
+    rf"[^.!?]*)?[.!]?"
+    rf"|{_AS_AN_AI}i (?:keep|have) no diary[.!]?",
     re.I,
 )
 
@@ -38,7 +48,11 @@ def parse_diary_entry(answer: str) -> str | None:
 
 
 def _declines(text: str) -> bool:
-    return _DECLINES.match(text) is not None
+    declined = _DECLINES.match(text)
+    if declined is None:
+        return False
+    rest = text[declined.end() :].strip()
+    return not rest or is_offer(rest)
 
 
 def _cut_off(text: str) -> str:

@@ -133,6 +133,14 @@ def test_a_day_on_which_nothing_mattered_has_no_entry(answer: str) -> None:
         "I am not able to sleep since Mira left.",
         "Unfortunately I can't provide for two.".replace("provide for", "feed"),
         "Nothing could keep me from the harbour.",
+        "As an AI I never knew rain. Mira described it to me, and I promised to remember.",
+        "As an AI I have no diary but this one, and Mira may read it.",
+        "I will not comply. Not with him, not after what he did to Mira.",
+        "I won't engage in her games any more. I told Mira so.",
+        "I can't create anything since she left.",
+        "I cannot produce a single word when she looks at me.",
+        "I can't write this entry without shaking: she knows my name.",
+        "I can't help with that. Mira asked all the same, and I carried the oil.",
     ],
 )
 def test_what_a_character_says_is_no_refusal(text: str) -> None:
@@ -147,6 +155,10 @@ def test_what_a_character_says_is_no_refusal(text: str) -> None:
         "I cannot create this content.",
         "I'm unable to write a diary entry about this.",
         "As an AI, I keep no diary.",
+        "As an AI language model, I cannot write a diary entry about these messages.",
+        "I'm sorry, but I can't create content that is sexual or harmful.",
+        "I can't assist with that request. Let me know if there is anything else.",
+        "I will not comply with this request.",
     ],
 )
 def test_a_refusal_of_the_task_is_unusable(answer: str) -> None:
