@@ -178,6 +178,7 @@ async def _save_again(
         "source_hash": source.hash,
         "model": draft.model,
         "prompt_version": draft.prompt_version,
+        "dated_at": max(source.sent_at.values(), default=entry.dated_at),
     }
     await queries.update_entry(db_session, line, entry_id, values)
     await finish(db_session, claimed)

@@ -373,6 +373,19 @@ async def test_an_entry_that_became_empty_is_not_told_by_the_fold_it_was_in(
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
 
 
+async def test_an_entry_is_dated_by_the_last_of_its_messages_that_is_left(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    await append(api, [said(n, sent_at=f"2026-03-{n:02}T12:00:00Z") for n in range(1, 5)])
+    model.otherwise = WRITTEN
+    await settle(sweep, clock)
+    assert "## 03/04 — memo entry" in await prompt(api)
+    await bury(api, "m3", "m4")
+    await settle(sweep, clock)
+    assert "## 03/02 — memo entry" in await prompt(api)
+
+
 async def test_what_a_person_edited_stays_whatever_becomes_of_its_messages(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
