@@ -23,6 +23,7 @@ _MOST_TOKENS = 2**31 - 1
 class MeteredModel:
     """The same model; every call that ends is counted, whether it brought something or not.
 
+    What the client tries again by itself, as after a 503, is one call, with all of its waiting time.
     A failed call counts the tokens that the server tells of: an answer without text is paid for too. Where it tells
     nothing they count as none, for a day without a model must not use up the month.
     One that is given up, as by a worker that is told to stop, is not counted, as it is no attempt either.

@@ -44,7 +44,7 @@ class ModelUsage(Table):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of the model, once it has ended.
+    """One call of the model with its retries, once it has ended.
 
     Attributes:
         tenant, layer: For whom and for what.

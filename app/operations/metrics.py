@@ -63,9 +63,11 @@ def write_metrics(
 
 def _model_metrics(usage: Sequence[asyncpg.Record]) -> list[Metric]:
     labels = ["tenant", "layer"]
-    calls = CounterMetricFamily("memobook_model_calls", "Calls of the model, failures included.", labels=labels)
+    calls = CounterMetricFamily(
+        "memobook_model_calls", "Calls of the model with their retries, failures included.", labels=labels
+    )
     failures = CounterMetricFamily(
-        "memobook_model_failures", "Calls of the model that brought no answer.", labels=labels
+        "memobook_model_failures", "Calls of the model that brought no answer in the end.", labels=labels
     )
     tokens = CounterMetricFamily(
         "memobook_model_tokens", "Tokens of prompts and of answers.", labels=[*labels, "direction"]

@@ -46,8 +46,13 @@ class LayerUsage(BaseModel):
     """What the model was used for in one layer."""
 
     layer: str = Field(description="The kind of memory.")
-    calls: int = Field(description="How often the model was asked, failures included.")
-    failures: int = Field(description="How many calls brought no answer: no connection, a time-out, a refusal.")
+    calls: int = Field(
+        description="How often the model was called, failures included. "
+        "A call that is tried again at once, as after a 503, is one call."
+    )
+    failures: int = Field(
+        description="How many calls brought no answer in the end: no connection, a time-out, a refusal."
+    )
     prompt_tokens: int = Field(
         description="As the model's server counts them, else as o200k; of failures only what the server tells of."
     )

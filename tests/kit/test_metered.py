@@ -112,6 +112,19 @@ async def test_an_answer_without_text_counts_the_tokens_that_the_server_says_it_
     assert (row["calls"], row["failures"], row["prompt_tokens"], row["completion_tokens"]) == (1, 1, 120, 30)
 
 
+async def test_what_the_client_tries_again_by_itself_is_one_call(
+    model: ScriptedModel, database: Database, clock: SteppedClock
+) -> None:
+    async def no_wait(_wait_s: float) -> None: ...
+
+    async with aclosing(ModelClient(model.base_url, "tiny", max_attempts=3, sleep=no_wait)) as client:
+        metered = MeteredModel(client, database, clock, tenant="t", layer="memos")
+        model.script(refuses(503), refuses(503), "The key.")
+        assert (await ask(metered)).text == "The key."
+    row = await only(database)
+    assert (len(model.calls), row["calls"], row["failures"]) == (3, 1, 0)
+
+
 async def test_a_call_that_ran_out_of_time_counts_as_a_failure_with_its_wait(
     metered: MeteredModel, model: ScriptedModel, database: Database
 ) -> None:
