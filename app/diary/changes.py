@@ -10,7 +10,7 @@ from datetime import datetime
 import asyncpg
 import orjson
 
-from app.chats.changes import Change, Move, Shortening
+from app.chats.changes import Change, Move, Shortening, says_otherwise
 from app.chats.due_work import delete_due, forget_unasked, make_due
 from app.chats.eligibility import Filters
 from app.chats.ranges import inside_of
@@ -24,6 +24,7 @@ from app.diary.layer import (
     narrative_of,
     note_entries,
     note_outdated,
+    writing_due,
 )
 from app.diary.naming import adopt_nameless
 from app.diary.periods import OpenPeriod, count_turns
@@ -37,6 +38,8 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
     head = change.head
     if NAME not in head.cursors:
         return
+    if head.settings.diary.enabled:
+        await _write_again(db_session, change, settle_s=settle_s)
     if any(before.deleted != after.deleted for before, after in change.pairs):
         await _count_again(db_session, head, head.head_seq)
     line = head.line
@@ -116,6 +119,21 @@ async def bring_along(db_session: DbSession, move: Move) -> None:
         names = await change_queries.copy_written(db_session, line, move.from_line_id, places)
         for name in sorted(names):
             await judge(db_session, head, name, now=move.now, settle_s=0)
+
+
+async def _write_again(db_session: DbSession, change: Change, *, settle_s: float) -> None:
+    """Have entries that are still to be written about changed messages wait again, also those that failed for good."""
+    head = change.head
+    changed = [pair[1].seq for pair in change.pairs if says_otherwise(pair)]
+    if not changed:
+        return
+    items = []
+    for row in await change_queries.list_writing(db_session, head.line, NAME, WRITE, changed[0]):
+        if any(row["first_seq"] <= seq <= row["last_seq"] for seq in changed):
+            character = row["key"].removeprefix(f"{WRITE}{row['first_seq']}:")
+            items.append(writing_due(character, row["first_seq"], row["last_seq"], row["number"]))
+    if items:
+        await make_due(db_session, head, NAME, items, now=change.now, settle_s=settle_s)
 
 
 async def _count_again(db_session: DbSession, head: Head, until_seq: int, *, at_most: int | None = None) -> None:

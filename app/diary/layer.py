@@ -208,6 +208,12 @@ def begin_period(head: Head) -> None:
         cursor["period"] = OpenPeriod(head.head_seq + 1).to_json()
 
 
+def writing_due(character: str, first_seq: int, last_seq: int, number: int) -> due.Due:
+    """An entry of the service that is to be written about the messages of a period, both inclusive."""
+    payload = {"first_seq": first_seq, "last_seq": last_seq, "number": number}
+    return due.Due(key=f"{WRITE}{first_seq}:{character}", at_seq=first_seq, payload=payload)
+
+
 def hash_of(entries: Sequence[Written]) -> bytes:
     """What entries say, as a digest."""
     return step_hash((entry.number, entry.content) for entry in entries)
@@ -243,11 +249,7 @@ async def _make_entries_due(
     line = head.line
     characters = (await queries.read_cast(db_session, line)).characters
     items = [
-        due.Due(
-            key=f"{WRITE}{turns.first_seq}:{name}",
-            at_seq=turns.first_seq,
-            payload={"first_seq": turns.first_seq, "last_seq": turns.last_seq, "number": take_number(head)},
-        )
+        writing_due(name, turns.first_seq, turns.last_seq, take_number(head))
         for turns in await queries.list_turns(db_session, line, periods)
         for name in choose_writers(characters, turns.speakers)
         if name not in turns.wrote

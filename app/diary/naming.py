@@ -9,9 +9,8 @@ from datetime import datetime
 from app.chats.due_work import delete_due, make_due
 from app.chats.service import Head
 from app.diary import change_queries, queries
-from app.diary.layer import FOLD, NAME, WRITE, narrative_of, note_entries
+from app.diary.layer import FOLD, NAME, WRITE, narrative_of, note_entries, writing_due
 from app.diary.whose import find_only
-from app.kit import due
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 
@@ -39,12 +38,5 @@ async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, no
     keys = [FOLD, *(row["key"] for row in nobodys)]
     await delete_due(db_session, head, NAME, keys)
     if nobodys:
-        items = [
-            due.Due(
-                key=f"{row['key']}{character}",
-                at_seq=row["first_seq"],
-                payload={"first_seq": row["first_seq"], "last_seq": row["last_seq"], "number": row["number"]},
-            )
-            for row in nobodys
-        ]
+        items = [writing_due(character, row["first_seq"], row["last_seq"], row["number"]) for row in nobodys]
         await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)

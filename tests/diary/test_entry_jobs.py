@@ -11,6 +11,7 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.due import RETRY_DELAYS_S
 from app.kit.llm import ModelClient
 from app.kit.workbench import Workbench
 from app.sweep import Sweep
@@ -441,6 +442,24 @@ async def test_a_model_that_fails_is_asked_again(
     assert await entries(api) == []
     await settle(sweep, clock)
     assert await contents(api) == [WRITTEN]
+
+
+async def test_an_edit_makes_an_entry_due_again_that_failed_for_good(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 2)
+    model.otherwise = "I can't help with that."
+    for wait_s in (2, *RETRY_DELAYS_S):
+        clock.step(wait_s)
+        await sweep.drain()
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 2}
+    model.otherwise = from_first
+    await edit(api, "m1", pinned=True)
+    await edit(api, "m4", content="Something harmless.")
+    await settle(sweep, clock)
+    assert await contents(api) == ["From 3."]
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 1}
 
 
 async def test_what_went_stale_while_diaries_were_off_is_written_anew_when_they_are_on(
