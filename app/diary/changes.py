@@ -40,8 +40,10 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
         return
     if head.settings.diary.enabled:
         await _write_again(db_session, change, settle_s=settle_s)
-    if any(before.deleted != after.deleted for before, after in change.pairs):
-        await _count_again(db_session, head, head.head_seq)
+    deleted = [after.seq for before, after in change.pairs if before.deleted != after.deleted]
+    if deleted:
+        begins_seq = await _reopen_unwritten(db_session, head, deleted[0])
+        await _count_again(db_session, head, head.head_seq, at_most=begins_seq)
     line = head.line
     touched = await change_queries.list_touched(db_session, line, [after.seq for _, after in change.pairs])
     changed = [(row, says) for row, says in await _read_again(db_session, head, touched) if says != row["current_hash"]]
@@ -119,6 +121,28 @@ async def bring_along(db_session: DbSession, move: Move) -> None:
         names = await change_queries.copy_written(db_session, line, move.from_line_id, places)
         for name in sorted(names):
             await judge(db_session, head, name, now=move.now, settle_s=0)
+
+
+async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
+    """Forget what is still to be written about the last periods whose closing reply is gone; returns where they begin.
+
+    A reply that is deleted to be made anew closes its period again when it comes; without this its question would be
+    in one period and the new reply in the next.
+    """
+    line, period = head.line, head.cursors[NAME].get("period")
+    if not period:
+        return None
+    writing = await change_queries.list_writing(db_session, line, NAME, WRITE, from_seq)
+    ends = sorted({(row["last_seq"], row["last_seq"]) for row in writing})
+    closed = {message.seq for message in await list_living(db_session, *line, ends)} if ends else set()
+    begins_seq, keys = OpenPeriod.from_json(period).first_seq, []
+    for row in sorted(writing, key=lambda row: (row["last_seq"], row["first_seq"]), reverse=True):
+        if row["last_seq"] not in closed and row["last_seq"] + 1 == begins_seq:
+            begins_seq = row["first_seq"]
+        if row["first_seq"] == begins_seq:
+            keys.append(row["key"])
+    await delete_due(db_session, head, NAME, keys)
+    return begins_seq
 
 
 async def _write_again(db_session: DbSession, change: Change, *, settle_s: float) -> None:

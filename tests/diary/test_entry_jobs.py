@@ -527,6 +527,48 @@ async def test_an_entry_that_is_still_to_be_written_about_what_is_gone_is_not(
     assert (entry["first_seq"], entry["last_seq"]) == (1, 5)
 
 
+@pytest.mark.parametrize("every_turns", [1, 2])
+async def test_a_reply_that_is_deleted_and_made_anew_closes_its_period_again(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, every_turns: int
+) -> None:
+    await keep_diary(api, auto_write_turns=every_turns)
+    await turns(api, 1, every_turns)
+    last = 2 * every_turns
+    await bury(api, f"m{last}")
+    assert await settle(sweep, clock) == 0
+    await append(api, [said(last, id="anew", content="Another reply.")])
+    model.otherwise = WRITTEN
+    await settle(sweep, clock)
+    assert [(entry["first_seq"], entry["last_seq"]) for entry in await entries(api)] == [(1, last + 1)]
+    assert about(model.requests[-1])[-1] == "Another reply."
+
+
+async def test_several_characters_write_once_about_a_turn_whose_reply_was_made_anew(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await keep_diary(api, KAI, MIRA, auto_write_turns=2)
+    await append(api, [said(1), said(2, name="Kai"), said(3), said(4, name="Mira")])
+    assert len(await due_rows(database, tenant)) == 2
+    await bury(api, "m4")
+    assert await due_rows(database, tenant) == []
+    await append(api, [said(4, id="anew", name="Mira")])
+    model.otherwise = WRITTEN
+    await settle(sweep, clock)
+    assert [(entry["character"], entry["last_seq"]) for entry in await entries(api)] == [("Kai", 5), ("Mira", 5)]
+
+
+async def test_periods_whose_replies_are_taken_away_from_the_last_on_are_one_again(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 3)
+    await bury(api, "m6", "m4", "m2")
+    await append(api, [said(6, id="anew")])
+    model.otherwise = WRITTEN
+    await settle(sweep, clock)
+    assert [(entry["first_seq"], entry["last_seq"]) for entry in await entries(api)] == [(1, 7)]
+
+
 async def test_turns_that_are_deleted_do_not_count(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
     await keep_diary(api, auto_write_turns=2)
     await turns(api, 1, 1)
