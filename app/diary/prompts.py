@@ -8,10 +8,15 @@ from dataclasses import dataclass
 
 from app.kit.fillable import Fillable
 from app.kit.llm import ChatMessage
+from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 from app.summarising.fitting import Passage, fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_language, name_one
-from app.summarising.quoting import quoted
+from app.summarising.quoting import quoted, shorten_to_share
 from app.summarising.transcript import Utterance
+
+MOST_PERSONA, MOST_WRITTEN = 1 / 4, 1 / 3
+"""What a persona, and what was written before, may take of what the prompt's own words leave of the budget: the most
+is for what is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +208,17 @@ def diary_messages(
     """Ask the character `name` for the compressed diary that `former`, which may be empty, becomes with `entries`.
 
     `language` is a name or a tag, None for that of the entries. `budget_tokens` is for both messages together;
-    entries are shortened to fit. Raises DoesNotFit where nothing would be left of one.
+    persona, former and entries are shortened to fit. Raises DoesNotFit where nothing would be left of an entry.
     """
     about = {
         "name": quoted(name),
         "language": name_language(language, of="the entries"),
-        "persona": quoted(persona),
-        "former": quoted(former),
+        "persona": "",
+        "former": "",
     }
+    room_tokens = budget_tokens - _cost_of(prompt.fill(**about, entries=""), count_tokens)
+    about["persona"] = quoted(*_shorten([persona], room_tokens * MOST_PERSONA, count_tokens))
+    about["former"] = quoted(*_shorten([former], room_tokens * MOST_WRITTEN, count_tokens))
     passages = [_entry_passage(entry) for entry in entries]
     return fill_to_fit(prompt, about, passages, into="entries", budget_tokens=budget_tokens, count_tokens=count_tokens)
 
@@ -231,18 +239,32 @@ def diary_entry_messages(
     """Ask the character `name` for an entry about `said`; `entries` are the last ones of that diary.
 
     `times` says when something was said, by seq; `language` is a name or a tag, None for that of the messages.
-    `budget_tokens` is for both messages together; what was said is shortened to fit. Raises DoesNotFit where nothing
-    would be left of a message.
+    `budget_tokens` is for both messages together; persona, entries and what was said are shortened to fit, and entries
+    left out of which nothing would be left. Raises DoesNotFit where nothing would be left of a message.
     """
     about = {
         "name": quoted(name),
         "user_name": name_one(user_name),
         "language": name_language(language),
-        "persona": quoted(persona),
-        "entries": "\n".join(_entry_passage(entry).quote(entry.text) for entry in entries),
+        "persona": "",
+        "entries": "",
     }
+    room_tokens = budget_tokens - _cost_of(prompt.fill(**about, messages=""), count_tokens)
+    about["persona"] = quoted(*_shorten([persona], room_tokens * MOST_PERSONA, count_tokens))
+    kept = _shorten([entry.text for entry in entries], room_tokens * MOST_WRITTEN, count_tokens)
+    told = [_entry_passage(entry).quote(text) for entry, text in zip(entries, kept, strict=True) if text]
+    about["entries"] = "\n".join(told)
     passages = [utterance_passage(utterance, time=(times or {}).get(utterance.seq)) for utterance in said]
     return fill_to_fit(prompt, about, passages, budget_tokens=budget_tokens, count_tokens=count_tokens)
+
+
+def _shorten(texts: Sequence[str], budget_tokens: float, count_tokens: Callable[[str], int]) -> list[str]:
+    """Texts that together take at most so many tokens once they are quoted."""
+    return shorten_to_share(texts, int(budget_tokens), lambda text: count_tokens(quoted(text)))
+
+
+def _cost_of(messages: Sequence[ChatMessage], count_tokens: Callable[[str], int]) -> int:
+    return sum(count_tokens(message["content"]) + MESSAGE_OVERHEAD_TOKENS for message in messages)
 
 
 def _entry_passage(entry: DatedEntry) -> Passage:

@@ -462,6 +462,24 @@ async def test_an_edit_makes_an_entry_due_again_that_failed_for_good(
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 1}
 
 
+async def test_the_longest_persona_keeps_a_small_model_from_nothing(
+    api: httpx.AsyncClient, database: Database, model: ScriptedModel, clock: SteppedClock, nothing_due: None
+) -> None:
+    persona = ("Kai keeps the lighthouse, collects lost letters and speaks gruffly. " * 2_000)[:100_000]
+    await keep_diary(api, KAI | {"persona": persona}, auto_write_turns=2, lines=10)
+    await turns(api, 1, 2)
+    for n in range(10):
+        await save(api, f"Entry {n}.")
+    model.otherwise = WRITTEN
+    async with aclosing(ModelClient(model.base_url, "small", max_attempts=1, context_tokens=4_096)) as client:
+        sweep = Sweep(Workbench(database, clock, client), slots=8, sweep_s=30)
+        for _ in range(3):
+            await settle(sweep, clock)
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
+    assert WRITTEN in await contents(api)
+    assert WRITTEN in (await get(api, "/diary/folded"))["text"]
+
+
 async def test_what_went_stale_while_diaries_were_off_is_written_anew_when_they_are_on(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:

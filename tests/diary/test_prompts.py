@@ -102,6 +102,45 @@ def test_the_first_entry_has_none_before_it() -> None:
     assert "You talk with" not in user
 
 
+# --- what is longer than there is room for ---
+
+LAMP = "He keeps the lamp and says little about it. "
+
+
+@pytest.mark.parametrize("budget", [2_700, 3_700, 16_000])
+def test_a_long_persona_and_long_entries_leave_room_for_what_was_said(budget: int) -> None:
+    entries = [DatedEntry(f"04/0{n}", f"{n}: {LAMP * 90}") for n in range(1, 6)]
+    said = [Utterance(n, "user", "Mira", f"I found key {n}.") for n in range(10)]
+    messages = diary_entry_messages(
+        said, name="Jonas", persona=LAMP * 3_000, entries=entries, budget_tokens=budget, count_tokens=count_tokens
+    )
+    user = messages[1]["content"]
+    assert sum(count_tokens(message["content"]) for message in messages) <= budget
+    assert quoted_in(user, "messages") == [{"speaker": "Mira", "message": one.text} for one in said]
+    assert "characters left out" in str(quoted_in(user, "persona"))
+    assert str(quoted_in(user, "persona")).startswith(f"['{LAMP}")
+    assert len(quoted_in(user, "entries")) == 5
+
+
+@pytest.mark.parametrize("budget", [2_700, 3_700, 16_000])
+def test_a_long_persona_and_a_long_former_text_leave_room_for_the_entries(budget: int) -> None:
+    entries = [DatedEntry("04/01", f"I named lamp {n}.") for n in range(10)]
+    messages = diary_messages(
+        LAMP * 3_000, entries, name="Jonas", persona=LAMP * 3_000, budget_tokens=budget, count_tokens=count_tokens
+    )
+    user = messages[1]["content"]
+    assert sum(count_tokens(message["content"]) for message in messages) <= budget
+    assert len(quoted_in(user, "entries")) == 10
+    assert "I named lamp 9." in str(quoted_in(user, "entries")[9])
+    assert str(quoted_in(user, "former")).startswith(f"['{LAMP}")
+
+
+def test_what_has_room_is_told_whole() -> None:
+    user = write(*SAID, entries=(DatedEntry("04/01", LAMP * 40),))
+    assert quoted_in(user, "persona") == [PERSONA]
+    assert quoted_in(user, "entries") == [{"date": "04/01", "entry": LAMP * 40}]
+
+
 # --- their answers ---
 
 ENTRY = "I'm sorry I hid. He kept the key, and I said nothing."
