@@ -68,10 +68,16 @@ async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = F
     return Fold(base, tuple(chosen)) if chosen else None
 
 
-async def judge_fold(db_session: DbSession, head: Head, *, now: datetime, settle_s: float = DEBOUNCE_S) -> None:
-    """Make a fold due if there is anything to fold, or forget one that nobody asked for."""
+async def judge_fold(
+    db_session: DbSession, head: Head, *, now: datetime, settle_s: float = DEBOUNCE_S, only_news: bool = False
+) -> None:
+    """Make a fold due if there is anything to fold, or forget one that nobody asked for.
+
+    With `only_news` not where a later version than the current one tells of all that would be folded: then a person has
+    chosen an older one, which waits for a new scene.
+    """
     fold = await find_fold(db_session, head) if head.settings.scenes.enabled else None
-    if fold:
+    if fold and not (only_news and await _is_told_later(db_session, head, fold)):
         at_seq = fold.scenes[0].first_seq
         await make_due_once(db_session, head, FOLD, at_seq=at_seq, now=now, settle_s=settle_s)
     else:
@@ -90,6 +96,17 @@ async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing
     steps = await narratives.list_steps(db_session, head.line, RECAP.layer, last_seq, last_seq)
     if all(step.source_hash != step.current_hash for step in steps):
         await judge_fold(db_session, head, now=failed_at)
+
+
+async def _is_told_later(db_session: DbSession, head: Head, fold: Fold) -> bool:
+    """Whether versions behind the current one tell truly of each scene of a fold."""
+    chain = await narratives.read_chain(db_session, head.line, RECAP)
+    current = chain.links[-1].version if chain.links else 0
+    steps = await narratives.list_steps(
+        db_session, head.line, RECAP.layer, fold.scenes[0].last_seq, fold.scenes[-1].last_seq
+    )
+    later = [step for step in steps if step.version > current and step.source_hash == step.current_hash]
+    return all(any(step.first_place <= scene.last_seq <= step.last_place for step in later) for scene in fold.scenes)
 
 
 async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from app.chats.due_work import make_due
+from app.chats.due_work import delete_due, make_due
 from app.chats.service import ChatRef, Head, get_line, lock_head, read_head
 from app.kit import due
 from app.kit.db import DbSession, defer
@@ -39,9 +39,13 @@ async def list_versions(
 
 
 async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
-    """Put a person's text in the place of the shown version; the next fold builds on it. Raises ChatNotFound."""
+    """Put a person's text in the place of the shown version; the next fold builds on it.
+
+    A rebuild that was asked for before is forgotten. Raises ChatNotFound.
+    """
     head = await lock_head(db_session, ref)
     begin(head)
+    await delete_due(db_session, head, NAME, [FOLD])
     standing = await read_standing(db_session, head)
     if standing.shown is None:
         await narratives.begin_anew(db_session, head.line, RECAP)
@@ -57,10 +61,13 @@ async def choose_version(
 ) -> tuple[NarrativeVersion, bool]:
     """Make a version the current one; what follows it is folded in again with the next scene.
 
+    A rebuild that was asked for before is forgotten; a scene that waited to be folded in is folded in.
     Returns it, and whether it is stale. Raises ChatNotFound, VersionNotFound.
     """
     head = await lock_head(db_session, ref)
+    await delete_due(db_session, head, NAME, [FOLD])
     await narratives.make_current(db_session, head.line, RECAP, version)
+    await judge_fold(db_session, head, now=now, only_news=True)
     await _show(db_session, head, now)
     (found,) = await narratives.list_versions(db_session, head.line, RECAP, before=version + 1, limit=1)
     return found

@@ -58,7 +58,10 @@ async def delete_recap_version(ref: WritingChat, version: VersionPath, db_sessio
 
 @router.post("/rebuild", status_code=202, response_model=DueOut)
 async def rebuild_recap(ref: WritingChat, db_session: Db, clock: Now) -> Response:
-    """Have the running recap told anew from the first scene on, in the background."""
+    """Have the running recap told anew from the first scene on, in the background.
+
+    What you write or choose meanwhile stays: it ends the rebuild.
+    """
     return JsonAnswer(due_out(await recap.rebuild(db_session, ref, now=clock())), status_code=202)
 
 

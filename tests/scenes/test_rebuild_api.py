@@ -4,8 +4,19 @@ import httpx
 
 from app.kit.clock import SteppedClock
 from app.sweep import Sweep
-from tests.scenes.story import BY_HAND, ask, calls, recap, settle, shown, telling, toggle, versions
-from tests.scripted_model import ScriptedModel
+from tests.scenes.story import (
+    BY_HAND,
+    ask,
+    calls,
+    recap,
+    settle,
+    shown,
+    telling,
+    toggle,
+    versions,
+    while_the_model_is_asked,
+)
+from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, get, put, talk
 
 
@@ -54,3 +65,51 @@ async def test_what_was_to_be_told_anew_is_left_alone_once_scenes_are_switched_o
     assert len(model.calls) == asked
     assert await versions(api) == before
     assert (await get(api, "/recap"))["text"] == "All of it was #42."
+
+
+async def test_what_a_person_writes_while_the_recap_is_told_anew_stays(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model, scenes=3)
+    await ask(api, "POST", "/recap/rebuild", 202)
+    async with while_the_model_is_asked(sweep, model):
+        await ask(api, "PUT", "/recap", 200, {"text": "In truth it was #43."})
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == [43]
+
+
+async def test_what_a_person_writes_while_a_rebuild_waits_for_its_next_try_stays(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model, scenes=3)
+    model.otherwise = refuses(500)
+    await ask(api, "POST", "/recap/rebuild", 202)
+    await settle(sweep, clock, rounds=1)
+    await ask(api, "PUT", "/recap", 200, {"text": "In truth it was #43."})
+    model.otherwise = telling()
+    clock.step(600)
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == [43]
+
+
+async def test_the_version_that_a_person_chooses_while_the_recap_is_told_anew_stays(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model, scenes=3)
+    await ask(api, "POST", "/recap/rebuild", 202)
+    async with while_the_model_is_asked(sweep, model):
+        await ask(api, "PUT", "/recap/current", 200, {"version": 2})
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == [42]
+
+
+async def test_a_scene_that_waits_to_be_folded_in_is_folded_into_the_version_that_a_person_chooses(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model, scenes=3)
+    await toggle(api, 8)
+    clock.step(1)
+    await sweep.drain()  # its own recap is made now
+    await ask(api, "PUT", "/recap/current", 200, {"version": 2})
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == [42, 7, 8]
