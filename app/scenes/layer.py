@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 
 from app.chats.cover import Cover
+from app.chats.due_work import find_due
 from app.chats.eligibility import Filters
 from app.chats.service import Advance, Head, find_shown, read_head, update_shown
 from app.kit.db import DbSession
@@ -21,7 +22,7 @@ from app.scenes.folding import RECAP, judge_fold, pass_over_failed, read_standin
 from app.scenes.hiding import join_ranges, keep_newest
 from app.scenes.opened import OpenScene
 from app.scenes.segment import count_told
-from app.scenes.work import DETECT, NAME, hides, make_due_once, make_hide_due
+from app.scenes.work import DETECT, FOLD, NAME, hides, make_due_once, make_hide_due
 
 
 async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> None:
@@ -51,8 +52,11 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
 
 
 async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
-    """Have the recap fold what it is behind with; the recaps of scenes are due since these were closed."""
-    if head.settings.scenes.enabled and NAME in head.cursors:
+    """Have the recap fold what it is behind with; the recaps of scenes are due since these were closed.
+
+    A fold that is due keeps its next try, and one that has failed for good waits for something new.
+    """
+    if head.settings.scenes.enabled and NAME in head.cursors and not await find_due(db_session, head, NAME, FOLD):
         await judge_fold(db_session, head, now=now, settle_s=0)
     return True
 

@@ -6,11 +6,12 @@ import httpx
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.kit.ids import chat_key
 from app.pipeline import LAYERS
 from app.scenes.service import NAME
 from app.sweep import Sweep
-from tests.scenes.story import NO_BREAK, ask, ranges, scenes, settle, shown, telling, toggle
+from tests.scenes.story import NO_BREAK, ask, asked_for, calls, ranges, scenes, settle, shown, telling, toggle
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, bury, context, edit, get, put, talk
 
@@ -62,6 +63,22 @@ async def test_a_cut_waits_until_the_recap_tells_of_what_it_takes_away(
     await settle(sweep, clock)
     assert await anchor(api) == 5
     assert await inclusion(api) == ["recap"] * 4 + ["verbatim"] * 10
+
+
+async def test_a_fold_that_a_cut_waits_for_is_tried_no_more_often_than_others(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    tell = telling()
+    model.otherwise = lambda request: "{}" if asked_for(request) == "recap" else tell(request)
+    await put(api, settings=SHORT)
+    await append(api, talk(1, 12))
+    await toggle(api, 4)
+    await toggle(api, 8)
+    await append(api, talk(13, 14))
+    for _ in range(2 * MAX_ATTEMPTS):
+        clock.step(RETRY_DELAYS_S[-1])
+        await sweep.drain()
+    assert calls(model).count("recap") == MAX_ATTEMPTS
 
 
 async def test_a_forced_cut_closes_the_open_scene_so_that_its_recap_is_made(
