@@ -18,7 +18,7 @@ from app.scenes.closing import close_at, lift
 from app.scenes.errors import SceneEdited, SceneNotFound
 from app.scenes.folding import judge_fold, rehash_steps
 from app.scenes.models import Scene
-from app.scenes.work import DEBOUNCE_S, DETECT, NAME, begin, get_due
+from app.scenes.work import DEBOUNCE_S, DETECT, NAME, begin, get_due, hides, make_hide_due
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,8 @@ async def edit_scene(
         await delete_due(db_session, head, NAME, [str(scene_id)])
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await judge_fold(db_session, head, now=now)
+    if hides(head):  # until it is folded in, the recap that is shown does not tell of it
+        await make_hide_due(db_session, head, now=now)
     defer(db_session, "layer_settled", head)
 
 

@@ -1,12 +1,13 @@
 """Auto-hide: what is out of sight, what never is, and that a person's hiding is another matter."""
 
 import httpx
+import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.sweep import Sweep
 from tests.book import due_rows
-from tests.scenes.story import BY_HAND, ask, hidden, settle, telling, toggle
+from tests.scenes.story import BY_HAND, ask, hidden, scenes, settle, shown, telling, toggle
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, bury, cut_off, edit, hide, put, talk
 
@@ -100,6 +101,22 @@ async def test_another_number_hides_or_shows_accordingly(
         await put(api, status=200, settings={"scenes": {"auto_hide": number}})
         await settle(sweep, clock)
         assert await hidden(api) == expected
+
+
+@pytest.mark.parametrize("words", [{"title": "The first lamps"}, {"recap": "They spoke of #1."}])
+async def test_what_a_person_writes_of_a_scene_shows_its_messages_until_the_recap_tells_of_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, words: dict[str, object]
+) -> None:
+    await tell(api, sweep, clock, model)
+    model.otherwise = refuses(500)
+    first = (await scenes(api))[0]
+    await ask(api, "PATCH", f"/scenes/{first['id']}", 200, words)
+    await settle(sweep, clock)
+    assert (await shown(api), await hidden(api)) == ([], [])
+    model.otherwise = telling()
+    clock.step(600)
+    await settle(sweep, clock)
+    assert await hidden(api) == span(1, 12)
 
 
 async def test_a_layer_that_is_switched_off_hides_nothing(
