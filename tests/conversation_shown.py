@@ -109,13 +109,19 @@ def _recap(line: TellingLine, tables: Tables, anchor: int) -> Json:
 
 
 def _recap_gaps(line: TellingLine, tables: Tables, covered: int, anchor: int) -> set[int]:
-    """The seqs before the anchor of scenes that the recap is to tell of and does not, or not truly."""
+    """The seqs before the anchor of scenes that the recap is to tell of and does not, or not truly.
+
+    All of such a scene where behind the anchor something of it is hidden by scenes.
+    """
     missing: set[int] = set()
     for scene in tables.scenes:
         behind = covered < scene.last_seq <= find_limit(line, tables)
         untold = scene.last_seq <= covered and not scene.edited and scene.source_hash != scene.current_hash
+        hidden = any(
+            said.out_of_sight for said in line.living if max(scene.first_seq, anchor) <= said.seq <= scene.last_seq
+        )
         if behind or untold:
-            missing |= set(range(scene.first_seq, min(scene.last_seq + 1, anchor)))
+            missing |= set(range(scene.first_seq, scene.last_seq + 1 if hidden else min(scene.last_seq + 1, anchor)))
     return missing
 
 

@@ -172,7 +172,9 @@ class WindowOut(BaseModel):
     memos: int = Field(description="How many.")
     first_seq: int | None = Field(description="The first message they cover.")
     last_seq: int | None = Field(description="The last message they cover.")
-    gaps: list[tuple[int, int]] = Field(description="Ranges before the anchor whose memo, fold or recap is missing.")
+    gaps: list[tuple[int, int]] = Field(
+        description="Ranges that are not sent and whose memo, fold or recap is missing."
+    )
 
 
 class BreakpointOut(BaseModel):

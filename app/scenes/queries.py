@@ -52,13 +52,17 @@ _OVERLAPPING = f"""
     ORDER BY s.last_seq"""  # noqa: S608
 
 _GAPS = f"""
-    SELECT s.first_seq, least(s.last_seq, $3 - 1) AS last_seq FROM scenes s
-    WHERE {_LIVE} AND s.last_seq > $4 AND s.last_seq <= $5 AND s.first_seq < $3
-    UNION ALL
-    SELECT s.first_seq, least(s.last_seq, $3 - 1) FROM scenes s
-    WHERE {_LIVE} AND s.last_seq <= $4 AND s.first_seq < $3 AND NOT s.edited
-        AND s.source_hash IS DISTINCT FROM s.current_hash
-    ORDER BY first_seq"""  # noqa: S608
+    WITH untold AS (
+        SELECT s.first_seq, s.last_seq FROM scenes s WHERE {_LIVE} AND s.last_seq > $4 AND s.last_seq <= $5
+        UNION ALL
+        SELECT s.first_seq, s.last_seq FROM scenes s
+        WHERE {_LIVE} AND s.last_seq <= $4 AND NOT s.edited AND s.source_hash IS DISTINCT FROM s.current_hash
+    )
+    SELECT u.first_seq, CASE WHEN hides THEN u.last_seq ELSE least(u.last_seq, $3 - 1) END AS last_seq
+    FROM untold u CROSS JOIN LATERAL (SELECT EXISTS (
+        SELECT FROM messages WHERE chat_key = $1 AND line_id = $2 AND hidden_by = 'scenes' AND deleted_at IS NULL
+            AND seq BETWEEN greatest(u.first_seq, $3) AND u.last_seq) AS hides) AS behind
+    WHERE u.first_seq < $3 OR hides ORDER BY first_seq"""  # noqa: S608
 
 _NEWEST_FAILED = f"""
     SELECT s.last_seq, w.failed_at FROM {_WITH_WORK}
@@ -151,9 +155,10 @@ async def list_overlapping(
 
 
 async def list_gaps(db_session: DbSession, head: Head, covered_seq: int, limit_seq: int) -> list[tuple[int, int]]:
-    """What lies before the anchor of scenes up to `limit_seq` of which the recap, up to `covered_seq`, tells nothing.
+    """What is not sent of scenes up to `limit_seq` of which the recap, up to `covered_seq`, tells nothing.
 
-    Also those inside what it covers that had no recap to be folded in.
+    Also of those inside what it covers that had no recap to be folded in. Not sent is what lies before the anchor, and
+    a scene that holds hidden messages behind it.
     """
     line = head.line
     rows = await db_session.raw.fetch(_GAPS, *line, head.anchor_seq, covered_seq, limit_seq)

@@ -9,7 +9,7 @@ from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import BY_HAND, ask, hidden, scenes, settle, shown, telling, toggle
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import append, bury, cut_off, edit, hide, put, talk
+from tests.talk import append, bury, context, cut_off, edit, get, hide, put, talk
 
 
 async def tell(
@@ -117,6 +117,24 @@ async def test_what_a_person_writes_of_a_scene_shows_its_messages_until_the_reca
     clock.step(600)
     await settle(sweep, clock)
     assert await hidden(api) == span(1, 12)
+
+
+async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 20))
+    for seq in (8, 14):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+    assert (await get(api, ""))["anchor_seq"] == 1
+    assert (await context(api))["memo_window"]["gaps"] == []
+    await edit(api, "m5", content="Something about lamp number 77.")
+    assert (await shown(api), await hidden(api)) == ([], span(1, 8))
+    assert (await context(api))["memo_window"]["gaps"] == [[1, 8]]
+    await settle(sweep, clock)
+    assert (await context(api))["memo_window"]["gaps"] == []
 
 
 async def test_a_layer_that_is_switched_off_hides_nothing(
