@@ -58,6 +58,12 @@ def shown_recap(line: TellingLine, tables: Tables) -> Version | None:
     return chains.newest_true(chain, find_limit(line, tables) + 1, by_person=not line.rules.scenes)
 
 
+def leaves_out_written(line: TellingLine, tables: Tables) -> bool:
+    """Whether a person's version tells of scenes that are left out: then nothing is folded until it shows again."""
+    chain = chains.current_chain(tables.of(("recap", ""))) if line.rules.exclude_latest else []
+    return any(one.by_person and not one.deleted and one.last_place > find_limit(line, tables) for one in chain)
+
+
 def has_open(line: TellingLine, tables: Tables) -> bool:
     """Whether a message follows the last scene."""
     last = tables.scenes[-1].last_seq if tables.scenes else 0

@@ -36,6 +36,12 @@ class Standing:
         """Up to here the recap that is shown tells of the scenes."""
         return self.shown.last_place if self.shown else 0
 
+    @property
+    def leaves_out_written(self) -> bool:
+        """Whether a person's version is left out because it tells of scenes that are: it shows again with the next."""
+        links = self.chain.links
+        return any(one.origin == "person" and not one.deleted and one.last_place > self.limit_seq for one in links)
+
 
 @dataclass(frozen=True, slots=True)
 class Fold:
@@ -59,8 +65,13 @@ async def read_standing(db_session: DbSession, head: Head) -> Standing:
 
 
 async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = False) -> Fold | None:
-    """What is to be folded next, if anything is; into nothing where the recap begins anew."""
+    """What is to be folded next, if anything is; into nothing where the recap begins anew.
+
+    Nothing is folded below what a person wrote, which would be lost to all that follows.
+    """
     standing = await read_standing(db_session, head)
+    if standing.leaves_out_written and not from_nothing:
+        return None
     base = None if from_nothing else standing.shown
     from_seq = base.last_place + 1 if base else 1
     behind = await queries.list_closed_between(db_session, head, from_seq, standing.limit_seq, limit=MOST_SCENES)

@@ -216,6 +216,26 @@ async def test_a_persons_words_replace_what_is_shown_also_where_scenes_are_left_
     assert await recap(api) == [42, 9, 10, 11, 12]
 
 
+async def test_a_persons_words_outlast_that_the_scenes_they_tell_of_are_left_out_for_a_while(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 14))
+    for seq in (4, 8, 12):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+    await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == []
+    await tell_scenes(api, sweep, clock, 16)
+    assert await recap(api) == await shown(api) == [42]
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 0}}})
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == [42, 13, 14, 15, 16]
+
+
 async def test_a_recap_written_before_any_scene_shows_at_once_in_every_preset(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 3))
     written = await ask(api, "PUT", "/recap", 200, {"text": "Long ago there was #42."})
