@@ -13,7 +13,7 @@ from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
 from app.scenes import queries
 from app.scenes.asking import ask_for_recap
-from app.scenes.folding import RECAP, Fold, find_fold, judge_fold
+from app.scenes.folding import RECAP, Fold, find_fold, judge_fold, read_standing
 from app.scenes.quotes import EXTRACT_VERSION, fold_quotes
 from app.scenes.recap_prompt import ToldScene
 from app.scenes.running import hash_step
@@ -44,7 +44,10 @@ async def fold_recap(bench: Workbench, claimed: Claimed) -> bool:
     draft = await _draft(bench, source) if source else None
     async with bench.database.unit_of_work() as db_session:
         head = await lock_line(db_session, claimed.chat_key, claimed.line_id)
-        if head is None or source is None or draft is None:
+        if head is not None and source is None and await _has_to_wait(db_session, head, claimed):
+            error = "the first scene is still being told"
+            await record_failure(db_session, claimed, error=error, transient=True, now=bench.clock())
+        elif head is None or source is None or draft is None:
             await finish(db_session, claimed)  # the chat is gone, or nothing is left to fold
         elif await holds_lease(db_session, claimed):
             await _save(bench, db_session, head, claimed, source.fold, draft)
@@ -70,6 +73,14 @@ async def _find_fold(db_session: DbSession, head: Head, claimed: Claimed) -> Fol
     if not head.settings.scenes.enabled:  # switched off since a person asked for it
         return None
     return await find_fold(db_session, head, from_nothing=bool(claimed.payload.get("rebuild")))
+
+
+async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> bool:
+    """Whether a rebuild that had nothing to begin with is to be tried again: there are scenes, and a person asked."""
+    if not claimed.payload.get("rebuild") or not head.settings.scenes.enabled:
+        return False
+    limit_seq = (await read_standing(db_session, head)).limit_seq
+    return bool(await queries.list_closed_between(db_session, head, 1, limit_seq, limit=1))
 
 
 async def _draft(bench: Workbench, source: _Source) -> FoldDraft:

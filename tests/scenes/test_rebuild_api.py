@@ -3,7 +3,9 @@
 import httpx
 
 from app.kit.clock import SteppedClock
+from app.kit.db import Database
 from app.sweep import Sweep
+from tests.book import due_rows
 from tests.scenes.story import (
     BY_HAND,
     ask,
@@ -17,7 +19,7 @@ from tests.scenes.story import (
     while_the_model_is_asked,
 )
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import append, get, put, talk
+from tests.talk import append, edit, get, put, talk
 
 
 async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, *, scenes: int) -> None:
@@ -113,3 +115,26 @@ async def test_a_scene_that_waits_to_be_folded_in_is_folded_into_the_version_tha
     await ask(api, "PUT", "/recap/current", 200, {"version": 2})
     await settle(sweep, clock)
     assert await recap(api) == await shown(api) == [42, 7, 8]
+
+
+async def test_a_rebuild_waits_for_the_first_scene_where_that_is_being_told(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, sweep, clock, model, scenes=3)
+    await edit(api, "m2", content="Something about lamp number 77.")
+    await ask(api, "POST", "/recap/rebuild", 202)
+    await sweep.drain()
+    assert await recap(api) == [42]
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == [1, 77, 3, 4, 5, 6]
+
+
+async def test_a_rebuild_of_a_story_without_scenes_waits_for_nothing(
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 4))
+    await ask(api, "POST", "/recap/rebuild", 202)
+    await sweep.drain()
+    assert await due_rows(database, tenant) == []
