@@ -70,7 +70,7 @@ async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s
         if rows:
             items = [due.Due(str(row["scene_id"]), row["first_seq"]) for row in rows]
             await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)
-    await judge_fold(db_session, head, now=now, settle_s=settle_s)
+    await judge_fold(db_session, head, now=now, settle_s=settle_s, only_news=True)
     await make_hide_due(db_session, head, now=now)
 
 

@@ -136,6 +136,34 @@ async def test_an_older_version_made_current_waits_for_the_next_scene(
     assert [version for version, *_ in await versions(api)] == [4, 3, 2, 1]
 
 
+async def test_an_older_version_made_current_waits_for_the_next_scene_also_when_the_chat_is_put(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+) -> None:
+    await ask(api, "PUT", "/recap/current", 200, {"version": 1})
+    await put(api, status=200, metadata={"theme": "dark"})
+    await settle(sweep, clock)
+    assert await recap(api) == await shown(api) == [1, 2, 3, 4]
+    await tell_scenes(api, sweep, clock, 16)
+    assert await recap(api) == list(range(1, 17))
+
+
+async def test_what_was_left_out_is_folded_in_when_it_is_no_longer(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 14))
+    for seq in (4, 8, 12):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
+    await settle(sweep, clock)
+    assert await recap(api) == list(range(1, 9))
+    await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 0}}})
+    await settle(sweep, clock)
+    assert await recap(api) == list(range(1, 13))
+
+
 async def test_a_persons_version_is_the_base_of_the_next_fold(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
