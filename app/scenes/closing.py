@@ -98,8 +98,7 @@ async def follow(
     head.cursors[NAME] = OpenScene(await queries.find_last_break(db_session, head) + 1).to_json()
     awaited = await make_recaps_due(db_session, head, changed, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
-    if not awaited:
-        await judge_fold(db_session, head, now=now)
+    await judge_fold(db_session, head, now=now, only_news=awaited)
     if hides(head):
         await make_hide_due(db_session, head, now=now)
 
@@ -121,7 +120,7 @@ async def make_recaps_due(
 ) -> bool:
     """Make the recaps due that are missing or stale, but for a person's, and forget those that need not be made.
 
-    Returns whether any is due: then the running recap, which tells the story in its order, waits for it.
+    Returns whether any is due: the running recap, which tells the story in its order, waits there.
     """
     stale = [scene for scene in scenes if not scene.edited and scene.source_hash != scene.current_hash]
     true = [str(scene.scene_id) for scene in scenes if scene.source_hash == scene.current_hash]

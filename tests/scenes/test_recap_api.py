@@ -233,6 +233,20 @@ async def test_the_newest_scenes_are_left_out_on_every_path(
     assert await recap(api) == await shown(api) == list(range(1, 17))
 
 
+async def test_a_scene_that_is_no_longer_left_out_does_not_wait_for_the_one_that_is(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings={"preset": "scenes", "scenes": {"detect": False, "recap": {"exclude_latest": 1}}})
+    await tell_scenes(api, sweep, clock, 4, 8)
+    assert await recap(api) == [1, 2, 3, 4]
+    tell = telling()
+    model.otherwise = lambda request: refuses(500) if asked_for(request) == "scene" else tell(request)
+    await tell_scenes(api, sweep, clock, 12)
+    assert await statuses(api) == ["ready", "ready", "pending"]
+    assert await recap(api) == await shown(api) == list(range(1, 9))
+
+
 async def test_a_persons_words_replace_what_is_shown_also_where_scenes_are_left_out(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
 ) -> None:
