@@ -23,6 +23,8 @@ _HOLDING = f"""
 _LIFTED_BETWEEN = f"""
     SELECT s.last_seq FROM scenes s WHERE {_OF} AND s.lifted_at IS NOT NULL AND s.last_seq BETWEEN $3 AND $4"""  # noqa: S608
 
+_BREAK_BEFORE = f"SELECT max(s.last_seq) FROM scenes s WHERE {_LIVE} AND s.last_seq < $3"  # noqa: S608
+
 _LAST_LIVING = """
     SELECT seq FROM messages
     WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 AND deleted_at IS NULL
@@ -65,6 +67,13 @@ async def find_lifted(db_session: DbSession, head: Head, last_seq: int) -> Scene
     return (await db_session.execute(query.order_by(Scene.lifted_at.desc()).limit(1))).scalar_one_or_none()
 
 
+async def list_lifted_written(db_session: DbSession, head: Head, last_seqs: Sequence[int]) -> Sequence[Scene]:
+    """The scenes whose breaks at some seqs were lifted, and of which people wrote, in order."""
+    written = Scene.edited | Scene.titled
+    query = _all(head).where(Scene.lifted_at.is_not(None), ~Scene.cut_off, Scene.last_seq.in_(last_seqs), written)
+    return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
+
+
 async def list_cut_off(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Sequence[Scene]:
     """The scenes of a range that the line was cut off before, and of which people wrote, in order."""
     query = _all(head).where(Scene.cut_off, Scene.lifted_at.is_not(None), Scene.last_seq.between(first_seq, last_seq))
@@ -92,6 +101,12 @@ async def renumber_after(db_session: DbSession, head: Head, last_seq: int, by: i
     """Count the scenes behind a break up or down."""
     await db_session.flush()
     await db_session.raw.execute(_RENUMBER, *head.line, last_seq, by)
+
+
+async def find_break_before(db_session: DbSession, head: Head, seq: int) -> int:
+    """The last break before a seq; 0 without one."""
+    found: int | None = await db_session.raw.fetchval(_BREAK_BEFORE, *head.line, seq)
+    return found or 0
 
 
 async def find_last_living(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> int | None:

@@ -39,10 +39,12 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
         head.cursors[NAME] = opened.uncounted().to_json()
     if hides(head) and any(after.deleted for after in in_open):
         await make_hide_due(db_session, head, now=change.now)  # the open scene may have lost its last message
+    gone = {after.seq for _, after in pairs if after.deleted}
+    if gone:
+        await _move_lifted(db_session, head, gone)
     scenes = await change_queries.list_holding(db_session, head, [after.seq for _, after in pairs])
     if not scenes:
         return
-    gone = {after.seq for _, after in pairs if after.deleted}
     if any(scene.last_seq in gone for scene in scenes):
         scenes = await _move_breaks(db_session, head, scenes, gone, now=change.now, settle_s=settle_s)
     former = {scene.scene_id: scene.current_hash for scene in scenes}
@@ -142,6 +144,19 @@ async def _move_breaks(
     left.sort(key=lambda scene: scene.last_seq)
     await follow(db_session, head, left, from_seq=from_seq, until_seq=until_seq, now=now, settle_s=settle_s)
     return left
+
+
+async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]) -> None:
+    """Move what people wrote of scenes whose breaks were lifted to what is left before messages that are `gone`.
+
+    Where somebody can set the break again; within the scene that it lies in now.
+    """
+    for lifted in await change_queries.list_lifted_written(db_session, head, sorted(gone)):
+        former_break = await change_queries.find_break_before(db_session, head, lifted.last_seq)
+        last_seq = await change_queries.find_last_living(db_session, head, former_break + 1, lifted.last_seq)
+        if last_seq is not None:
+            lifted.first_seq, lifted.last_seq = min(lifted.first_seq, last_seq), last_seq
+    await db_session.flush()
 
 
 async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: Shortening) -> None:

@@ -294,3 +294,25 @@ async def test_breaks_by_hand_work_in_every_preset(
     await put(api, status=200, settings={"scenes": {"enabled": True, "detect": False}})
     await settle(sweep, clock)
     assert await statuses(api) == ["ready"]
+
+
+async def test_what_a_person_wrote_of_a_lifted_scene_moves_with_its_last_message_when_that_is_deleted(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 10))
+    for seq in (4, 8):
+        await toggle(api, seq)
+    await settle(sweep, clock)
+    first, second, _ = await scenes(api)
+    for scene, words in ((first, "Mine"), (second, "Mine too")):
+        await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"title": words, "recap": f"{words}."})
+    await toggle(api, 8)  # what follows it is the open scene
+    await toggle(api, 4)
+    await bury(api, "m4", "m8", "m7")
+    await settle(sweep, clock)
+    await toggle(api, 3)
+    await toggle(api, 6)
+    found = [(scene["title"], scene["recap"], scene["last_seq"]) for scene in await scenes(api)]
+    assert found == [("Mine", "Mine.", 3), ("Mine too", "Mine too.", 6), (None, None, None)]
