@@ -94,7 +94,7 @@ def _summary(line: TellingLine, tables: Tables, anchor: int) -> Json:
     one = chains.newest_true(chain, anchor, by_person=not enabled)
     shown = _of_version(chain, one, "Recent Conversation Summary")
     told_seq = one.last_place if one else 0
-    if enabled and any(told_seq < said.seq < anchor for said in line.sent_from(1)):
+    if enabled and any(told_seq < said.seq < anchor and said.could_be_sent for said in line.messages):
         shown["gaps"] = [[told_seq + 1, anchor - 1]]
     if enabled and line.rules.edges == "folds":
         edges = [link.last_place + 1 for link in chain if link.last_place]
