@@ -3,14 +3,23 @@
 What it asks when messages change is in `changes.py`, what goes into a context in `segment.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.cover import Cover
 from app.chats.due_work import delete_due, find_due, forget_unasked, make_due
-from app.chats.service import Advance, Head, find_shown, list_sent_after, list_tellable_after, read_head, update_shown
+from app.chats.service import (
+    Advance,
+    Filters,
+    Head,
+    find_shown,
+    list_sent_after,
+    list_tellable_after,
+    read_head,
+    update_shown,
+)
 from app.kit import due
 from app.kit.db import DbSession
 from app.kit.tokens import count_tokens
@@ -119,9 +128,35 @@ async def list_covers(
         return ()
     shown = await find_shown(db_session, chat_key, line_id, NAME)
     told_seq = shown.get("last_seq", 0)
-    covers = [Cover(1, told_seq, "summary", str(shown["version"]), "made")] if told_seq else []
+    covers = await _list_told(db_session, head, shown, first_seq, last_seq) if told_seq >= first_seq else []
     if head.settings.summary.enabled:
         covers += await _list_coming(db_session, head, told_seq, first_seq, last_seq)
+    return covers
+
+
+async def _list_told(
+    db_session: DbSession, head: Head, shown: Mapping[str, Any], first_seq: int, last_seq: int
+) -> list[Cover]:
+    """What the shown version tells of in a range, step by step: each was made by the settings of its time."""
+    told_seq, version = shown["last_seq"], shown["version"]
+    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)
+    known = {link.version for link in chain.links if link.version <= version}
+    steps = await narratives.list_steps(db_session, head.line, NAME, first_seq, min(last_seq, told_seq))
+    covers = [
+        Cover(
+            step.first_place,
+            step.last_place,
+            "summary",
+            str(version),
+            "made",
+            Filters.from_json(step.filters) if step.filters else None,
+        )
+        for step in steps
+        if step.version in known
+    ]
+    begins_seq = covers[0].first_seq if covers else told_seq + 1
+    if begins_seq > first_seq:  # what a person wrote over, and no step is left of
+        covers.insert(0, Cover(1, begins_seq - 1, "summary", str(version), "made"))
     return covers
 
 

@@ -197,6 +197,21 @@ async def test_with_edges_of_its_own_layer_or_anothers_it_ends_where_the_history
     assert at > 30
 
 
+async def test_a_message_that_was_left_out_is_not_said_to_be_summarised_when_settings_change(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    messages = talk(1, 33)
+    messages[2]["role"] = "system"
+    await append(api, messages)
+    for _ in range(2):
+        await make(sweep, clock)
+    await put(api, status=200, settings={"memos": {"include_system": True}})
+    statuses = [one["status"] for one in (await get(api, "/inclusion"))["items"]]
+    told_seqs = await shown(api)
+    assert 3 not in told_seqs
+    assert [seq for seq, status in enumerate(statuses, 1) if status == "summary"] == told_seqs
+
+
 async def test_without_a_model_it_quotes_and_says_so(
     api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
 ) -> None:
