@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from app.chats.changes import Change, Move, Shortening, says_otherwise
-from app.chats.due_work import delete_due
+from app.chats.due_work import delete_due, find_due
 from app.chats.eligibility import Filters
 from app.chats.ranges import inside_of, join_ranges
 from app.chats.service import Head, hash_eligible, list_living
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.narratives.service import Step
-from app.summary.layer import FOLD, NAME, SUMMARY, is_idle, is_kept, judge
+from app.summary.layer import FOLD, NAME, SUMMARY, is_kept, judge
 
 
 async def note_change(db_session: DbSession, change: Change, *, settle_s: float) -> None:
@@ -26,8 +26,9 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
         return
     steps = await narratives.list_steps(db_session, line, NAME, seqs[0], seqs[-1])
     changed = await _rehash(db_session, head, [step for step in steps if _holds(step, seqs)])
-    # An edit of what no version tells of yet is seen by whoever is just folding it.
-    if changed or await is_idle(db_session, head):
+    work = await find_due(db_session, head, NAME, FOLD)
+    # An edit of what no version tells of yet is seen by whoever is just folding it, and a reason to try once more.
+    if changed or work is None or work.error is not None:
         await judge(db_session, head, now=change.now, settle_s=settle_s)
 
 

@@ -178,11 +178,13 @@ async def _list_coming(
 
 async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
     """Make a fold due if there is anything to fold as things stand, or forget one that nobody asked for."""
-    chain = await read_onto(db_session, head)
-    if head.settings.summary.enabled and await find_range(db_session, head, chain):
+    work = await find_due(db_session, head, NAME, FOLD)
+    asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
+    until_seq = asked.get("until_seq", 0)
+    chain = await read_onto(db_session, head, until_seq=until_seq)
+    if head.settings.summary.enabled and await find_range(db_session, head, chain, until_seq=until_seq):
         await make_fold_due(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=settle_s)
         return
-    work = await find_due(db_session, head, NAME, FOLD)
     if work is not None and not head.settings.summary.enabled and set(work.payload or ()) <= {"until_seq"}:
         await delete_due(db_session, head, NAME, [FOLD])  # a cut asked for it, which waits for no summary any more
     else:

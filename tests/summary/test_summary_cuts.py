@@ -10,7 +10,7 @@ from app.kit.due import RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown
-from tests.talk import Json, append, bury, cut_off, ok, put, talk
+from tests.talk import Json, append, bury, cut_off, edit, ok, put, talk
 
 EVERY_8 = {
     "history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 60, "edges": "every_8"},
@@ -82,6 +82,24 @@ async def test_a_full_cut_waits_where_only_a_fold_that_reaches_past_it_is_made(
     await make(sweep, clock, RETRY_DELAYS_S[-1])
     assert await anchor(api) == 17
     await assert_whole(api)
+
+
+@pytest.mark.parametrize("settings", [EVERY_8, OWN_FOLDS])
+async def test_an_edit_makes_a_fold_that_waits_for_an_hour_due_again(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, settings: Json
+) -> None:
+    model.otherwise = lambda _: ""
+    await put(api, settings=settings)
+    await append(api, talk(1, 30))
+    await make(sweep, clock)
+    for delay_s in RETRY_DELAYS_S[:4]:
+        await make(sweep, clock, delay_s)
+    model.otherwise = counting_fold
+    await edit(api, "m3", content="user says a sentence about lamp number 300.")
+    await make(sweep, clock, 40)
+    told_numbers = await shown(api)
+    assert told_numbers[:4] == [1, 2, 300, 4]
+    assert len(told_numbers) == await anchor(api) - 1
 
 
 @pytest.mark.parametrize("settings", [EVERY_8, OWN_FOLDS])
