@@ -17,12 +17,16 @@ Key = tuple[UUID, UUID, str, str]
 
 _OF = "v.chat_key = $1 AND v.line_id = $2 AND v.layer = $3 AND v.subject = $4"
 
+# A person's version, stale or not, makes no other stale.
+_FIRST_STALE = f"""
+    SELECT min(v.last_place) FROM narrative_versions v
+    WHERE {_OF} AND v.source_hash <> v.current_hash AND v.origin <> 'person'"""  # noqa: S608
+
 # Back from the current version to the first one that nothing asks for: the one that ends before $5, and before every
 # step that has gone stale, is as true as all behind it.
 _CHAIN = f"""
     WITH RECURSIVE back (until) AS (
-        SELECT least($5::int, (
-            SELECT min(v.last_place) FROM narrative_versions v WHERE {_OF} AND v.source_hash <> v.current_hash))
+        SELECT least($5::int, ({_FIRST_STALE}))
     ), chain AS (
         SELECT v.version, v.base_version, v.first_place, v.last_place, v.origin,
             v.source_hash = v.current_hash AS own_clean, v.deleted_at IS NOT NULL AS deleted
@@ -145,9 +149,7 @@ async def list_links_between(db_session: DbSession, key: Key, versions: Sequence
     """The versions with these numbers and all that they were built on as far as something there is stale."""
     rows = await db_session.raw.fetch(
         f"""
-        WITH RECURSIVE back (until) AS (
-            SELECT min(v.last_place) FROM narrative_versions v WHERE {_OF} AND v.source_hash <> v.current_hash
-        ), chain AS (
+        WITH RECURSIVE back (until) AS ({_FIRST_STALE}), chain AS (
             SELECT v.* FROM narrative_versions v WHERE {_OF} AND v.version = ANY($5)
             UNION
             SELECT v.* FROM chain CROSS JOIN back JOIN narrative_versions v ON {_OF} AND v.version = chain.base_version

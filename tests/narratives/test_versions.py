@@ -210,3 +210,34 @@ async def test_a_deleted_version_is_unknown_and_its_number_is_not_given_again(
         with pytest.raises(VersionNotFound):
             await narratives.make_current(db_session, line, STORY, first)
         assert await narratives.write_version(db_session, line, STORY, "again", begins_seq=0, now=clock()) > first
+
+
+async def test_a_persons_text_that_stays_stale_has_no_more_of_the_chain_read(
+    database: Database, clock: SteppedClock
+) -> None:
+    line: tuple[UUID, UUID] = (uuid4(), uuid4())
+
+    async def fold(db_session: DbSession, first: int) -> None:
+        chain = await narratives.read_chain(db_session, line, STORY)
+        await narratives.save_fold(
+            db_session,
+            line,
+            STORY,
+            FoldDraft("told", "model"),
+            base=chain.newest_true(),
+            first_place=first,
+            last_place=first + 5,
+            begins_seq=first,
+            source_hash=b"as it was",
+            filters=None,
+            now=clock(),
+        )
+
+    async with database.unit_of_work() as db_session:
+        await fold(db_session, 1)
+        await narratives.write_version(db_session, line, STORY, "mine", begins_seq=0, now=clock())
+        await narratives.cut_off(db_session, line, STORY, 4, begins_seq=3)
+        assert (await narratives.read_chain(db_session, line, STORY)).is_stale(2)
+        for first in range(4, 64, 6):
+            await fold(db_session, first)
+        assert len((await narratives.read_chain(db_session, line, STORY)).links) == 1
