@@ -17,4 +17,4 @@ def load_prompt_book(settings: Settings) -> PromptBook:
     Every command that starts a worker or an API calls it first, so that whoever changes a prompt hears of a mistake
     from whatever is started next.
     """
-    return load_prompts(PROMPTS, settings.prompts_dir)
+    return load_prompts(PROMPTS, settings.prompts_dir, context_tokens=settings.llm_context_tokens)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.kit.settings import PREFIX, SettingsError
+from app.kit.tokens import count_tokens
 from app.summarising.prompts import Prompt
 
 PromptBook = Mapping[str, Prompt]
@@ -19,16 +20,19 @@ SEPARATOR = "=== user ==="
 MAX_BYTES = 65_536
 
 
-def load_prompts(builtin: Iterable[Prompt], folder: Path | None) -> PromptBook:
+def load_prompts(builtin: Iterable[Prompt], folder: Path | None, *, context_tokens: int | None = None) -> PromptBook:
     """All of `builtin`, those replaced that have a file in `folder`.
 
-    A replacing prompt's version is `<name>/custom-` with the first 8 hexadecimal digits of the file's sha-256.
+    A replacing prompt's version is `<name>/custom-` with the first 8 hexadecimal digits of the file's sha-256. With
+    `context_tokens`, what the model takes, one that leaves less than a quarter of it for what is filled in is wrong.
     Files that don't end in `.md` are left alone. Raises SettingsError with one line that names the file.
     """
     book = {prompt.name: prompt for prompt in builtin}
     for path in _list_files(folder) if folder else ():
         try:
             book[path.stem] = _read(path, book)
+            if context_tokens is not None:
+                _check_room(book[path.stem], context_tokens)
         except OSError as error:
             raise _refusal(path, f"cannot be read ({error.strerror})") from None
         except ValueError as error:
@@ -57,6 +61,13 @@ def _read(path: Path, book: PromptBook) -> Prompt:
     system, user = _split(content)
     version = f"{builtin.name}/custom-{hashlib.sha256(content).hexdigest()[:8]}"
     return replace(builtin, version=version, system=system, user=user)
+
+
+def _check_room(prompt: Prompt, context_tokens: int) -> None:
+    """Raise ValueError for a prompt whose own words take more than three quarters of what the model takes."""
+    tokens = count_tokens(prompt.system) + count_tokens(prompt.user)
+    if tokens * 4 > context_tokens * 3:
+        raise ValueError(f"takes {tokens:,} of the {context_tokens:,} tokens of {PREFIX}LLM_CONTEXT_TOKENS")
 
 
 def _split(content: bytes) -> tuple[str, str]:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.prompts import load_prompt_book
+from app.commands.prompts import PROMPTS, load_prompt_book
 from app.kit.settings import Settings
+from app.kit.tokens import count_tokens
+from app.memos.prompts import MEMO
 from tests.commands.test_start import refusal
 
 
@@ -21,6 +23,21 @@ async def test_a_wrong_prompt_is_named_before_anything_is_started(tmp_path: Path
 async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     said = await refusal(tmp_path, "up", MEMOBOOK_PROMPTS_DIR="nowhere")
     assert said == "memobook: MEMOBOOK_PROMPTS_DIR: nowhere: cannot be read (No such file or directory)\n"
+
+
+async def test_a_prompt_that_leaves_the_model_no_room_is_named_with_what_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "prompts").mkdir()
+    places = " ".join(f"{{{{{name}}}}}" for name in sorted(MEMO.placeholders))
+    (tmp_path / "prompts/memo.md").write_text(f"{'Rules. ' * 2_000}\n=== user ===\n{places}\n")
+    settings = {"MEMOBOOK_PROMPTS_DIR": "prompts", "MEMOBOOK_LLM_CONTEXT_TOKENS": "4096"}
+    said = await refusal(tmp_path, "worker", **settings)
+    assert said.startswith("memobook: MEMOBOOK_PROMPTS_DIR: prompts/memo.md: takes 4,0")
+    assert said.endswith(" of the 4,096 tokens of MEMOBOOK_LLM_CONTEXT_TOKENS\n")
+
+
+def test_every_built_in_prompt_fits_the_smallest_model_that_can_be_set() -> None:
+    for prompt in PROMPTS:
+        assert count_tokens(prompt.system) + count_tokens(prompt.user) <= 4_096 * 3 / 4, prompt.name
 
 
 def test_every_layer_finds_its_prompt_by_its_name() -> None:

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.kit.settings import SettingsError
+from app.kit.tokens import count_tokens
 from app.summarising.prompt_folder import MAX_BYTES, PromptBook, load_prompts
 from app.summarising.prompts import Prompt
 
@@ -32,6 +33,14 @@ def refusal(folder: Path) -> str:
 
 def test_without_a_folder_the_built_in_ones_hold() -> None:
     assert load_prompts(BUILTIN, None) == {"memo": BUILTIN[0], "summary": BUILTIN[1]}
+
+
+def test_a_prompt_may_take_three_quarters_of_what_the_model_takes(tmp_path: Path) -> None:
+    (tmp_path / "memo.md").write_text(GOOD)
+    takes = sum(map(count_tokens, ("My rules,\nin two lines.", "{{wish}}\n{{messages}}")))
+    assert "memo" in load_prompts(BUILTIN, tmp_path, context_tokens=takes * 4 // 3 + 1)
+    with pytest.raises(SettingsError, match=rf"memo\.md: takes {takes} of the {takes} tokens"):
+        load_prompts(BUILTIN, tmp_path, context_tokens=takes)
 
 
 def test_a_file_replaces_the_prompt_of_its_name_and_no_other(tmp_path: Path) -> None:
