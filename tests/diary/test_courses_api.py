@@ -12,7 +12,7 @@ from app.kit.ids import chat_key
 from app.operations.queries import count_work
 from app.sweep import Sweep
 from tests.conversation_answers import tell
-from tests.diary.diaries import KAI, MIRA, change, contents, entries, keep_diary, prompt, save, settle, write
+from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, bury, context, cut_off, get, ok, put, said, talk
 
@@ -131,6 +131,15 @@ async def test_an_import_that_inserts_a_message_takes_the_entries_along(api: htt
     assert (await contents(api))[-1] == "Afterwards."
 
 
+async def test_an_import_brings_no_entry_back_that_was_deleted(api: httpx.AsyncClient) -> None:
+    await keep_some(api)
+    for entry in (await entries(api))[2:]:
+        await discard(api, entry["id"])
+    wanted = [*talk(1, 3), said(3, id="between", content="Something between."), *talk(4, 6)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
+    assert await contents(api) == ["Saved at 2.", "Written at 2."]
+
+
 async def test_an_import_takes_an_entry_along_that_a_person_edited_and_the_copy_has_already(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
@@ -195,3 +204,24 @@ async def test_a_fork_does_not_know_the_folded_diary_of_what_came_after_it(
     assert "w4w" not in folded
     shown = ok(await api.get("/v1/chats/d/context"), 200)["segments"]
     assert "w4w" not in str([one["text"] for one in shown if one["name"] == "diary"])
+
+
+async def test_a_fork_does_not_know_a_fold_onto_one_of_what_came_after_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = tell
+    await keep_diary(api, lines=4)
+    await append(api, talk(1, 6))
+    for n in range(1, 4):
+        await write(api, f"I heard w{n}w.")
+    await settle(sweep, clock)
+    await bury(api, "m5", "m6")
+    for first in (4, 7):
+        for n in range(first, first + 3):
+            await write(api, f"I heard w{n}w.")
+        await settle(sweep, clock)
+    folded = await get(api, "/diary/folded")
+    assert (folded["version"], "w1w" in folded["text"], "w8w" in folded["text"]) == (3, True, True)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 4}), 201)
+    assert "w1w" not in ok(await api.get("/v1/chats/d/diary/folded"), 200)["text"]
+    assert "w1w" not in str(ok(await api.get("/v1/chats/d/context"), 200)["segments"])

@@ -312,6 +312,39 @@ async def test_a_change_that_is_undone_costs_nothing(
     assert WRITTEN in await prompt(api)
 
 
+async def test_messages_that_change_while_an_entry_is_written_anew_are_written_about_as_they_are(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await written(api, sweep, model, clock)
+    model.otherwise = lambda request: about(request)[2]
+    await edit(api, "m3", content="I never asked.")
+    clock.step(2)
+    gate = model.hold(1)
+    draining = asyncio.create_task(sweep.drain())
+    await gate.reached()
+    await put(api, settings={"diary": {"enabled": False}}, status=200)
+    await edit(api, "m3", content="I asked twice.")
+    await put(api, settings={"diary": {"enabled": True}}, status=200)
+    gate.release()
+    await draining
+    assert [entry["stale"] for entry in await entries(api)] == [True]
+    await settle(sweep, clock)
+    assert await contents(api) == ["I asked twice."]
+
+
+async def test_an_entry_written_anew_knows_of_none_that_came_later(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    model.otherwise = from_first
+    for n in range(1, 4):
+        await turns(api, n, n)
+        await settle(sweep, clock)
+    await edit(api, "m4", content="Another reply.")
+    await settle(sweep, clock)
+    assert reread(model.requests[-1]) == ["From 1."]
+
+
 @pytest.mark.parametrize("answer", ["NONE", None])
 async def test_an_entry_about_nothing_is_told_nowhere(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, answer: str | None

@@ -156,6 +156,15 @@ async def test_a_server_that_tells_of_one_kind_of_tokens_is_believed_in_that(
     assert (row["prompt_tokens"], row["completion_tokens"]) == (99, count_tokens("The key."))
 
 
+async def test_a_server_that_says_that_a_prompt_cost_nothing_is_believed(
+    metered: MeteredModel, model: ScriptedModel, database: Database
+) -> None:
+    model.script(with_usage({"prompt_tokens": 0, "completion_tokens": 0}))
+    await ask(metered)
+    row = await only(database)
+    assert (row["prompt_tokens"], row["completion_tokens"]) == (0, 0)
+
+
 async def test_a_server_that_tells_of_absurd_numbers_can_still_be_counted(
     metered: MeteredModel, model: ScriptedModel, database: Database
 ) -> None:
