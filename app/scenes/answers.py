@@ -65,14 +65,14 @@ def parse_scene_recap(answer: str) -> SceneText:
 
 
 def parse_recap(answer: str) -> str:
-    """The running recap in a model's `answer`, with its three headings. Raises UnusableAnswer."""
+    """The running recap in a model's `answer`, under its headings. Raises UnusableAnswer."""
     return render_recap(parse_scene_recap(answer))
 
 
 def render_recap(text: SceneText) -> str:
-    """Write `text` under its three headings, as the model is asked for it; the title is left to the caller."""
+    """Write `text` under its headings, but for those with nothing under them; the title is left to the caller."""
     parts = zip(_PARTS, (text.outcomes, text.threads, text.state), strict=True)
-    return "\n\n".join(f"# {name.capitalize()}\n{part}".rstrip() for name, part in parts)
+    return "\n\n".join(f"# {name.capitalize()}\n{part}" for name, part in parts if part)
 
 
 # --- the parts ---

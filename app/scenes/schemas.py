@@ -30,7 +30,9 @@ class SceneOut(BaseModel):
     last_message_id: str | None = Field(description="The id of the last message; of the open scene the newest.")
     messages: int | None = Field(description="How many messages it has; null if they are more than 1,000.")
     open: bool = Field(description="Whether it goes on.")
-    recap: str | None = Field(description="Outcomes, threads and state under their headings; null until it is made.")
+    recap: str | None = Field(
+        description="Outcomes, threads and state, as far as there are any; null until it is made."
+    )
     stale: bool = Field(description="Whether its messages have changed since the recap was made.")
     status: Literal["pending", "ready", "empty", "failed"] | None = Field(
         description="`empty`: nothing in it is to be told. `failed`: tried often enough; regenerate tries again."

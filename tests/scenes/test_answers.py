@@ -181,7 +181,7 @@ def test_an_answer_without_headings_is_kept_whole_as_outcomes() -> None:
     prose = "Mira found the key.\nJonas laughed, and they left."
     assert parse_scene_recap(f"Here is the recap:\n{prose}") == SceneText(None, prose, "", "")
     assert parse_scene_recap(f"Title: The key\n{prose}") == SceneText("The key", prose, "", "")
-    assert parse_recap(prose) == f"# Outcomes\n{prose}\n\n# Threads\n\n# State"
+    assert parse_recap(prose) == f"# Outcomes\n{prose}"
 
 
 @pytest.mark.parametrize(
@@ -232,6 +232,12 @@ def test_the_running_recap_has_its_three_headings_in_order() -> None:
         "# Outcomes\n- Mira left.\n\n# Threads\n- Jonas promised to come.\n\n# State\n- place: the harbour"
     )
     assert render_recap(READ) == parse_recap(ASKED)
+
+
+def test_a_heading_with_nothing_under_it_is_left_out() -> None:
+    assert parse_recap("# Outcomes\n- Mira left.\n# Threads\n# State\nNone.") == "# Outcomes\n- Mira left."
+    assert parse_recap("# Outcomes\n# Threads\n- Who came?\n# State") == "# Threads\n- Who came?"
+    assert render_recap(SceneText("The key", "", "", "- place: at sea")) == "# State\n- place: at sea"
 
 
 SIGNS = st.sampled_from([
