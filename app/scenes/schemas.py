@@ -55,7 +55,7 @@ class SceneOut(BaseModel):
 class BreakIn(Given):
     """Where to set a break, or lift one."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"seq": 12}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"seq": 2}]})
 
     seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The message on which the scene ends.")
 
@@ -126,27 +126,31 @@ def scene_out(listed: Listed) -> dict[str, Any]:
     }
     scene, work = listed.scene, listed.work
     if scene is None:
-        unknown = set(SceneOut.model_fields) - place.keys()
-        return dict.fromkeys(unknown) | place | {"open": True, "stale": False, "edited": False, "attempts": 0}
+        known = place | {"open": True, "stale": False, "edited": False, "attempts": 0}
+        return dict.fromkeys(SceneOut.model_fields) | known
     failed = scene.status == "pending" and work is not None and work.failed_at is not None
-    return place | {
-        "id": scene.scene_id,
-        "title": scene.title,
-        "last_seq": scene.last_seq,
-        "open": False,
-        "recap": None if scene.status == "pending" else scene.recap,
-        "stale": scene.status != "pending" and scene.source_hash != scene.current_hash,
-        "status": "failed" if failed else scene.status,
-        "closed_by": scene.closed_by,
-        "reason": scene.reason,
-        "origin": scene.origin,
-        "edited": scene.edited,
-        "error": work.error if work else None,
-        "attempts": work.attempts if work else scene.attempts,
-        "model": scene.model,
-        "prompt_version": scene.prompt_version,
-        "created_at": scene.created_at,
-    }
+    return (
+        dict.fromkeys(SceneOut.model_fields)
+        | place
+        | {
+            "id": scene.scene_id,
+            "title": scene.title,
+            "last_seq": scene.last_seq,
+            "open": False,
+            "recap": None if scene.status == "pending" else scene.recap,
+            "stale": scene.status != "pending" and scene.source_hash != scene.current_hash,
+            "status": "failed" if failed else scene.status,
+            "closed_by": scene.closed_by,
+            "reason": scene.reason,
+            "origin": scene.origin,
+            "edited": scene.edited,
+            "error": work.error if work else None,
+            "attempts": work.attempts if work else scene.attempts,
+            "model": scene.model,
+            "prompt_version": scene.prompt_version,
+            "created_at": scene.created_at,
+        }
+    )
 
 
 def due_out(work: Work) -> dict[str, Any]:

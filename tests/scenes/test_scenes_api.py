@@ -5,7 +5,9 @@ import random
 import httpx
 import pytest
 
+from app.context.schemas import AppendIn
 from app.kit.clock import SteppedClock
+from app.scenes.schemas import BreakIn, SceneOut
 from app.sweep import Sweep
 from tests.scenes.story import BY_HAND, ask, calls, ranges, scenes, settle, statuses, telling, toggle
 from tests.scripted_model import ScriptedModel
@@ -20,6 +22,20 @@ async def test_a_chat_without_breaks_is_one_open_scene(api: httpx.AsyncClient) -
     assert (scene["id"], scene["number"], scene["open"], scene["recap"]) == (None, 1, True, None)
     assert (scene["first_seq"], scene["last_seq"], scene["messages"]) == (1, None, 3)
     assert (scene["first_message_id"], scene["last_message_id"]) == ("m1", "m3")
+
+
+async def test_a_scene_has_its_fields_in_the_order_of_the_schema(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 3))
+    await toggle(api, 2)
+    for scene in await scenes(api):
+        assert list(scene) == list(SceneOut.model_fields)
+
+
+async def test_the_example_of_a_break_can_be_sent_after_that_of_an_append(api: httpx.AsyncClient) -> None:
+    messages, broken = (one.model_json_schema()["examples"][0] for one in (AppendIn, BreakIn))
+    await ask(api, "POST", "/messages", 201, messages)
+    await ask(api, "POST", "/scenes/break", 200, broken)
 
 
 async def test_a_break_closes_the_scene_on_its_message(api: httpx.AsyncClient) -> None:
