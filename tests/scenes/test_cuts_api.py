@@ -18,12 +18,12 @@ from tests.talk import append, bury, context, edit, get, put, talk
 SHORT: dict[str, Any] = {
     "preset": "scenes",
     "history": {"keep_messages": 4, "max_messages": 24},
-    "scenes": {"detect": False, "auto_hide": None},
+    "scenes": {"detect": False, "auto_hide": -1},
 }
 
 
 async def anchor(api: httpx.AsyncClient) -> int:
-    seq: int = (await context(api))["history"]["anchor_seq"]
+    seq: int = (await get(api, ""))["anchor_seq"]
     return seq
 
 

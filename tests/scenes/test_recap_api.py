@@ -354,6 +354,21 @@ async def test_a_scene_that_changes_while_it_is_folded_in_is_folded_as_it_is_the
     assert await recap(api) == [1, 77, 3, 4]
 
 
+async def test_what_scenes_are_folded_into_is_not_a_version_that_a_person_deletes_meanwhile(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+) -> None:
+    await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
+    await append(api, talk(15, 18))
+    await toggle(api, 16)
+    clock.step(2)
+    await sweep.drain()  # its own recap is made now
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        await ask(api, "DELETE", "/recap/versions/4", 204)
+    await settle(sweep, clock)
+    assert await recap(api) == list(range(1, 17))
+
+
 async def test_rubbish_for_a_recap_is_a_failure_that_is_tried_again(
     api: httpx.AsyncClient,
     database: Database,
