@@ -123,7 +123,7 @@ async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
-    await put(api, settings=BY_HAND)
+    await put(api, settings={**BY_HAND, "history": {"edges": "batches"}})  # no edge lies behind what is hidden
     await append(api, talk(1, 20))
     for seq in (8, 14):
         await toggle(api, seq)
