@@ -100,19 +100,18 @@ async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[Layer
 
 async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Layer], *, now: datetime) -> None:
     """After a change: a full cut that waited for what is gone waits for what stands there now, else for an append."""
-    if head.cut_waits:
-        history = await list_history_shape(db_session, *head.line, head.anchor_seq)
-        target = find_target(
-            await _list_edges(db_session, head, history, layers, head.anchor_seq),
-            history,
-            head.settings.history.keep_messages,
-        )
-        if target is not None and target > head.anchor_seq:
-            head.cut_waits = False
-            if _is_full(head) and not await _is_whole(db_session, head, target, layers):
-                await _wait(db_session, head, target, layers, now)
-        else:
-            head.cut_waits = _is_full(head) and _waits_for_edge(head)
+    if not head.cut_waits:
+        return
+    history = await list_history_shape(db_session, *head.line, head.anchor_seq)
+    edges = await _list_edges(db_session, head, history, layers, head.anchor_seq)
+    target = find_target(edges, history, head.settings.history.keep_messages)
+    _note_next_edge(head, edges, history)
+    if target is None or target <= head.anchor_seq:
+        head.cut_waits = _is_full(head) and _waits_for_edge(head)
+        return
+    head.cut_waits = False
+    if _is_full(head) and not await _is_whole(db_session, head, target, layers):
+        await _wait(db_session, head, target, layers, now)
 
 
 def _waits_for_edge(head: Head) -> bool:

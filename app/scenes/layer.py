@@ -43,6 +43,8 @@ async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> N
     if first_seq > 1 and was_empty:  # there is one scene more than before
         if hides(head):
             await make_hide_due(db_session, head, now=advance.now)
+        if head.settings.history.edges == "scenes":
+            head.cut_waits = False  # there is an edge more: a full cut is judged anew
         await refresh(db_session, head)
     has_answer = any(message.role == "assistant" and message.kind is None for message in advance.fresh)
     if scenes.detect and has_answer and count >= scenes.min_messages + scenes.offset:

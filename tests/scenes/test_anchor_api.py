@@ -102,3 +102,18 @@ async def test_a_full_cut_is_made_by_the_append_with_which_an_edge_leaves_enough
         assert await anchor(api) == 1
         await append(api, [said(n)])
     assert await anchor(api) == 5
+
+
+async def test_a_full_cut_is_made_by_the_append_that_begins_another_scene(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    scenes = {"detect": False, "auto_hide": -1}
+    await put(api, settings={"preset": "scenes", "history": {"keep_messages": 4}, "scenes": scenes})
+    for first in range(1, 25, 4):
+        await append(api, talk(first, first + 2))
+        await append(api, [said(first + 3)])
+        await toggle(api, first + 3)
+        await settle(sweep, clock)
+    assert (await anchor(api), (await get(api, ""))["counters"]["messages"]) == (17, 24)
+    await append(api, [said(25)])
+    assert await anchor(api) == 21
