@@ -66,26 +66,29 @@ class TellingLine(Line):
 
     Attributes:
         rules: The settings of today; those that a step was made with are stored with it.
-        texts: When each version was made that was ever seen, and what it said.
+        texts: When each version was made that is there, by whom, and what it said.
         chosen: Whether a person has chosen or deleted a version of the recap, so that it may stay behind the scenes.
 
     """
 
     rules: TellingRules = field(default_factory=lambda: TellingRules(0, 0, 2, 2, 9, include_system=False))
-    texts: dict[NumberedText, tuple[datetime, str]] = field(default_factory=dict)
+    texts: dict[NumberedText, tuple[datetime, str, str]] = field(default_factory=dict)
     chosen: bool = False
 
     def notice(self, tables: Tables) -> None:
-        """Remember what versions say; one that is there never says anything else, one that is deleted says nothing."""
+        """Remember what versions say; one that is there never says anything else, one that is deleted says nothing.
+
+        A number that was cut off can be given again, also at the same time.
+        """
+        known, self.texts = self.texts, {}
         for one in tables.versions:
             key = (one.layer, one.subject, one.version)
-            made_at, text = self.texts.get(key, (None, one.text))
+            made_at, made_by, text = known.get(key, (None, None, one.text))
             if one.deleted:
                 assert one.text == ""
-            elif made_at == one.created_at:
+            elif (made_at, made_by) == (one.created_at, one.origin):
                 assert one.text == text
-            else:
-                self.texts[key] = (one.created_at, one.text)
+            self.texts[key] = (one.created_at, one.origin, text if one.deleted else one.text)
 
     def set(self, **changed: Any) -> None:
         """Other settings from now on."""

@@ -58,7 +58,8 @@ async def settle_anchor(
         back, first_seq = await _find_rewind(db_session, head, layers)
         by_scenes = by_scenes or first_seq > back.at_seq
     target = await _pass_hidden(db_session, head, layers, back.at_seq) if by_scenes else back.at_seq
-    if target < head.anchor_seq:
+    cut_behind = head.last_cut is not None and head.last_cut["at_seq"] > target  # a copy that ends before it
+    if target < head.anchor_seq or cut_behind:
         _move(head, Cut(target, back.reason, back.left), now)
     elif target > head.anchor_seq:
         head.anchor_seq = target
@@ -91,7 +92,7 @@ async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[Layer
 
 async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[Layer], from_seq: int) -> int:
     """The newest edge with nothing but what scenes hide between it and `from_seq`; mostly that itself."""
-    in_sight_seq = await find_in_sight(db_session, *head.line, from_seq)
+    in_sight_seq = await find_in_sight(db_session, head, from_seq)
     if in_sight_seq is None:
         return from_seq
     edges = await _list_edges(db_session, head, [Sent(in_sight_seq)], layers, from_seq)

@@ -11,7 +11,6 @@ from app.chats.cut import Sent
 from app.chats.head import Head, NewMessage, RangeMessage
 from app.chats.models import Message
 from app.kit.db import DbSession
-from app.kit.wire import MAX_SEQ
 
 APPEND = """
     WITH given AS (
@@ -125,12 +124,12 @@ async def list_sent_after(
     return [_sent(row) for row in await db_session.raw.fetch(_SENT_AFTER, chat_key, line_id, after_seq, limit)]
 
 
-async def find_in_sight(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> int | None:
+async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int | None:
     """The first message from `from_seq` on that scenes do not hide; None if they hide nothing in front of it.
 
-    Where they hide all there is, a seq behind any message.
+    Where they hide all there is, the seq behind the newest.
     """
-    found: int | None = await db_session.raw.fetchval(_IN_SIGHT, chat_key, line_id, from_seq, MAX_SEQ)
+    found: int | None = await db_session.raw.fetchval(_IN_SIGHT, *head.line, from_seq, head.head_seq + 1)
     return found
 
 

@@ -117,3 +117,16 @@ async def test_a_full_cut_is_made_by_the_append_that_begins_another_scene(
     assert (await anchor(api), (await get(api, ""))["counters"]["messages"]) == (17, 24)
     await append(api, [said(25)])
     assert await anchor(api) == 21
+
+
+async def test_where_all_there_is_is_hidden_the_history_begins_with_the_next_message(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+) -> None:
+    history, scenes = {"edges": "every_message"}, {"detect": False, "auto_hide": 0}
+    await put(api, settings={"preset": "scenes", "history": history, "scenes": scenes})
+    await append(api, talk(1, 8))
+    await toggle(api, 8)
+    await settle(sweep, clock)
+    assert (await hidden(api), await anchor(api)) == (list(range(1, 9)), 9)
+    await append(api, [said(9)])
+    assert (await context(api))["history"]["messages"] == 1
