@@ -46,7 +46,7 @@ from bench.requests import http
 from bench.stage import FILLING, connected, make_key, serving, superuser
 
 PRESETS = ("memo", "diary", "scenes", "companion")
-SIZES = (200, 20_000)
+SIZES = (200, 10_000)
 
 _STEP_S = 20.0
 """Between what a user says and the next time: long enough that all follows that waits for quiet."""
