@@ -6,8 +6,7 @@ only what the running recap tells of; everything else that scenes have hidden is
 
 from collections.abc import Iterable, Sequence
 
-Range = tuple[int, int]
-"""Two seqs, both inclusive."""
+from app.chats.ranges import Range, join_ranges
 
 
 def keep_newest(closed: int, *, has_open: bool, keep: int) -> int:
@@ -31,17 +30,6 @@ def choose_hidden(
         return []
     old = scenes[: keep_newest(len(scenes), has_open=has_open, keep=keep)]
     return join_ranges((first, last) for first, last, told in old if told and last <= covered_seq)
-
-
-def join_ranges(ranges: Iterable[Range]) -> list[Range]:
-    """The same seqs (of ranges in order, none inside another) in as few ranges as possible."""
-    joined: list[Range] = []
-    for first, last in ranges:
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], last)
-        else:
-            joined.append((first, last))
-    return joined
 
 
 def find_rest(ranges: Iterable[Range], last_seq: int) -> list[Range]:

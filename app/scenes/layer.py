@@ -13,13 +13,14 @@ import orjson
 from app.chats.cover import Cover
 from app.chats.due_work import find_due
 from app.chats.eligibility import Filters
+from app.chats.ranges import join_ranges
 from app.chats.service import Advance, Head, find_shown, read_head, update_shown
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.scenes import queries
 from app.scenes.counting import count_eligible
 from app.scenes.folding import RECAP, judge_fold, pass_over_failed, read_standing
-from app.scenes.hiding import join_ranges, keep_newest
+from app.scenes.hiding import keep_newest
 from app.scenes.opened import OpenScene
 from app.scenes.segment import count_told
 from app.scenes.work import DETECT, FOLD, NAME, hides, make_due_once, make_hide_due

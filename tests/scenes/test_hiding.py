@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.scenes.hiding import choose_hidden, find_rest, join_ranges, keep_newest
+from app.chats.ranges import join_ranges
+from app.scenes.hiding import choose_hidden, find_rest, keep_newest
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 6), st.booleans()), max_size=12)
 
