@@ -143,6 +143,8 @@ def check_anchor(line: TellingLine, seen: Seen) -> None:
     cut_seq = cut["at_seq"] if cut else 1
     passed = line.rules.scenes or seen.anchor == line.anchor  # what scenes hide, now or formerly
     assert seen.anchor == cut_seq or (seen.anchor > cut_seq and passed)
+    if seen.anchor != line.anchor:
+        assert not [said.seq for said in line.sent_from(cut_seq) if said.seq < seen.anchor]
     left = len(line.sent_from(seen.anchor))
     is_all = left == len(line.sent_from(1))
     assert left >= line.rules.keep or is_all
