@@ -1,14 +1,30 @@
 """Where the API listens."""
 
+import random
 import socket
+from collections.abc import Sequence
+from contextlib import suppress
 
 from app.local.errors import LocalError
+
+# Where systems give no ports to connections and to servers that do not mind which: until the API listens, and
+# again while it is started anew, one from there could become somebody else's.
+_UNASKED = range(20_000, 30_000)
+_TRIES = 20
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-def free_port(host: str, port: int) -> int:
-    """The port, if the API can listen there now; for 0 one that is free. Raises LocalError."""
+def free_port(host: str, port: int, *, among: Sequence[int] = _UNASKED) -> int:
+    """The port, if the API can listen there now; for 0 one that is free, if it can be of `among`. Raises LocalError."""
+    if port == 0:
+        for chosen in random.sample(among, min(_TRIES, len(among))):
+            with suppress(LocalError):
+                return _listen(host, chosen)
+    return _listen(host, port)
+
+
+def _listen(host: str, port: int) -> int:
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:

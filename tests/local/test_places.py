@@ -83,8 +83,23 @@ def test_an_address_that_cannot_be_is_one_line(host: str, port: int) -> None:
         free_port(host, port)
 
 
-def test_port_0_takes_a_free_one() -> None:
-    assert free_port("127.0.0.1", 0) > 0
+def test_port_0_takes_a_free_one_that_the_system_gives_to_nobody_else() -> None:
+    taken = free_port("127.0.0.1", 0)
+    assert 20_000 <= taken < 30_000
+    assert free_port("127.0.0.1", taken) == taken
+
+
+def test_port_0_passes_those_that_are_in_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = free_port("127.0.0.1", 0)
+        for _ in range(8):  # in either order
+            assert free_port("127.0.0.1", 0, among=[taken.getsockname()[1], free]) == free
+
+
+def test_port_0_takes_any_where_those_are_all_in_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert free_port("127.0.0.1", 0, among=[port]) not in {0, port}
 
 
 @pytest.mark.parametrize(
