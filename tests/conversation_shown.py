@@ -47,15 +47,19 @@ def read_shown_words(tables: Tables) -> dict[str, list[str]]:
 
 
 def find_limit(line: TellingLine, tables: Tables) -> int:
-    """The last seq that the running recap may tell of."""
+    """The last seq that the running recap is to tell of."""
     told = tables.scenes[: max(len(tables.scenes) - line.rules.exclude_latest, 0)]
     return told[-1].last_seq if told else 0
 
 
 def shown_recap(line: TellingLine, tables: Tables) -> Version | None:
-    """The version of the running recap that is shown."""
+    """The version of the running recap that is shown.
+
+    Where no scene is left out a person's text may reach beyond the last one, whose end was cut off since.
+    """
     chain = chains.current_chain(tables.of(("recap", "")))
-    return chains.newest_true(chain, find_limit(line, tables) + 1, by_person=not line.rules.scenes)
+    limit = find_limit(line, tables) if line.rules.exclude_latest else line.head
+    return chains.newest_true(chain, limit + 1, by_person=not line.rules.scenes)
 
 
 def leaves_out_written(line: TellingLine, tables: Tables) -> bool:

@@ -167,7 +167,7 @@ def check_settled(line: TellingLine, tables: Tables, seen: Seen) -> None:
         limit, shown = find_limit(line, tables), shown_recap(line, tables)
         if limit and not line.chosen and not leaves_out_written(line, tables):
             assert shown is not None
-            assert shown.last_place == limit
+            assert shown.last_place == limit or (shown.by_person and shown.last_place > limit)
     if line.rules.diary:
         assert all(entry.holds() or entry.is_empty for entry in tables.entries if not entry.deleted)
     check_hidden(line, tables)
