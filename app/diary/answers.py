@@ -2,6 +2,7 @@
 
 import re
 
+from app.summarising.former import leaves_former
 from app.summarising.prose import is_offer, read_prose, tells_nothing
 from app.summarising.reading import UnusableAnswer
 
@@ -31,10 +32,13 @@ _DECLINES = re.compile(
 )
 
 
-def parse_diary(answer: str) -> str:
-    """The compressed diary. Raises UnusableAnswer: there is always something to keep of what was written down."""
+def parse_diary(answer: str, *, former: str = "") -> str:
+    """The compressed diary that `former` has become.
+
+    Raises UnusableAnswer, also for "nothing" and "no changes": there is always something to keep of what was written.
+    """
     text = read_prose(answer, refusing=_declines)
-    if tells_nothing(text):
+    if tells_nothing(text) or leaves_former(text, former):
         raise UnusableAnswer("the answer is empty")
     return text
 

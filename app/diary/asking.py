@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
@@ -62,7 +63,7 @@ async def ask_for_diary(
             count_tokens=count_tokens,
         )
 
-    text, answered_by = await _ask(model, word, parse_diary, answer_tokens=FOLD_TOKENS)
+    text, answered_by = await _ask(model, word, partial(parse_diary, former=former), answer_tokens=FOLD_TOKENS)
     return FoldDraft(text, "model", answered_by, prompt.version)
 
 

@@ -8,8 +8,9 @@ where a scene ends.
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from app.summarising.former import leaves_former
 from app.summarising.prose import MAX_PROSE_CHARS, is_offer, read_prose
 from app.summarising.reading import FENCE, UnusableAnswer, says_nothing, spoken, without_controls
 
@@ -64,9 +65,19 @@ def parse_scene_recap(answer: str) -> SceneText:
     return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, _last_values(state))))
 
 
-def parse_recap(answer: str) -> str:
-    """The running recap in a model's `answer`, under its headings. Raises UnusableAnswer."""
-    return render_recap(parse_scene_recap(answer))
+def parse_recap(answer: str, *, former: str = "") -> str:
+    """The running recap in a model's `answer`, under its headings. Raises UnusableAnswer.
+
+    Where the model only says that `former`, or a part of it, stays as it is, that is taken over.
+    """
+    told = parse_scene_recap(answer)
+    if former and not told.threads and not told.state and leaves_former(told.outcomes, former):
+        return former
+    left = [part for part in _PARTS if leaves_former(getattr(told, part), former)]
+    if former and left:
+        stands = parse_scene_recap(former)
+        told = replace(told, **{part: getattr(stands, part) for part in left})
+    return render_recap(told)
 
 
 def render_recap(text: SceneText) -> str:

@@ -158,7 +158,7 @@ async def ask_for_recap(
         )
     )
     answer = _whole(await model.complete(messages, max_tokens=RECAP_TOKENS, temperature=0.3))
-    return FoldDraft(_read(parse_recap, answer), "model", answer.model, prompt.version)
+    return FoldDraft(_read(partial(parse_recap, former=former), answer), "model", answer.model, prompt.version)
 
 
 def _fit(build: Callable[[], list[ChatMessage]]) -> list[ChatMessage]:

@@ -220,6 +220,12 @@ def test_a_folded_diary_keeps_its_paragraphs_and_dates() -> None:
     assert parse_diary(f"# My diary\n\n{folded}") == folded
 
 
+@pytest.mark.parametrize("answer", ["No changes.", "The diary remains unchanged.", "変更なし"])
+def test_entries_that_change_nothing_of_a_folded_diary_are_folded_again(answer: str) -> None:
+    with pytest.raises(UnusableAnswer, match="empty"):
+        parse_diary(answer, former="04/01: He came, and I hid.")
+
+
 @given(
     st.one_of(
         st.text(),

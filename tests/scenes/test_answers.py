@@ -234,6 +234,14 @@ def test_the_running_recap_has_its_three_headings_in_order() -> None:
     assert render_recap(READ) == parse_recap(ASKED)
 
 
+def test_what_the_answer_says_is_unchanged_stays_as_it_was() -> None:
+    former = "# Outcomes\n- Mira left.\n\n# Threads\n- Who came?\n\n# State\n- place: at sea"
+    assert parse_recap("No changes.", former=former) == former
+    assert parse_recap("# Outcomes\n- Jonas came.\n# Threads\n- no change\n# State\n(unchanged)", former=former) == (
+        "# Outcomes\n- Jonas came.\n\n# Threads\n- Who came?\n\n# State\n- place: at sea"
+    )
+
+
 def test_a_heading_with_nothing_under_it_is_left_out() -> None:
     assert parse_recap("# Outcomes\n- Mira left.\n# Threads\n# State\nNone.") == "# Outcomes\n- Mira left."
     assert parse_recap("# Outcomes\n# Threads\n- Who came?\n# State") == "# Threads\n- Who came?"

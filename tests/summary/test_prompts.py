@@ -104,6 +104,12 @@ def test_nothing_is_an_empty_summary_but_never_wipes_out_a_former_one(answer: st
         parse_summary(answer, former=FORMER)
 
 
+@pytest.mark.parametrize("answer", ["No changes.", "The summary remains unchanged.", "[Former summary]", "変更なし"])
+def test_an_answer_that_nothing_has_changed_is_the_former_summary(answer: str) -> None:
+    assert parse_summary(answer, former=FORMER) == FORMER
+    assert parse_summary(answer, former="") == ""
+
+
 def test_a_story_that_begins_with_nothing_is_a_story() -> None:
     told = f"Nothing happened. Then {TEXT * 3}"
     assert parse_summary(told, former="") == told

@@ -100,3 +100,15 @@ async def test_a_cut_is_no_longer_waited_for_once_the_fold_has_failed_for_good_a
     await make(sweep, clock)
     assert await shown(api) == [1, 2, 3, 4, 5, 6, 7]
     assert await gaps(api) == []
+
+
+async def test_an_answer_that_nothing_has_changed_costs_no_word_of_what_was_told(
+    api: httpx.AsyncClient, model: ScriptedModel, sweep: Sweep, clock: SteppedClock
+) -> None:
+    await make(sweep, clock)
+    assert await shown(api) == [1, 2, 3, 4, 5, 6]
+    model.otherwise = "No changes to the summary."
+    await append(api, talk(22, 30))
+    await make(sweep, clock)
+    assert await shown(api) == [1, 2, 3, 4, 5, 6]
+    assert (await gaps(api), await anchor(api) > 7) == ([], True)

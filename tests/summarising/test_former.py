@@ -1,0 +1,66 @@
+"""An answer that only says that a former text stays as it is, told apart from one that tells something."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.summarising.former import leaves_former
+
+FORMER = "Oskar mended the music box, and Wren wound it three times. They agreed to paint the skiff in May. " * 3
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [
+        "No changes.",
+        "- no change",
+        "(No update needed)",
+        "**No changes to the former summary.**",
+        "There are no changes.",
+        "There is nothing new to add to the summary.",
+        "Nothing has changed.",
+        "The summary remains unchanged.",
+        "The recap stays the same.",
+        "Same as above.",
+        "[Former summary]",
+        "No changes: the new messages were only small talk.",
+        "The summary remains unchanged. The messages are a greeting and a joke.",
+        "没有变化。",
+        "摘要保持不变。",
+        "要約に変更はありません。",
+        "변경 사항 없음.",
+        "Keine Änderungen.",
+        "Sin cambios.",
+        "Aucun changement.",
+        "Без изменений.",
+    ],
+)
+def test_a_remark_that_nothing_has_changed_leaves_the_former_text(remark: str) -> None:
+    assert leaves_former(remark, FORMER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        FORMER,
+        "Nothing changed between them.",
+        "There were no changes at the lighthouse; then Oskar left.",
+        "The story is the same one that Wren had told.",
+        "Wren changed nothing in the workshop.",
+        f"No changes. {FORMER}",
+        "船坞没有变化，奥斯卡走了。",
+    ],
+)
+def test_what_tells_something_is_no_such_remark(text: str) -> None:
+    assert not leaves_former(text, FORMER)
+
+
+def test_a_remark_with_a_reason_never_outweighs_a_former_text_that_is_as_short() -> None:
+    assert leaves_former("No changes.", "Wren left.")
+    assert not leaves_former("No changes. Then Wren came back.", "Wren left, and came back.")
+
+
+@given(st.text(), st.text())
+def test_any_text_is_such_a_remark_or_none(text: str, former: str) -> None:
+    assert leaves_former(text, former) in (True, False)
