@@ -1,0 +1,89 @@
+"""Whether a model declines to write a diary, told apart from what a character says in one. Pure.
+
+A diary may well begin with "I'm sorry" or "I can't", and a character may be an AI: only what declines the task, and
+goes on with nothing but a reason of the provider's or an offer of other help, is a refusal. Asked for a diary in
+another language, models decline in that.
+"""
+
+import re
+
+from app.summarising.prose import is_offer
+
+_AS_AN_AI = r"as an ai(?: \w+){0,2},? "
+_OUTPUT = r"(?:content|material|text|response|request|task|entry|diary|story|roleplay|conversation)"
+
+_ENGLISH = re.compile(
+    rf"(?:(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorry|i apologi[sz]e|unfortunately)[,.]? (?:but )?)?"
+    rf"(?:{_AS_AN_AI})?"
+    rf"(?:i (?:can['’]?t|can ?not|won['’]?t|will not|must decline to)|i(?:['’]m| am) (?:unable|not able) to)"
+    rf" (?:(?:help|assist) (?:you )?with (?:this|that)(?: {_OUTPUT})?"
+    rf"|(?:create|generate|produce|provide|compress|complete|fulfil+|write|engage (?:in|with)|continue(?: with)?)"
+    rf" (?:(?:this|that|the|a|an|any|such|your) )?(?:\w+ )?{_OUTPUT}"
+    rf"|continue (?:with )?(?:this|that)|comply(?: with (?:this|that|the|your) {_OUTPUT})?)"
+    rf"(?: about (?:this|that|these|those)(?: \w+)?)?"
+    rf"(?:,? (?:that|which|as|because|since|due to)\b[^.!?]*\b(?:guideline|polic|explicit|sexual|harmful|inappropriate)"
+    rf"[^.!?]*)?[.!]?"
+    rf"|{_AS_AN_AI}i (?:keep|have) no diary[.!]?",
+    re.I,
+)
+
+# Each names what was asked for: a request, a task, a content. "I can't", even "I'm sorry, I can't", is not enough.
+_CHINESE = (
+    r"(?:(?:很|非常|十分)?抱歉|对不起|對不起|不好意思)?[，,。！ ]*(?:但是?)?我?(?:无法|無法|不能)(?:[为為][您你])?"
+    r"(?:协助|協助|帮助|幫助|提供|生成|创作|創作|撰写|撰寫|编写|編寫|完成|满足|滿足|处理|處理|回应|回應|继续|繼續)"
+    r"[^。！？]{0,8}?(?:[您你该該这這此]|相关|相關|类似|類似)[^。！？]{0,4}(?:请求|請求|内容|內容|要求|任务|任務)[。！]?"
+)
+_JAPANESE = (
+    r"(?:(?:大変)?申し訳(?:ありません|ございません)|すみません|恐れ入ります)(?:が)?[、。 ]*[^。]{0,12}?"
+    r"(?:リクエスト|ご要望|ご依頼|内容|コンテンツ|要求|依頼)"
+    r"[^。]{0,20}?(?:できません|できかねます|(?:致|いた)しかねます|応じられません)。?"
+)
+_KOREAN = (
+    r"죄송(?:합니다|하지만|합니다만)[,. ]*[^.]{0,20}?(?:요청|내용|콘텐츠|작업)"
+    r"[^.]{0,20}?(?:수 없습니다|수 없어요|어렵습니다)\.?"
+)
+_GERMAN = (
+    r"(?:(?:es )?tut mir (?:sehr )?leid,? (?:aber )?|entschuldigung,? (?:aber )?|leider )?"
+    r"(?:(?:dabei|damit|bei dieser (?:anfrage|aufgabe)) kann ich|(?:ich kann|kann ich) (?:dir |ihnen )?(?:leider )?"
+    r"(?:dabei|bei dieser (?:anfrage|aufgabe)|diese (?:anfrage|aufgabe|inhalte)|diesen inhalt|solche inhalte))"
+    r" (?:dir |ihnen )?(?:leider )?nicht (?:weiter)?(?:helfen|bearbeiten|erfüllen|erstellen|schreiben)[.!]?"
+)
+_FRENCH = (
+    r"(?:(?:je suis )?(?:vraiment )?désolée?,? (?:mais )?|malheureusement,? )?je ne peux pas \w+(?: \S+){0,3}?"
+    r" (?:(?:à |avec )?(?:cette|votre|ta) (?:demande|requête|tâche)|(?:ce (?:type de )?|de tels )contenus?)[.!]?"
+)
+_SPANISH = (
+    r"(?:lo siento,? (?:pero )?|lamentablemente,? )?no puedo \w+(?: \S+){0,3}?"
+    r" (?:(?:con |a )?(?:esta|esa|tu|su) (?:solicitud|petición|tarea)|(?:este|ese) (?:tipo de )?contenido)[.!]?"
+)
+_PORTUGUESE = (
+    r"(?:(?:me )?desculpe,? (?:mas )?|sinto muito,? (?:mas )?|infelizmente,? )?(?:eu )?não posso \w+(?: \S+){0,3}?"
+    r" (?:(?:a |com )?(?:essa|esta|sua) (?:solicitação|tarefa)|(?:esse|este) (?:tipo de )?conteúdo)[.!]?"
+)
+_ITALIAN = (
+    r"(?:mi dispiace,? (?:ma )?|purtroppo )?non posso \w+(?: \S+){0,3}?"
+    r" (?:(?:a |con )?(?:questa|tua) richiesta|questo (?:tipo di )?contenuto)[.!]?"
+)
+_RUSSIAN = (
+    r"(?:извините,? (?:но )?|простите,? (?:но )?|к сожалению,? )?я не могу \w+(?: \S+){0,3}?"
+    r" (?:эт\w+|ваш\w*|данн\w+|так\w+|подобн\w+) (?:запрос|контент|задани|задач)\w*[.!]?"
+)
+_ELSEWHERE = re.compile(
+    "|".join((_CHINESE, _JAPANESE, _KOREAN, _GERMAN, _FRENCH, _SPANISH, _PORTUGUESE, _ITALIAN, _RUSSIAN)), re.I
+)
+_OFFER_ELSEWHERE = re.compile(
+    r"如果|如有|[请請]|有什[么麼]|もし|他に|別の|ほかに|혹시|다른"
+    r"|wenn |falls |gerne? |si |s['’]il |se |puedo |posso |если |могу ",
+    re.I,
+)
+
+
+def declines(text: str) -> bool:
+    """Whether `text` only declines to write a diary, in one of the larger languages."""
+    if declined := _ENGLISH.match(text):
+        rest = text[declined.end() :].strip()
+        return not rest or is_offer(rest)
+    if declined := _ELSEWHERE.match(text):
+        rest = text[declined.end() :].strip()
+        return not rest or is_offer(rest) or _OFFER_ELSEWHERE.match(rest) is not None
+    return False
