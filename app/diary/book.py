@@ -10,11 +10,12 @@ from app.chats.due_work import delete_due
 from app.chats.hashes import identity
 from app.chats.models import Chat
 from app.chats.service import ChatRef, Head, get_line, lock_head
-from app.diary import queries
+from app.diary import change_queries, queries
 from app.diary.errors import EntryNotFound
 from app.diary.layer import (
     ENTRY,
     NAME,
+    WRITE,
     begin_period,
     judge,
     narrative_of,
@@ -117,6 +118,7 @@ async def save_memory(
     )
     if known is not None:
         return known.entry_id
+    await _forget_writing(db_session, head, name, at_seq)
     if all(one["name"] == name or one.get("disabled") for one in cast):
         begin_period(head)  # with several, only this one's next entry is left out
     return await _write(db_session, head, name, content, words=words, now=now, settle_s=settle_s)
@@ -174,6 +176,17 @@ async def _choose_diary(
                 f"The chat has {MOST_DIARIES} diaries already, and names no characters; name them to have more."
             )
     return name, cast
+
+
+async def _forget_writing(db_session: DbSession, head: Head, name: str, at_seq: int) -> None:
+    """Leave out the service's entry about the turns that the character writes about itself.
+
+    The message that makes the call may have been the reply that completed them.
+    """
+    writing = await change_queries.list_writing(db_session, head.line, NAME, WRITE, at_seq)
+    keys = [row["key"] for row in writing if row["first_seq"] <= at_seq]
+    own = [key for key in keys if key.removeprefix(WRITE).partition(":")[2] == name]
+    await delete_due(db_session, head, NAME, own)
 
 
 async def _write(

@@ -133,6 +133,31 @@ async def test_turns_are_counted_anew_from_what_a_character_writes_itself(
     ]
 
 
+@pytest.mark.parametrize("asked", [False, True])
+async def test_a_character_that_writes_about_the_turn_which_its_call_completes_writes_alone(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, asked: bool
+) -> None:
+    await keep_diary(api, KAI, MIRA, auto_write_turns=1)
+    model.otherwise = WRITTEN
+    call = [{"id": "call-1", "type": "function", "function": {"name": "save_memory", "arguments": "{}"}}]
+    await append(api, [said(1), said(2, name="Mira"), said(3, name="Kai", content="", tool_calls=call)])
+    await append(api, [said(4, role="user"), said(5, role="assistant", name="Kai", content="", tool_calls=call)])
+    gate = model.hold() if asked else None
+    clock.step(2)
+    draining = asyncio.create_task(sweep.drain()) if asked else None
+    if gate and draining:
+        await gate.reached(2)
+    await save(api, "By myself.", character="Kai")
+    if gate and draining:
+        gate.release()
+        await draining
+    await settle(sweep, clock)
+    assert [(entry["character"], entry["origin"]) for entry in await entries(api)] == [
+        ("Mira", "service"),
+        ("Kai", "character"),
+    ]
+
+
 async def test_of_several_characters_those_write_that_spoke_and_did_not_write_themselves(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
@@ -500,9 +525,9 @@ async def test_the_longest_persona_keeps_a_small_model_from_nothing(
 ) -> None:
     persona = ("Kai keeps the lighthouse, collects lost letters and speaks gruffly. " * 2_000)[:100_000]
     await keep_diary(api, KAI | {"persona": persona}, auto_write_turns=2, lines=10)
-    await turns(api, 1, 2)
     for n in range(10):
         await save(api, f"Entry {n}.")
+    await turns(api, 1, 2)
     model.otherwise = WRITTEN
     async with aclosing(ModelClient(model.base_url, "small", max_attempts=1, context_tokens=4_096)) as client:
         sweep = Sweep(Workbench(database, clock, client), slots=8, sweep_s=30)
