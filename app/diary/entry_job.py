@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.chats.service import Filters, Head, hash_eligible, list_living, lock_line, read_head
 from app.diary import queries
-from app.diary.asking import EntryDraft, ask_for_entry
+from app.diary.asking import NAMELESS, EntryDraft, ask_for_entry
 from app.diary.layer import note_entries
 from app.diary.models import DiaryEntry
 from app.diary.whose import is_active
@@ -51,7 +51,7 @@ async def write_entry(bench: Workbench, claimed: Claimed, character: str) -> boo
 
 
 async def rewrite_entry(bench: Workbench, claimed: Claimed, entry_id: UUID) -> bool:
-    """Write an entry anew that has gone stale; it is empty where nothing is left to tell. Raises ModelError."""
+    """Write a stale entry anew; it is empty where nothing is left that its character said. Raises ModelError."""
     line = (claimed.chat_key, claimed.line_id)
     async with bench.database.unit_of_work() as db_session:
         head = await read_head(db_session, *line)
@@ -59,7 +59,7 @@ async def rewrite_entry(bench: Workbench, claimed: Claimed, entry_id: UUID) -> b
         source = await _read_stale(db_session, line, entry) if entry and head and head.settings.diary.enabled else None
     draft = None
     if entry is not None and source is not None:
-        if not source.utterances:
+        if not _speaks(source, entry.character):
             draft = EntryDraft(None, None, None)
         elif bench.model is not None:
             draft = await _draft(bench, claimed, entry.character, source, before_number=entry.number)
@@ -83,8 +83,13 @@ async def _read_period(bench: Workbench, claimed: Claimed, character: str) -> _P
         source = await read_source(db_session.raw, line, first_seq, last_seq, head.filters)
     if source is None or not is_active(source.characters, character):
         return None
-    spoke = any(said.role == "assistant" and character in ("", said.name) for said in source.utterances)
-    return _Period(number, first_seq, last_seq, head.filters, source) if spoke else None
+    return _Period(number, first_seq, last_seq, head.filters, source) if _speaks(source, character) else None
+
+
+def _speaks(source: Source, character: str) -> bool:
+    """Whether anything is left that the character said, or that nobody's name stands before."""
+    names = (character, NAMELESS)
+    return any(said.role == "assistant" and (not character or said.name in names) for said in source.utterances)
 
 
 async def _read_stale(db_session: DbSession, line: tuple[UUID, UUID], entry: DiaryEntry) -> Source | None:

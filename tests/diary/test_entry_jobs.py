@@ -403,6 +403,24 @@ async def test_an_entry_comes_back_with_its_messages(
     assert entry["content"] in await prompt(api)
 
 
+async def test_an_entry_goes_with_the_last_words_of_its_character_and_comes_back_with_them(
+    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, KAI, MIRA, auto_write_turns=2)
+    await append(api, [said(1), said(2, name="Kai"), said(3), said(4, name="Mira")])
+    model.otherwise = WRITTEN
+    await settle(sweep, clock)
+    assert len(model.calls) == 2
+    await hide(api, (2, 2))
+    await settle(sweep, clock)
+    assert len(model.calls) == 3
+    assert [entry["character"] for entry in await entries(api)] == ["Mira"]
+    assert await prompt(api, character="Kai") == ""
+    await hide(api, (2, 2), hidden=False)
+    await settle(sweep, clock)
+    assert [entry["character"] for entry in await entries(api)] == ["Kai", "Mira"]
+
+
 async def test_what_mattered_before_an_edit_matters_again_when_that_is_undone(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
