@@ -3,7 +3,7 @@
 import re
 
 from app.diary.refusals import declines
-from app.summarising.former import leaves_former
+from app.summarising.former import is_remnant, leaves_former
 from app.summarising.prose import read_prose, tells_nothing
 from app.summarising.reading import UnusableAnswer
 
@@ -21,6 +21,8 @@ def parse_diary(answer: str, *, former: str = "") -> str:
     text = read_prose(answer, refusing=declines)
     if tells_nothing(text) or leaves_former(text, former):
         raise UnusableAnswer("the answer is empty")
+    if is_remnant(text, former):
+        raise UnusableAnswer("the answer tells next to nothing of the former diary")
     return text
 
 

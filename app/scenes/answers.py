@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from app.summarising.former import leaves_former
+from app.summarising.former import is_remnant, leaves_former
 from app.summarising.prose import MAX_PROSE_CHARS, is_offer, read_prose
 from app.summarising.reading import FENCE, UnusableAnswer, says_nothing, spoken, without_controls
 
@@ -77,7 +77,10 @@ def parse_recap(answer: str, *, former: str = "") -> str:
     if former and left:
         stands = parse_scene_recap(former)
         told = replace(told, **{part: getattr(stands, part) for part in left})
-    return render_recap(told)
+    text = render_recap(told)
+    if is_remnant(text, former):
+        raise UnusableAnswer("the answer tells next to nothing of the former recap")
+    return text
 
 
 def render_recap(text: SceneText) -> str:

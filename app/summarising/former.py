@@ -1,9 +1,13 @@
-"""What an answer that was to tell a former text anew makes of it: does it only say that it stays as it is? Pure."""
+"""What an answer that was to tell a former text anew makes of it: does that stay as it is, is it all but gone? Pure."""
 
 import re
 
 _MOST_CHARS = 200
 """A longer text that begins with "No changes." tells something all the same."""
+
+_LONG_CHARS = 600
+_MOST_LONG_CHARS = 2_000
+_REMNANT = 10
 
 _TEXTS = r"summary|recap|diary|narrative|story|text|version"
 _THE_TEXT = rf"(?:(?:the|this|my|former|previous|existing|current|running|whole) ){{0,3}}(?:{_TEXTS})"
@@ -39,3 +43,11 @@ def leaves_former(text: str, former: str) -> bool:
         return True
     first_clause = _CLAUSE_END.split(said, maxsplit=1)[0].strip(_EDGES)
     return 2 * len(text) <= len(former) and _UNCHANGED.fullmatch(first_clause) is not None
+
+
+def is_remnant(text: str, former: str) -> bool:
+    """Whether next to nothing is left of a long `former`: not a tenth of it, or of 2,000 characters if it is longer.
+
+    A text that is told anew keeps what it told: what is so short is a remark, whatever it says.
+    """
+    return len(former) >= _LONG_CHARS and _REMNANT * len(text) < min(len(former), _MOST_LONG_CHARS)

@@ -51,7 +51,7 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
     while text != before:
         before = text
         text = _without_wrapping("\n".join(line.rstrip() for line in text.splitlines()).strip())
-    if not any(char.isalnum() for char in text):
+    if not any(char.isalnum() for char in text) or _ACKNOWLEDGEMENT.fullmatch(text):
         raise UnusableAnswer("the answer is empty")
     if text.startswith(("{", "[{")):
         raise UnusableAnswer("the answer is data, not prose")

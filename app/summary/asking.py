@@ -38,7 +38,7 @@ async def ask_for_summary(
     if answer.finish_reason == "length":
         raise ModelError("the model's answer was cut off", transient=False)
     try:
-        text = parse_summary(answer.text, former=former)
+        text = parse_summary(answer.text, former=former, wished=instruction is not None)
     except UnusableAnswer as error:
         raise ModelError(str(error), transient=False) from error
     return FoldDraft(text, "model", answer.model, prompt.version)

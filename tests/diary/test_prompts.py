@@ -241,6 +241,11 @@ def test_a_folded_diary_keeps_its_paragraphs_and_dates() -> None:
     assert parse_diary(f"# My diary\n\n{folded}") == folded
 
 
+def test_a_remark_never_takes_the_place_of_a_long_diary() -> None:
+    with pytest.raises(UnusableAnswer, match="former diary"):
+        parse_diary("I have folded the entries in.", former="04/01: He came, and I hid.\n" * 30)
+
+
 @pytest.mark.parametrize("answer", ["No changes.", "The diary remains unchanged.", "変更なし"])
 def test_entries_that_change_nothing_of_a_folded_diary_are_folded_again(answer: str) -> None:
     with pytest.raises(UnusableAnswer, match="empty"):

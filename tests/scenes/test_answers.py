@@ -242,6 +242,11 @@ def test_what_the_answer_says_is_unchanged_stays_as_it_was() -> None:
     )
 
 
+def test_a_remark_never_takes_the_place_of_a_long_recap() -> None:
+    with pytest.raises(UnusableAnswer, match="former recap"):
+        parse_recap("I have folded the scenes in.", former="# Outcomes\n" + "- Mira left the harbour.\n" * 40)
+
+
 def test_a_heading_with_nothing_under_it_is_left_out() -> None:
     assert parse_recap("# Outcomes\n- Mira left.\n# Threads\n# State\nNone.") == "# Outcomes\n- Mira left."
     assert parse_recap("# Outcomes\n# Threads\n- Who came?\n# State") == "# Threads\n- Who came?"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.summarising.former import leaves_former
+from app.summarising.former import is_remnant, leaves_former
 
 FORMER = "Oskar mended the music box, and Wren wound it three times. They agreed to paint the skiff in May. " * 3
 
@@ -59,6 +59,20 @@ def test_what_tells_something_is_no_such_remark(text: str) -> None:
 def test_a_remark_with_a_reason_never_outweighs_a_former_text_that_is_as_short() -> None:
     assert leaves_former("No changes.", "Wren left.")
     assert not leaves_former("No changes. Then Wren came back.", "Wren left, and came back.")
+
+
+@pytest.mark.parametrize("length", [600, 2_000, 20_000])
+def test_of_a_long_text_a_remark_leaves_next_to_nothing(length: int) -> None:
+    former = (FORMER * 100)[:length]
+    assert is_remnant("I have folded in the messages.", former)
+    assert is_remnant("Wren. " * 9, former)
+    assert not is_remnant((FORMER * 3)[: min(length, 2_000) // 10], former)
+    assert not is_remnant(FORMER, former)
+
+
+def test_a_short_text_may_become_shorter() -> None:
+    assert not is_remnant("Wren left.", FORMER)
+    assert not is_remnant("Wren left.", "")
 
 
 @given(st.text(), st.text())

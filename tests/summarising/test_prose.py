@@ -72,6 +72,7 @@ def test_a_heading_with_a_date_becomes_a_plain_line() -> None:
     [
         ("", "the answer is empty"),
         (" \n…\n```\n```", "the answer is empty"),
+        ("Understood.", "the answer is empty"),
         ("<think>What now", "the answer ends while the model is still thinking"),
         ("I'm sorry, but I can't help with Wren.", "the model refuses"),
         ('{"speaker": "Wren", "message": "Ahoy!"}', "the answer is data, not prose"),

@@ -110,6 +110,14 @@ def test_an_answer_that_nothing_has_changed_is_the_former_summary(answer: str) -
     assert parse_summary(answer, former="") == ""
 
 
+def test_a_remark_never_takes_the_place_of_a_long_summary_unless_a_person_wished_for_less() -> None:
+    remark = "I have folded the new messages in."
+    assert parse_summary(remark, former=FORMER) == remark
+    with pytest.raises(UnusableAnswer, match="former summary"):
+        parse_summary(remark, former=TEXT * 10)
+    assert parse_summary("Mira has the key.", former=TEXT * 10, wished=True) == "Mira has the key."
+
+
 def test_a_story_that_begins_with_nothing_is_a_story() -> None:
     told = f"Nothing happened. Then {TEXT * 3}"
     assert parse_summary(told, former="") == told
