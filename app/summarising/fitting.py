@@ -62,10 +62,19 @@ def fill_to_fit(
         told = [passage.quote(text) for passage, text in zip(passages, shortened, strict=True)]
         return prompt.fill(**texts, **{into: "\n".join(told)})
 
-    frame = ask([""] * len(passages))
-    frame_tokens = sum(count_tokens(message["content"]) + MESSAGE_OVERHEAD_TOKENS for message in frame)
+    def cost_of(messages: Sequence[ChatMessage]) -> int:
+        return sum(count_tokens(message["content"]) + MESSAGE_OVERHEAD_TOKENS for message in messages)
+
     whole = [passage.text for passage in passages]
-    shortened = shorten_to_share(whole, budget_tokens - frame_tokens, lambda text: count_tokens(quoted(text)))
-    if frame_tokens > budget_tokens or any(text and not left for text, left in zip(whole, shortened, strict=True)):
-        raise DoesNotFit
-    return ask(shortened)
+    room_tokens = budget_tokens - cost_of(ask([""] * len(passages)))
+    while room_tokens >= 0:
+        shortened = shorten_to_share(whole, room_tokens, lambda text: count_tokens(quoted(text)))
+        if any(text and not left for text, left in zip(whole, shortened, strict=True)):
+            break
+        asked = ask(shortened)
+        # A text can take a token more between its neighbours than alone.
+        excess_tokens = cost_of(asked) - budget_tokens
+        if excess_tokens <= 0:
+            return asked
+        room_tokens -= excess_tokens
+    raise DoesNotFit

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.commands.prompts import PROMPTS
@@ -102,6 +102,7 @@ def test_passages_are_one_line_of_json_each_with_their_labels_first() -> None:
     ]
 
 
+@example(["0:0:𐀀𢟳", *["A0000:>0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0;=0{"] * 3], 200)
 @given(st.lists(st.one_of(st.text(), st.text("ab \n{}", min_size=300, max_size=900)), max_size=8), st.integers(0, 600))
 def test_a_prompt_keeps_to_its_budget_with_something_left_of_every_passage(texts: list[str], budget: int) -> None:
     passages = [Passage({"speaker": "Ilse"}, "message", text) for text in texts]
