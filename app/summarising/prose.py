@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 
 from app.summarising.reading import UnusableAnswer, refuses, says_nothing, says_only_nothing, spoken, without_controls
+from app.summarising.sentences import count_words
 
 MAX_PROSE_CHARS = 20_000
 """No narrative gets so long; a model that does runs in circles."""
@@ -21,6 +22,9 @@ _FENCE_LINE = re.compile(r"\s*(?:```|~~~)[\w-]{0,20}\s*")
 _HEADING = re.compile(r"(?:[ \t]*#{1,6}[ \t]+)+")
 _BOLD_LINE = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__)\s*[:：]?\s*")
 _LABEL_LINE = re.compile(r"(?=.{1,80}$)\s*(?:\S+\s+){0,8}\S+[:：][*_]{0,3}\s*")  # with more words it tells something
+_MOST_LABEL_WORDS = 20
+"""Likewise where there are no spaces, and a whole sentence is one run of letters."""
+
 _ACKNOWLEDGEMENT = re.compile(r"\s*(?:sure|certainly|of course|okay|ok|understood|got it)\s*[.!]\s*", re.I)
 _PREAMBLE = re.compile(
     r"\s*(?:(?:sure|certainly|of course|okay)[,.!]?\s+)?here(?:['’]s| is| are)\b[^:：\n]{0,80}"
@@ -97,7 +101,8 @@ def _is_wrapping(line: str) -> bool:
     """Whether a first line is none of the text's: blank, a heading without a number (a date), a label, a rule."""
     if not line.strip() or _RULE.fullmatch(line) or _ACKNOWLEDGEMENT.fullmatch(line):
         return True
-    is_titled = _HEADING.match(line) or _BOLD_LINE.fullmatch(line) or _LABEL_LINE.fullmatch(line)
+    is_label = _LABEL_LINE.fullmatch(line) and count_words(line) <= _MOST_LABEL_WORDS
+    is_titled = _HEADING.match(line) or _BOLD_LINE.fullmatch(line) or is_label
     return bool(is_titled) and not any(char.isdigit() for char in line)
 
 

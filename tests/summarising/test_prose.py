@@ -28,6 +28,7 @@ TEXT = "Oskar mended the music box.\n\nWren wound it three times; nobody laughed
         f"## Summary\n### Until now\n{TEXT}",
         f"# 要約\n{TEXT}",
         f"Hier ist die neue Zusammenfassung:\n{TEXT}",
+        f"好的，以下是更新后的故事摘要：\n{TEXT}",
         f"{TEXT}\n\nLet me know if you would like changes!",
         f"{TEXT}\n\n---\nNote: I kept the promise short.",
         f"<summary>\n{TEXT}\n</summary>",
@@ -55,6 +56,8 @@ def test_the_wrapping_is_taken_off(answer: str) -> None:
         "I hope that Pell comes back.",
         "Sure of nothing, Wren wound the box.",
         "Note: Wren still had the key.",
+        "第三天夜里，奥斯卡带着修好的音乐盒来到工坊，低声对米拉说：\n“我会回来。”",
+        "その夜オスカーは直したオルゴールを抱えて工房へ来て、レンにこう打ち明けたのだった：\n「ここに残りたい」",
     ],
 )
 def test_what_looks_like_wrapping_but_tells_something_stays(text: str) -> None:
