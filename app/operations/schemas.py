@@ -30,7 +30,7 @@ class WorkOut(BaseModel):
     id: UUID = Field(description="Its id.")
     chat_id: str = Field(description="The chat it is for.")
     layer: str = Field(description="The kind of memory.")
-    key: str = Field(description="What of the layer: a memo's id.")
+    key: str = Field(description="What of the layer: a memo's id, a fold, a scene, an entry of a diary.")
     status: Literal["due", "running", "failed"] = Field(description="Where it stands.")
     held: Literal["monthly_token_limit"] | None = Field(
         description="Why nobody makes it although it is due. `monthly_token_limit`: the tenant has used up the tokens "

@@ -42,7 +42,8 @@ async def call_tool(
 ) -> Response:
     """Run a tool that the model has called, with the bare arguments of the call; a retry changes nothing.
 
-    Append the message that makes the call first: what is written belongs to the newest message, and goes with it.
+    Append the message that makes the call first: what is written belongs to the newest message, and goes with it when
+    the end of the chat is cut off there. Where that message alone is edited or deleted, it stays.
     """
     state = request.app.state
     async with state.database.unit_of_work() as db_session:

@@ -11,7 +11,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.conftest import NOON, client_of
 from tests.diary.diaries import KAI, MEMORY, MIRA, change, contents, discard, entries, keep_diary, save
-from tests.talk import append, ok, said, talk
+from tests.talk import append, bury, cut_off, ok, said, talk
 
 URL = "/v1/chats/c/tools/save_memory"
 
@@ -33,6 +33,21 @@ async def test_a_call_says_in_words_what_was_done(api: httpx.AsyncClient) -> Non
     assert answer["ok"] is True
     assert answer["result"].startswith("It is written in your diary")
     assert await contents(api) == [MEMORY]
+
+
+async def test_what_was_written_goes_where_the_end_is_cut_off_and_stays_where_its_message_alone_is_deleted(
+    api: httpx.AsyncClient,
+) -> None:
+    schema = ok(await api.get("/openapi.json"), 200)["paths"]["/v1/chats/{chat_id}/tools/{tool}"]["post"]
+    assert "cut off" in schema["description"]
+    assert "deleted, it stays" in " ".join(schema["description"].split())
+    await keep_diary(api)
+    await append(api, talk(1, 2))
+    await save(api)
+    await bury(api, "m2")
+    assert await contents(api) == [MEMORY]
+    await cut_off(api, 2)
+    assert await contents(api) == []
 
 
 async def test_a_call_sent_again_adds_no_second_entry(api: httpx.AsyncClient, clock: SteppedClock) -> None:
