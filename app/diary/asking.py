@@ -18,6 +18,7 @@ from app.narratives.service import FoldDraft
 from app.summarising.fitting import DoesNotFit
 from app.summarising.reading import UnusableAnswer
 from app.summarising.source import Source
+from app.summarising.transcript import Utterance
 
 FOLD_TOKENS = 1_000
 """Room for 300 words, also in scripts that take many tokens."""
@@ -74,12 +75,23 @@ async def ask_for_entry(
     source: Source,
     last: Sequence[Written],
 ) -> EntryDraft:
-    """What the character writes about `source`, knowing its `last` entries. Raises ModelError."""
+    """What the character writes about `source`, knowing its `last` entries. Raises ModelError.
+
+    Of more messages than the model takes in at once it is the newest that fit: they are remembered best.
+    """
     prompt, zone = prompts.get(DIARY_ENTRY.name, DIARY_ENTRY), ZoneInfo(source.time_zone)
 
-    def word(budget_tokens: int) -> list[ChatMessage]:
+    def word(budget_tokens: int, said: Sequence[Utterance] = source.utterances) -> list[ChatMessage]:
+        try:
+            return word_all(budget_tokens, said)
+        except DoesNotFit:
+            if len(said) <= 1:
+                raise
+            return word(budget_tokens, said[len(said) // 2 :])
+
+    def word_all(budget_tokens: int, said: Sequence[Utterance]) -> list[ChatMessage]:
         return diary_entry_messages(
-            source.utterances,
+            said,
             name=character or NAMELESS,
             persona=find_persona(source.characters, character),
             user_name=source.user_name,

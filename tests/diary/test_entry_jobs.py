@@ -556,6 +556,24 @@ async def test_the_longest_persona_keeps_a_small_model_from_nothing(
     assert WRITTEN in (await get(api, "/diary/folded"))["text"]
 
 
+async def test_of_more_turns_than_a_small_model_takes_in_the_newest_are_written_about(
+    api: httpx.AsyncClient, database: Database, model: ScriptedModel, clock: SteppedClock, nothing_due: None
+) -> None:
+    await keep_diary(api, auto_write_turns=200)
+    await append(api, talk(1, 400))
+    model.otherwise = WRITTEN
+    async with aclosing(ModelClient(model.base_url, "small", max_attempts=1, context_tokens=4_096)) as client:
+        await settle(Sweep(Workbench(database, clock, client), slots=8, sweep_s=30), clock)
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
+    assert [(entry["first_seq"], entry["last_seq"], entry["content"]) for entry in await entries(api)] == [
+        (1, 400, WRITTEN)
+    ]
+    (request,) = model.requests
+    told = about(request)
+    assert told == [one["content"] for one in talk(401 - len(told), 400)]
+    assert len(told) >= 50
+
+
 async def test_what_went_stale_while_diaries_were_off_is_written_anew_when_they_are_on(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
