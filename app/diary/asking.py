@@ -92,7 +92,7 @@ async def ask_for_entry(
     def word_all(budget_tokens: int, said: Sequence[Utterance]) -> list[ChatMessage]:
         return diary_entry_messages(
             said,
-            name=character or NAMELESS,
+            name=character or _find_name(said),
             persona=find_persona(source.characters, character),
             user_name=source.user_name,
             entries=dated(last, source.time_zone),
@@ -105,6 +105,12 @@ async def ask_for_entry(
 
     content, answered_by = await _ask(model, word, parse_diary_entry, answer_tokens=ENTRY_TOKENS)
     return EntryDraft(content, answered_by, prompt.version)
+
+
+def _find_name(said: Sequence[Utterance]) -> str:
+    """What somebody whom the chat does not name is called in the transcript, if whoever speaks is one."""
+    names = {one.name for one in said if one.role == "assistant"}
+    return names.pop() if len(names) == 1 else NAMELESS
 
 
 def dated(entries: Sequence[Written], time_zone: str) -> list[DatedEntry]:

@@ -83,6 +83,26 @@ async def test_a_character_knows_whom_it_talks_with(
     assert 'You talk with "Tomo".' in str(model.requests[-1]["messages"][-1]["content"])
 
 
+@pytest.mark.parametrize(
+    ("speakers", "writer"), [(("Juno", "Juno"), "Juno"), ((None, None), "Character"), (("Juno", "Vale"), "Character")]
+)
+async def test_whom_the_chat_does_not_name_writes_by_the_name_that_stands_before_the_messages(
+    api: httpx.AsyncClient,
+    sweep: Sweep,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    speakers: tuple[str | None, str | None],
+    writer: str,
+) -> None:
+    await put(api, settings={"memos": {"enabled": False}, "diary": {"enabled": True, "auto_write_turns": 2}})
+    await append(api, [said(1), said(2, name=speakers[0]), said(3), said(4, name=speakers[1])])
+    model.script(WRITTEN)
+    await settle(sweep, clock)
+    (request,) = model.requests
+    assert f'"{writer}"' in str(request["messages"][-1]["content"]).partition("<messages>")[0]
+    assert await contents(api) == [WRITTEN]
+
+
 async def test_an_import_is_written_about_period_by_period(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
