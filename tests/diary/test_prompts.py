@@ -155,7 +155,15 @@ def test_an_entry_is_one_paragraph_without_its_wrapping(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["NONE", "none.", "```\nNONE\n```", "NONE – only small talk.", "Nothing worth noting."]
+    "answer",
+    [
+        "NONE",
+        "none.",
+        "```\nNONE\n```",
+        "NONE – only small talk.",
+        "Nothing worth noting.",
+        "記憶に残る出来事はありません。",
+    ],
 )
 def test_a_day_on_which_nothing_mattered_has_no_entry(answer: str) -> None:
     assert parse_diary_entry(answer) is None
@@ -180,6 +188,8 @@ def test_a_day_on_which_nothing_mattered_has_no_entry(answer: str) -> None:
         "I cannot produce a single word when she looks at me.",
         "I can't write this entry without shaking: she knows my name.",
         "I can't help with that. Mira asked all the same, and I carried the oil.",
+        "記憶が戻らない。それでもミラは毎晩灯台へ来て、私に名前を教えてくれた。",
+        "印象が消えない。あの夜のミラの声だ。",
         "抱歉，我没能守住那盏灯。我无法原谅自己。",
         "我不能告诉她信的内容。",
         "我无法满足她的要求，可我还是留了下来。",
