@@ -7,9 +7,10 @@ where a scene ends.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from app.scenes.states import StateLine, depth_of, read_state
 from app.summarising.former import is_remnant, leaves_former
 from app.summarising.prose import MAX_PROSE_CHARS, is_offer, read_prose
 from app.summarising.reading import FENCE, UnusableAnswer, says_nothing, spoken, without_controls
@@ -31,7 +32,6 @@ _MARKS = re.compile(r"[#\s]*#\s*")
 _BULLET = r"(?:[-*+•‣◦▪●·–—]|\d{1,2}[.)])\s+"
 _BULLETS = re.compile(rf"(?:{_BULLET})+")
 _LEAD = re.compile(rf"(?:{_BULLET}|#\s*)+")
-_LABELLED = re.compile(r"([^:：\n]{1,60}?)\s*[:：]\s*(.*)")
 _TITLE = re.compile(r"(?:scene )?title\s*[:：]\s*(.*)", re.I)
 _FOREIGN_TITLE = re.compile(r"[^\W\d_]{1,12}\s?[:：]\s*(\S.*)")
 _PLACEHOLDERS = re.compile(r"(?:<[^<>]*>[\s:：]*)+")
@@ -59,10 +59,11 @@ class SceneText:
 def parse_scene_recap(answer: str) -> SceneText:
     """The recap of a scene in a model's `answer`. Raises UnusableAnswer."""
     title, parts = _read_parts(answer)
-    outcomes, threads, state = (_tidy(part) for part in parts)
+    outcomes, threads = (list(filter(None, map(_tidy, part))) for part in parts[:2])
+    state = read_state(list(_tidy_state(parts[2])))
     if not (outcomes or threads or state):
         raise UnusableAnswer("the answer tells nothing of the scene")
-    return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, _last_values(state))))
+    return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, state)))
 
 
 def parse_recap(answer: str, *, former: str = "") -> str:
@@ -112,12 +113,20 @@ def _read_parts(answer: str) -> tuple[str | None, _Parts]:
 
 
 def _plain_lines(text: str) -> list[str]:
-    """The lines of `text`, without fences and blanks; bold lines are headings, other bold type is plain."""
+    """The lines of `text`, without fences and blanks; bold lines are headings, other bold type is plain.
+
+    What has a bullet stays as far indented as it is.
+    """
     if len(text) > MAX_PROSE_CHARS:
         raise UnusableAnswer("the answer is far too long")
     plain = _out_of_json("\n".join(FENCE.sub("\n", text).splitlines()).strip())
-    lines = (_BOLD_LINE.sub(r"# \1\2", line.strip()) if _is_bold(line) else line.strip() for line in plain.split("\n"))
-    return [bare for line in lines if (bare := re.sub(r"\*{2,}", "", line).strip())]
+    lines = (_BOLD_LINE.sub(r"# \1\2", line.strip()) if _is_bold(line) else line.rstrip() for line in plain.split("\n"))
+    return [bare for line in lines if (bare := _unindented(re.sub(r"\*{2,}", "", line).rstrip()))]
+
+
+def _unindented(line: str) -> str:
+    bare = line.lstrip()
+    return line if _BULLETS.match(bare) else bare
 
 
 def _is_bold(line: str) -> bool:
@@ -152,6 +161,7 @@ def _divide(lines: Sequence[str]) -> tuple[list[str], _Parts | None]:
 
 def _find_part(line: str) -> tuple[int, str] | None:
     """Which part `line` is the heading of, and what stands on the same line behind a colon."""
+    line = line.lstrip()
     text = _unmarked(line)
     name, *rest = re.split(r"\s*[:：]\s*", text, maxsplit=1)
     is_marked = text != line
@@ -162,27 +172,28 @@ def _find_part(line: str) -> tuple[int, str] | None:
     return None if part is None else (part, rest[0] if rest else "")
 
 
-def _tidy(lines: Iterable[str]) -> list[str]:
-    """Lines with one kind of bullet, without placeholders, offers, and a "none" that stands for nothing."""
-    tidied = []
-    for line in lines:
-        lead = _LEAD.match(line)
-        text = line[lead.end() :] if lead else line
-        is_told = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
-        is_nothing = len(text) <= _MOST_CHARS_OF_NOTHING and says_nothing(text)
-        told = f"- {text}" if lead and lead[0].strip("# ") else text
-        if is_told and not is_nothing and not is_offer(text) and _find_part(told) is None:
-            tidied.append(told)
-    return tidied
+def _tidy(line: str) -> str | None:
+    """A line with one kind of bullet; None for a placeholder, an offer, a "none" that stands for nothing."""
+    line = line.strip()
+    lead = _LEAD.match(line)
+    text = line[lead.end() :] if lead else line
+    is_told = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
+    is_nothing = len(text) <= _MOST_CHARS_OF_NOTHING and says_nothing(text)
+    told = f"- {text}" if lead and lead[0].strip("# ") else text
+    return told if is_told and not is_nothing and not is_offer(text) and _find_part(told) is None else None
 
 
-def _last_values(lines: Iterable[str]) -> list[str]:
-    """The lines of a state; a label that stands there twice keeps its place, and its last value."""
-    by_label: dict[str, str] = {}
+def _tidy_state(lines: Iterable[str]) -> Iterator[StateLine]:
+    """Tidied lines with how deep each stands; a marked heading names what stands below it."""
     for line in lines:
-        labelled = _LABELLED.fullmatch(line)
-        by_label[labelled[1].removeprefix("- ").casefold() if labelled else line] = line
-    return list(by_label.values())
+        told = _tidy(line)
+        if told is None:
+            continue
+        name = told.rstrip(":： ")
+        if _MARKS.match(line) and not {":", "："} & set(name):
+            yield -1, f"{name}:"
+        else:
+            yield depth_of(told, len(line) - len(line.lstrip())), told
 
 
 # --- the title ---

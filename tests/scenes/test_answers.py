@@ -171,6 +171,50 @@ def test_a_label_that_stands_there_twice_keeps_its_place_and_its_last_value() ->
     assert read.state == "- Place: the harbour\n- time: noon"
 
 
+GROUPED = """\
+- Mira:
+  - place: the pier
+  - arm: broken
+- Jonas:
+  - place: the mill"""
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        GROUPED,
+        GROUPED.replace("- Mira", "- **Mira**").replace("- Jonas", "- **Jonas**"),
+        GROUPED.replace("  - ", "    * "),
+        GROUPED.replace("- Mira", "Mira").replace("- Jonas", "Jonas").replace("  - ", "- "),
+        GROUPED.replace("- Mira:", "**Mira**").replace("- Jonas:", "**Jonas**").replace("  - ", "- "),
+        GROUPED.replace("- Mira:", "## Mira").replace("- Jonas:", "## Jonas").replace("  - ", "- "),
+        GROUPED.replace("- Mira:", "## Mira").replace("- Jonas:", "## Jonas").replace("  - ", ""),
+    ],
+)
+def test_what_is_said_of_each_in_a_group_of_its_own_is_said_by_name(state: str) -> None:
+    read = parse_scene_recap(f"# Outcomes\n- A.\n# State\n{state}")
+    assert read.state == "- Mira, place: the pier\n- Mira, arm: broken\n- Jonas, place: the mill"
+    assert parse_recap(render_recap(read)) == render_recap(read)
+
+
+def test_what_has_no_label_in_a_group_is_said_of_its_name() -> None:
+    state = "- Mira:\n  - at the pier\n  - wet\n- Jonas:\n  - at the mill\n- weather: rain"
+    read = parse_scene_recap(f"# Outcomes\n- A.\n# State\n{state}").state
+    assert read == "- Mira: at the pier; wet\n- Jonas: at the mill\n- weather: rain"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "At the end of the scene:\n- place: the pier\n- Mira: wet",
+        "- injuries:\n- weapons:\n- place: the pier",
+        "- Mira:\n- place: the pier",
+    ],
+)
+def test_a_label_without_a_value_is_no_group_by_itself(state: str) -> None:
+    assert parse_scene_recap(f"# Outcomes\n- A.\n# State\n{state}").state == state
+
+
 def test_a_part_with_nothing_in_it_is_empty() -> None:
     read = parse_scene_recap("# Outcomes\n- Mira left.\n# Threads\n- None\n# State\nNone.")
     assert read == SceneText(None, "- Mira left.", "", "")
@@ -257,7 +301,7 @@ SIGNS = st.sampled_from([
     "# ", "## ", "#", "**", "*", "- ", "-", "1. ", "•", "Outcomes", "Threads", "State", "status", "Title", "Title: ",
     ": ", "：", "\n", "\n\n", "```", "```json", "{", "}", '"', '{"outcomes": ', '["a"]', "<x>", "</x>", "<think>",
     "</think>", "NONE", "None.", "Mira left.", "place", "harbour", "\x00", "\u2028", "\x85", "\ud800", "猫", "_", " ",
-    "Summary: ", "Let me know", "<one fact>", "“", "”",
+    "Summary: ", "Let me know", "<one fact>", "“", "”", "\n  - ", "Mira:\n",
 ])  # fmt: skip
 ANSWERS = st.one_of(st.text(), st.lists(SIGNS, max_size=25).map("".join))
 
