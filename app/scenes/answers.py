@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from app.scenes.states import StateLine, depth_of, read_state
 from app.summarising.former import is_remnant, leaves_former
 from app.summarising.prose import MAX_PROSE_CHARS, is_offer, read_prose
-from app.summarising.reading import FENCE, UnusableAnswer, says_nothing, spoken, without_controls
+from app.summarising.reading import FENCE, UnusableAnswer, says_only_nothing, spoken, without_controls
 
 MAX_TITLE_CHARS = 50
 
@@ -35,6 +35,7 @@ _LEAD = re.compile(rf"(?:{_BULLET}|#\s*)+")
 _TITLE = re.compile(r"(?:scene )?title\s*[:：]\s*(.*)", re.I)
 _FOREIGN_TITLE = re.compile(r"[^\W\d_]{1,12}\s?[:：]\s*(\S.*)")
 _PLACEHOLDERS = re.compile(r"(?:<[^<>]*>[\s:：]*)+")
+_ASIDE = re.compile(r"\s*[(（][^()（）]*[)）][.。]?$")
 _QUOTES = "\"'“”„«»「」『』` "
 
 
@@ -178,9 +179,14 @@ def _tidy(line: str) -> str | None:
     lead = _LEAD.match(line)
     text = line[lead.end() :] if lead else line
     is_told = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
-    is_nothing = len(text) <= _MOST_CHARS_OF_NOTHING and says_nothing(text)
+    is_nothing = len(text) <= _MOST_CHARS_OF_NOTHING and _is_nothing(text)
     told = f"- {text}" if lead and lead[0].strip("# ") else text
     return told if is_told and not is_nothing and not is_offer(text) and _find_part(told) is None else None
+
+
+def _is_nothing(text: str) -> bool:
+    """Whether `text` says "nothing" and no more than that: "Nothing was found, so she left" tells of her."""
+    return says_only_nothing(_ASIDE.sub("", text))
 
 
 def _tidy_state(lines: Iterable[str]) -> Iterator[StateLine]:
@@ -218,7 +224,7 @@ def _find_title(preface: Sequence[str]) -> str | None:
 
 def _clean_title(title: str | None) -> str | None:
     folded = " ".join((title or "").split()).strip(_QUOTES)
-    if not any(char.isalnum() for char in folded) or _PLACEHOLDERS.fullmatch(folded) or says_nothing(folded):
+    if not any(char.isalnum() for char in folded) or _PLACEHOLDERS.fullmatch(folded) or _is_nothing(folded):
         return None
     if len(folded) <= MAX_TITLE_CHARS:
         return folded

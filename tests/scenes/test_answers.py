@@ -221,6 +221,21 @@ def test_a_part_with_nothing_in_it_is_empty() -> None:
     assert parse_scene_recap("# Outcomes\n- Mira left.").threads == ""
 
 
+@pytest.mark.parametrize(
+    "nothing", ["None (all is settled).", "Nothing.", "N/A", "None: all is settled", "特になし（解決済み）"]
+)
+def test_what_says_nothing_with_a_reason_is_nothing(nothing: str) -> None:
+    assert parse_scene_recap(f"# Outcomes\n- Mira left.\n# Threads\n- {nothing}").threads == ""
+
+
+@pytest.mark.parametrize(
+    "told", ["Nothing was found, so Mira kept the key.", "Nothing happened: the gun was empty.", "没有：他拿走了钥匙"]
+)
+def test_what_begins_with_nothing_and_tells_something_is_told(told: str) -> None:
+    read = parse_scene_recap(f"Title: {told}\n# Outcomes\n- {told}")
+    assert (read.title, read.outcomes) == (told, f"- {told}")
+
+
 def test_an_answer_without_headings_is_kept_whole_as_outcomes() -> None:
     prose = "Mira found the key.\nJonas laughed, and they left."
     assert parse_scene_recap(f"Here is the recap:\n{prose}") == SceneText(None, prose, "", "")
