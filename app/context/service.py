@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import orjson
 
+from app.chats.cut import every_nth_edge
 from app.chats.errors import LineNotFound
 from app.chats.layers import Layer
 from app.chats.service import ChatRef
@@ -30,6 +31,8 @@ from app.kit.tokens import count_tokens
 from app.memos.segment import MemoLine, choose_lines, summarise_shown, word_lines
 
 DRAFT_ID = "draft"
+LEFT_BY_STEPS = 16
+"""So many messages at least are left where a history is trimmed between edges and not by message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +180,22 @@ def _draft(head_seq: int, text: str, history: Sequence[Entry], now: datetime) ->
 
 
 def _list_edges(source: Source, history: Sequence[Entry]) -> Sequence[int]:
-    """Where the history may be trimmed before it is trimmed by message."""
+    """Where the history may be trimmed before it is trimmed by message.
+
+    Behind the last edge of a layer there can be a hundred messages, such as a scene that goes on. Trimmed by message
+    the prompt would begin elsewhere with each turn, so as long as many are left it is trimmed at every 8th.
+    """
     match source.settings.history.edges:
-        case "batches":
-            edges: Sequence[int] = source.row["batch_edges"]
-            return edges
         case "every_8":
             return [entry.seq for entry in history if entry.seq % 8 == 1]
         case "every_message":
             return [entry.seq for entry in history]
+        case "batches":
+            edges: Sequence[int] = source.row["batch_edges"]
         case kind:
-            return find_edges(kind, source.shown)
+            edges = find_edges(kind, source.shown)
+    many = history[:-LEFT_BY_STEPS]
+    return [*edges, *every_nth_edge(max(edges, default=0) + 1, many[-1].seq if many else 0, 8)]
 
 
 def _build_memos(lines: Sequence[MemoLine]) -> Segment:

@@ -71,6 +71,21 @@ async def test_the_chats_own_limit_counts_where_none_is_asked_for(api: httpx.Asy
     assert (await context(api, 422))["needed_tokens"] > 3
 
 
+async def test_a_scene_that_goes_on_does_not_slide_with_every_turn_of_a_tight_budget(api: httpx.AsyncClient) -> None:
+    await put(api, settings={"preset": "scenes"})
+    await append(api, talk(1, 33))
+    starts = []
+    for length in range(34, 90, 2):
+        await append(api, talk(length, length + 1))
+        shown = await context(api, max_tokens=500)
+        assert shown["history"]["messages"] >= 16
+        starts.append(shown["history"]["anchor_seq"])
+    assert starts == sorted(starts)
+    assert starts[-1] > 57
+    assert len(set(starts)) <= 90 // 8
+    assert {start % 8 for start in starts} == {1}
+
+
 async def test_memos_have_a_budget_of_their_own_that_fills_from_the_newest(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
