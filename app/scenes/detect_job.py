@@ -106,7 +106,7 @@ async def _save(
     """Set the break, if the open scene still begins where it did and the message may still be its last."""
     now = bench.clock()
     if await queries.find_last_break(db_session, head) + 1 != look.first_seq or (
-        found and not await _is_there(db_session, head, found.last_seq)
+        found and not await _may_end(db_session, head, found.last_seq)
     ):
         error = "the scene changed while it was looked at"
         await record_failure(db_session, claimed, error=error, transient=False, now=now)
@@ -119,9 +119,12 @@ async def _save(
         await _look_again(bench, db_session, head)
 
 
-async def _is_there(db_session: DbSession, head: Head, seq: int) -> bool:
+async def _may_end(db_session: DbSession, head: Head, seq: int) -> bool:
+    """Whether a scene may still end on a message: it is there, and nobody has lifted a break from it meanwhile."""
     messages = await list_living(db_session, *head.line, [(seq, seq)])
-    return bool(messages) and is_eligible(messages[0], head.filters)
+    if not messages or not is_eligible(messages[0], head.filters):
+        return False
+    return not await change_queries.list_lifted_between(db_session, head, seq, seq)
 
 
 async def _look_again(bench: Workbench, db_session: DbSession, head: Head) -> None:

@@ -196,6 +196,20 @@ async def test_a_break_set_meanwhile_wins_over_the_models(
     assert await ranges(api) == [(1, 5), (6, None)]
 
 
+async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
+    await put(api, settings=LOOKING)
+    await append(api, talk(1, 8))
+    clock.step(2)
+    async with while_the_model_is_asked(sweep, model):
+        for _ in range(2):
+            await toggle(api, 5)
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, None)]
+
+
 async def test_a_break_on_a_message_deleted_meanwhile_is_looked_for_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
