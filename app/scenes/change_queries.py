@@ -21,7 +21,8 @@ _HOLDING = f"""
     ) AS found"""  # noqa: S608
 
 _LIFTED_BETWEEN = f"""
-    SELECT s.last_seq FROM scenes s WHERE {_OF} AND s.lifted_at IS NOT NULL AND s.last_seq BETWEEN $3 AND $4"""  # noqa: S608
+    SELECT s.last_seq FROM scenes s
+    WHERE {_OF} AND s.lifted_at IS NOT NULL AND NOT s.cut_off AND s.last_seq BETWEEN $3 AND $4"""  # noqa: S608
 
 _BREAK_BEFORE = f"SELECT max(s.last_seq) FROM scenes s WHERE {_LIVE} AND s.last_seq < $3"  # noqa: S608
 
@@ -81,7 +82,7 @@ async def list_cut_off(db_session: DbSession, head: Head, first_seq: int, last_s
 
 
 async def list_lifted_between(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> frozenset[int]:
-    """Where breaks of a range (inclusive) were lifted."""
+    """Where people have lifted breaks of a range (inclusive)."""
     rows = await db_session.raw.fetch(_LIFTED_BETWEEN, *head.line, first_seq, last_seq)
     return frozenset(row["last_seq"] for row in rows)
 

@@ -11,6 +11,7 @@ from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import (
+    BY_HAND,
     NO_BREAK,
     ask,
     asked_for,
@@ -181,6 +182,22 @@ async def test_a_break_that_a_person_lifted_is_never_found_again(
     assert await ranges(api) == [(1, None)]
     asked = [call for call in model.calls if asked_for(call.body) == "break"]
     assert "Possible answers: 4, 6, 7, 8 or null" in str(asked[-1].body)
+
+
+async def test_where_a_scene_was_cut_off_a_break_can_be_found(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    closed = (await toggle(api, 8))["items"][0]
+    await ask(api, "PATCH", f"/scenes/{closed['id']}", 200, {"title": "The lamps"})
+    await cut_off(api, 7)
+    await put(api, status=200, settings={"scenes": {"min_messages": 4, "detect": True}})
+    await append(api, talk(9, 12))
+    await settle(sweep, clock)
+    assert await ranges(api) == [(1, 6), (7, None)]
+    assert (await scenes(api))[0]["title"] == "The lamps"
 
 
 async def test_a_break_set_meanwhile_wins_over_the_models(
