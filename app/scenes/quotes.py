@@ -8,6 +8,7 @@ wrote of other scenes is taken over line by line.
 from collections.abc import Callable, Sequence
 
 from app.scenes.answers import MAX_TITLE_CHARS, SceneText
+from app.scenes.states import depth_of, read_state
 from app.summarising.extractive import extract
 from app.summarising.thinning import thin
 from app.summarising.transcript import Utterance
@@ -44,10 +45,11 @@ def fold_quotes(former: str, recaps: Sequence[str], *, count_tokens: CountTokens
     Where they are too many the shortest of the older half of the outcomes go: who has more to say, says more; then of
     the threads. A state keeps its labels, each with the newest value. A heading with nothing under it is left out.
     """
-    outcomes, threads, state = split_parts(former)
-    for recap in recaps:
+    outcomes, threads, state = split_parts("")
+    for recap in (former, *recaps):
         more = split_parts(recap)
-        outcomes, threads, state = [*outcomes, *more[0]], [*threads, *more[1]], [*state, *more[2]]
+        outcomes, threads = [*outcomes, *more[0]], [*threads, *more[1]]
+        state += _without_groups(more[2])
     threads, state = list(dict.fromkeys(threads)), newest_values(state)
 
     parts = (outcomes, threads, state)
@@ -72,6 +74,11 @@ def split_parts(recap: str) -> tuple[list[str], list[str], list[str]]:
         elif line.strip():
             into.append(line.rstrip())
     return parts
+
+
+def _without_groups(state: Sequence[str]) -> list[str]:
+    bare = [line.lstrip() for line in state]
+    return read_state([(depth_of(text, len(line) - len(text)), text) for line, text in zip(state, bare, strict=True)])
 
 
 def newest_values(state: Sequence[str]) -> list[str]:

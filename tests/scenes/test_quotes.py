@@ -63,6 +63,14 @@ def test_what_a_person_wrote_without_headings_is_an_outcome() -> None:
     assert split_parts(told) == (["They met at the pier.", "It rained.", "Kai left."], [], [])
 
 
+def test_what_a_person_wrote_of_each_in_a_group_of_its_own_stays_theirs() -> None:
+    first = "# State\nKai:\n- place: the pier\nMira:\n- place: the ferry"
+    second = "# State\n- Kai:\n  - place: the mill\n- Mira:\n  - arm: broken"
+    assert fold_quotes(first, [second], count_tokens=count_tokens) == (
+        "# State\n- Kai, place: the mill\n- Mira, place: the ferry\n- Mira, arm: broken"
+    )
+
+
 @given(recaps=st.lists(st.tuples(LINES, LINES, LINES), max_size=8))
 def test_the_running_recap_without_a_model_invents_nothing_and_keeps_its_room(
     recaps: list[tuple[list[str], list[str], list[str]]],
