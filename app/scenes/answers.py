@@ -174,14 +174,14 @@ def _find_part(line: str) -> tuple[int, str] | None:
 
 
 def _tidy(line: str) -> str | None:
-    """A line with one kind of bullet; None for a placeholder, an offer, a "none" that stands for nothing."""
+    """A line with one kind of bullet; None for a placeholder, a bare "nothing", or an offer without a bullet."""
     line = line.strip()
     lead = _LEAD.match(line)
     text = line[lead.end() :] if lead else line
     is_told = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
     is_nothing = len(text) <= _MOST_CHARS_OF_NOTHING and _is_nothing(text)
     told = f"- {text}" if lead and lead[0].strip("# ") else text
-    return told if is_told and not is_nothing and not is_offer(text) and _find_part(told) is None else None
+    return told if is_told and not is_nothing and not is_offer(line) and _find_part(told) is None else None
 
 
 def _is_nothing(text: str) -> bool:

@@ -236,6 +236,13 @@ def test_what_begins_with_nothing_and_tells_something_is_told(told: str) -> None
     assert (read.title, read.outcomes) == (told, f"- {told}")
 
 
+@pytest.mark.parametrize("thread", ["Is there anything else in the safe?", "Note: the diary is still under the bed."])
+def test_a_thread_that_sounds_like_an_offer_is_a_thread(thread: str) -> None:
+    offer = "Is there anything else I can do?"
+    read = parse_scene_recap(f"# Outcomes\n- Mira left.\n# Threads\n- {thread}\n{offer}")
+    assert read.threads == f"- {thread}"
+
+
 def test_an_answer_without_headings_is_kept_whole_as_outcomes() -> None:
     prose = "Mira found the key.\nJonas laughed, and they left."
     assert parse_scene_recap(f"Here is the recap:\n{prose}") == SceneText(None, prose, "", "")
