@@ -134,10 +134,9 @@ def _gather(
     row = source.row
     history = list(source.history)
     if options.draft is not None:
-        newest: Entry | None = _draft(row["head_seq"], options.draft, history, now)
-    else:
-        last = next((at for at in reversed(range(len(history))) if is_said(history[at])), None)
-        newest = None if last is None or history[last].role != "user" else history.pop(last)
+        history.append(_draft(row["head_seq"], options.draft, history, now))
+    last = next((at for at in reversed(range(len(history))) if is_said(history[at])), None)
+    newest = None if last is None or history[last].role != "user" else history.pop(last)
     segments = [place_told(one) for one in told]
     if pinned:
         segments.append(build_pinned(pinned))

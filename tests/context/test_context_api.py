@@ -106,6 +106,15 @@ async def test_a_draft_is_said_by_the_name_that_the_user_has_in_the_history(api:
     assert newest["text"].endswith("] Mira: Come to the sea.")
 
 
+async def test_a_blank_draft_changes_nothing_as_a_blank_message_would_not(api: httpx.AsyncClient) -> None:
+    await put(api, settings={"time": True})
+    await append(api, talk(1, 5))
+    drafted, shown = await context(api, draft=" "), await context(api)
+    assert [one["name"] for one in drafted["omitted"]] == ["message:draft"]
+    assert drafted["segments"] == shown["segments"]
+    assert shown["segments"][-1]["name"] == "newest"
+
+
 async def test_a_draft_is_assembled_as_if_just_appended_and_not_stored(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 4))
     draft: Json = {"draft": "Do you still have the key?"}
