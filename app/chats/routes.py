@@ -1,4 +1,4 @@
-"""HTTP of chats."""
+"""HTTP of chats. A user's id is the caller's and may hold a slash, so in a path it takes up all there is (`:path`)."""
 
 from datetime import datetime
 from typing import Annotated
@@ -66,7 +66,7 @@ async def erase_chat(ref: WritingChat, db_session: Db) -> None:
     await service.erase_chat(db_session, ref)
 
 
-@router.delete("/users/{user_id}", status_code=204)
+@router.delete("/users/{user_id:path}", status_code=204)
 async def erase_user(
     user_id: Annotated[str, Path(min_length=1, max_length=200, description="The caller's id of the user.")],
     caller: Writer,

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import httpx
@@ -251,6 +252,13 @@ async def test_erasing_a_user_erases_all_of_their_chats_and_no_other(
     assert [chat["chat_id"] for chat in ok(await api.get("/v1/chats"), 200)["items"]] == ["e"]
     assert await _tables_with(database, tenant) == set()
     assert len(ok(await api.get("/v1/chats/e/messages"), 200)["items"]) == 8
+
+
+async def test_a_user_of_any_id_can_be_erased(api: httpx.AsyncClient) -> None:
+    for user_id in ("mira", "auth0|65/mira", "/mira/", "a b?c#d%2F", "美羅"):
+        await put(api, user_id=user_id)
+        ok(await api.delete(f"/v1/users/{quote(user_id, safe='')}"), 204)
+        ok(await api.get("/v1/chats/c"), 404)
 
 
 async def test_a_chat_can_change_hands(api: httpx.AsyncClient) -> None:
