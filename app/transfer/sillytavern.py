@@ -7,7 +7,8 @@
 - `is_system` marks what the model is not shown: messages that a person hid, and the frontend's own pages
   (help, greetings, tool reports), which also have an `extra.type` or tool reports in `extra`. Those pages,
   and notes (`extra.type` "comment"), are no part of the conversation.
-- `extra.type` "narrator" is the narrator. In a group chat every line names its speaker.
+- `extra.type` "narrator" is the narrator. In a group chat every line names its speaker;
+  an empty name is none.
 - Of swipes the selected one is read, and of a reply its text without the model's reasoning.
 - The header names nobody reliably (recent versions write "unused"), so characters are those who spoke.
   What it says for the prompt (author's note, scenario) stays behind.
@@ -56,7 +57,7 @@ def _to_message(line: Line) -> Line:
         {
             "id": _make_id(line),
             "role": role,
-            "name": fields.get("name"),
+            "name": None if fields.get("name") == "" else fields.get("name"),
             "content": _selected_text(line),
             "sent_at": read_send_date(fields.get("send_date")),
         },

@@ -97,13 +97,13 @@ class _Message(BaseModel):
 
     id: Annotated[str, Field(min_length=1, max_length=128)]
     role: Literal["user", "assistant", "system", "tool", "narrator"]
-    name: str | None = None
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     content: Annotated[str, Field(max_length=100_000)]
     kind: Literal["thought"] | None = None
     sent_at: AwareDatetime | None = None
     importance: Annotated[float, Field(ge=0, le=1)] | None = None
     tool_calls: list[dict[str, Any]] | None = None
-    tool_call_id: str | None = None
+    tool_call_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     metadata: dict[str, Any] | None = None
 
     @field_validator("id", "name", "content", "tool_call_id")

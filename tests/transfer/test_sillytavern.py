@@ -111,6 +111,12 @@ def test_a_time_that_cannot_be_read_is_left_out() -> None:
     assert "sent_at" not in message
 
 
+def test_an_empty_name_is_none() -> None:
+    transcript = read(HEADER, says("", "Late."), says("Nell", "Hello?"))
+    assert [message.get("name") for message in transcript.messages] == [None, "Nell"]
+    assert transcript.chat == {}
+
+
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
