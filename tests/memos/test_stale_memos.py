@@ -9,6 +9,8 @@ import pytest
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.due import RETRY_DELAYS_S
+from app.kit.ids import chat_key
+from app.memos.change_queries import UPDATE_HASHES
 from app.sweep import Sweep
 from tests.book import book, change, due_rows, shown, statuses
 from tests.scripted_model import ScriptedModel, Step, refuses
@@ -611,3 +613,20 @@ async def test_the_chat_counts_the_memos_in_its_book(api: httpx.AsyncClient, swe
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": memos[0]["last_seq"]}), 201)
     fork = ok(await api.get("/v1/chats/d"), 200)
     assert fork["counters"]["memos"] == len(ok(await api.get("/v1/chats/d/memos"), 200)["items"]) == 1
+
+
+async def test_many_memos_become_stale_without_the_book_being_read_for_each(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await append(api, talk(1, 1_000))
+    async with database.raw() as connection:
+        memos = await connection.fetch(
+            "SELECT line_id, memo_id, current_hash, first_message_id FROM memos WHERE chat_key = $1",
+            chat_key(tenant, "c"),
+        )
+        (line_id, *_), (_, *columns) = memos[0], zip(*memos, strict=True)
+        statement = f"EXPLAIN (ANALYZE) {UPDATE_HASHES}"
+        plan = await connection.fetch(statement, chat_key(tenant, "c"), line_id, *columns)
+    told = "\n".join(row[0] for row in plan)
+    assert "pk_memos" in told
+    assert "Rows Removed by Filter" not in told
