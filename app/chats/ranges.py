@@ -23,6 +23,12 @@ def inside_of(messages: Sequence[Message], first_seq: int, last_seq: int) -> Seq
     return messages[start : bisect_right(messages, last_seq, lo=start, key=lambda message: message.seq)]
 
 
+def is_any_inside(seqs: Sequence[int], first_seq: int, last_seq: int) -> bool:
+    """Whether one of `seqs`, which ascend, is in `first_seq…last_seq`."""
+    at = bisect_left(seqs, first_seq)
+    return at < len(seqs) and seqs[at] <= last_seq
+
+
 def join_ranges(ranges: Iterable[Range]) -> list[Range]:
     """The same seqs (of ranges in the order of their beginnings) in as few ranges as possible."""
     joined: list[Range] = []

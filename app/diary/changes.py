@@ -13,7 +13,7 @@ import orjson
 from app.chats.changes import Change, Move, Shortening, says_otherwise
 from app.chats.due_work import delete_due, forget_unasked, make_due
 from app.chats.eligibility import Filters
-from app.chats.ranges import inside_of
+from app.chats.ranges import inside_of, is_any_inside
 from app.chats.service import Head, hash_eligible, list_living
 from app.diary import change_queries, queries
 from app.diary.layer import (
@@ -153,7 +153,7 @@ async def _write_again(db_session: DbSession, change: Change, *, settle_s: float
         return
     items = []
     for row in await change_queries.list_writing(db_session, head.line, NAME, WRITE, changed[0]):
-        if any(row["first_seq"] <= seq <= row["last_seq"] for seq in changed):
+        if is_any_inside(changed, row["first_seq"], row["last_seq"]):
             character = row["key"].removeprefix(f"{WRITE}{row['first_seq']}:")
             items.append(writing_due(character, row["first_seq"], row["last_seq"], row["number"]))
     if items:

@@ -1,3 +1,4 @@
+import time
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -6,7 +7,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chats.ranges import join_ranges
+from app.chats.ranges import is_any_inside, join_ranges
 from app.memos.window import make_window
 
 _ranges = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 8)), max_size=8).map(
@@ -42,6 +43,18 @@ def test_ranges_that_touch_are_one_and_a_single_seq_between_them_keeps_them_apar
     assert join_ranges([(1, 8), (9, 16), (18, 24)]) == [(1, 16), (18, 24)]
     assert join_ranges([(1, 8), (3, 4), (5, 9)]) == [(1, 9)]
     assert join_ranges([]) == []
+
+
+@given(st.lists(st.integers(1, 40), unique=True).map(sorted), st.integers(1, 40), st.integers(0, 8))
+def test_a_range_holds_one_of_some_seqs_or_none(seqs: list[int], first: int, more: int) -> None:
+    assert is_any_inside(seqs, first, first + more) == any(first <= seq <= first + more for seq in seqs)
+
+
+def test_many_ranges_are_held_against_many_seqs_while_nobody_waits() -> None:
+    seqs = range(1, 40_000, 2)
+    started_s = time.process_time()
+    assert not any(is_any_inside(seqs, seq, seq) for seq in range(2, 40_000, 2))
+    assert time.process_time() - started_s < 3  # a tenth of a second; looking through all for each takes half a minute
 
 
 def test_a_window_keeps_the_order_of_the_story_and_says_what_is_missing() -> None:
