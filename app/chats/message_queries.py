@@ -53,11 +53,13 @@ _RANGE = f"""
     WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq"""  # noqa: S608 - constants only
 
 # OFFSET 0 here and in other statements on many places of a line: each is looked up by the key. The planner takes a
-# line that statistics do not know yet for a single row, and would read all of it for each place instead.
-_LIVING = f"""
+# line that statistics do not know yet for a single row, and would read all of it for each place instead. Where a place
+# is a range its order says which index: another one that begins like the key would be as good for a single row.
+LIVING = f"""
     SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
         SELECT * FROM messages
-        WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL OFFSET 0
+        WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
+        ORDER BY seq OFFSET 0
     ) AS m ORDER BY seq"""  # noqa: S608
 
 _SHAPE_OF_ALL = """
@@ -197,7 +199,7 @@ async def list_living(
 ) -> list[RangeMessage]:
     """`list_range` of several ranges (inclusive) that do not overlap, without tombstones, in seq order."""
     firsts, lasts = [first for first, _ in ranges], [last for _, last in ranges]
-    return [RangeMessage(*row) for row in await db_session.raw.fetch(_LIVING, chat_key, line_id, firsts, lasts)]
+    return [RangeMessage(*row) for row in await db_session.raw.fetch(LIVING, chat_key, line_id, firsts, lasts)]
 
 
 def _sent(row: asyncpg.Record) -> Sent:

@@ -54,11 +54,13 @@ _NAMES = """
     )
     SELECT name FROM names WHERE name IS NOT NULL"""
 
-_SPEAKERS = """
+# In the order of the range, so that it is looked up by the key, also where statistics know nothing of the line.
+SPEAKERS = """
     SELECT p.first_seq, p.last_seq, array(
-        SELECT DISTINCT m.name FROM messages m
-        WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq BETWEEN p.first_seq AND p.last_seq
-            AND m.role = 'assistant' AND m.kind IS NULL AND m.deleted_at IS NULL
+        SELECT DISTINCT m.name FROM (
+            SELECT * FROM messages
+            WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN p.first_seq AND p.last_seq ORDER BY seq OFFSET 0
+        ) AS m WHERE m.role = 'assistant' AND m.kind IS NULL AND m.deleted_at IS NULL
     ) AS speakers, array(
         SELECT DISTINCT e.character FROM diary_entries e
         WHERE e.chat_key = $1 AND e.line_id = $2 AND e.at_seq BETWEEN p.first_seq AND p.last_seq
@@ -154,7 +156,7 @@ async def count_folded(
 async def list_turns(db_session: DbSession, line: Line, periods: Sequence[tuple[int, int]]) -> list[Turns]:
     """Who spoke and who wrote in each of `periods` (both ends inclusive), in their order."""
     firsts, lasts = [first for first, _ in periods], [last for _, last in periods]
-    return [Turns(*row) for row in await db_session.raw.fetch(_SPEAKERS, *line, firsts, lasts)]
+    return [Turns(*row) for row in await db_session.raw.fetch(SPEAKERS, *line, firsts, lasts)]
 
 
 async def list_entries(

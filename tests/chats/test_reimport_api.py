@@ -1,11 +1,14 @@
 """A frontend sends its whole chat again, and only what differs is touched."""
 
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.chats.message_queries import LIVING
+from app.diary.queries import SPEAKERS
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
@@ -212,6 +215,26 @@ async def test_a_long_chat_is_imported_again_with_as_many_statements_as_a_short_
             ok(await api.put(f"/v1/chats/{chat_id}/messages", json=wanted), 200)
         counts.append(len(seen.asked))
     assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("statement", [LIVING, SPEAKERS])
+async def test_what_was_just_imported_is_not_read_anew_for_each_of_its_places(
+    api: httpx.AsyncClient, database: Database, tenant: str, statement: str
+) -> None:
+    await append(api, talk(1, 1_000), "known")
+    async with database.raw() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute("ANALYZE messages")
+        await append(api, talk(1, 1_000))
+        line_id = UUID((await get(api, ""))["line"])
+        firsts = list(range(1, 1_000, 10))
+        lasts = [first + 9 for first in firsts]
+        plan = await connection.fetch(f"EXPLAIN {statement}", chat_key(tenant, "c"), line_id, firsts, lasts)
+        await transaction.rollback()
+    told = "\n".join(row[0] for row in plan)
+    assert "pk_messages" in told
+    assert "uq_messages_id" not in told
 
 
 async def test_what_was_only_revived_is_no_append(api: httpx.AsyncClient, clock: SteppedClock) -> None:
