@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -30,6 +31,14 @@ as_root = pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reaso
 with_namespaces = pytest.mark.skipif(
     os.geteuid() != 0 or obstacle(SOMEBODY, []) is not None, reason="asks for root who may make user namespaces"
 )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def heeded_signals() -> None:
+    """Have what is started here heed the signals that whoever runs the tests had ignored: `nohup`, a shell's `&`."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """`memobook up` in a process of its own, with the stand-in for the service: DATA and PORT are its arguments."""
 
 import asyncio
-import signal
 import sys
 from pathlib import Path
 
@@ -16,6 +15,5 @@ def say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # who runs the tests may have had it ignored, as `nohup` does
     stack = Stack(Path(sys.argv[1]), port=int(sys.argv[2]), program=SERVICE, postgres_settings=FAST, say=say)
     sys.exit(asyncio.run(run_up(stack, say)))
