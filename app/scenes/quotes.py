@@ -8,7 +8,7 @@ wrote of other scenes is taken over line by line.
 from collections.abc import Callable, Sequence
 
 from app.scenes.answers import MAX_TITLE_CHARS, SceneText
-from app.scenes.states import depth_of, read_state
+from app.scenes.states import depth_of, newest_values, read_state
 from app.summarising.extractive import extract
 from app.summarising.thinning import thin
 from app.summarising.transcript import Utterance
@@ -45,18 +45,16 @@ def fold_quotes(former: str, recaps: Sequence[str], *, count_tokens: CountTokens
     Where they are too many the shortest of the older half of the outcomes go: who has more to say, says more; then of
     the threads. A state keeps its labels, each with the newest value. A heading with nothing under it is left out.
     """
-    outcomes, threads, state = split_parts("")
-    for recap in (former, *recaps):
-        more = split_parts(recap)
-        outcomes, threads = [*outcomes, *more[0]], [*threads, *more[1]]
-        state += _without_groups(more[2])
-    threads, state = list(dict.fromkeys(threads)), newest_values(state)
+    told = [split_parts(recap) for recap in (former, *recaps)]
+    outcomes = [line for recap in told for line in recap[0]]
+    threads = list(dict.fromkeys(line for recap in told for line in recap[1]))
+    state = newest_values([line for recap in told for line in _without_groups(recap[2])])
 
     parts = (outcomes, threads, state)
 
     def text() -> str:
-        told = zip(_HEADINGS, parts, strict=True)
-        return "\n\n".join("\n".join((heading, *lines)) for heading, lines in told if lines)
+        headed = zip(_HEADINGS, parts, strict=True)
+        return "\n\n".join("\n".join((heading, *lines)) for heading, lines in headed if lines)
 
     for lines in parts:
         while len(lines) > 1 and count_tokens(text()) > RECAP_TOKENS:
@@ -79,15 +77,6 @@ def split_parts(recap: str) -> tuple[list[str], list[str], list[str]]:
 def _without_groups(state: Sequence[str]) -> list[str]:
     bare = [line.lstrip() for line in state]
     return read_state([(depth_of(text, len(line) - len(text)), text) for line, text in zip(state, bare, strict=True)])
-
-
-def newest_values(state: Sequence[str]) -> list[str]:
-    """The lines of a state, of those with the same label the last, in the place of the first."""
-    by_label: dict[str, str] = {}
-    for line in state:
-        label, colon, _ = line.partition(":")
-        by_label[label.removeprefix("- ").strip().casefold() if colon else line] = line
-    return list(by_label.values())
 
 
 def thin_out(lines: Sequence[str], limit_tokens: int, count_tokens: CountTokens) -> list[str]:

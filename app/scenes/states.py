@@ -17,11 +17,20 @@ _BULLET = "- "
 
 
 def read_state(lines: Sequence[StateLine]) -> list[str]:
-    """The lines of a state without groups, with the last value of each label; read again they stay the same."""
-    told = _last_values(_name_groups(lines))
-    while (again := _last_values(_name_groups([(depth_of(line), line) for line in told]))) != told:
+    """The lines of a state without groups, with the newest value of each label; read again they stay the same."""
+    told = newest_values(_name_groups(lines))
+    while (again := newest_values(_name_groups([(depth_of(line), line) for line in told]))) != told:
         told = again
     return told
+
+
+def newest_values(lines: Sequence[str]) -> list[str]:
+    """The lines of a state; a label that stands there twice keeps its place, and its newest value."""
+    by_label: dict[str, str] = {}
+    for line in lines:
+        labelled = _LABELLED.fullmatch(line)
+        by_label[labelled[1].removeprefix(_BULLET).casefold() if labelled else line] = line
+    return list(by_label.values())
 
 
 def depth_of(text: str, indent: int = 0) -> int:
@@ -65,12 +74,3 @@ def _find_heads(lines: Sequence[StateLine]) -> Mapping[int, str]:
             heads[at] = labelled[1]
     at_depth = Counter(lines[at][0] for at in heads)
     return {at: name for at, name in heads.items() if at_depth[lines[at][0]] > 1}
-
-
-def _last_values(lines: Sequence[str]) -> list[str]:
-    """The lines of a state; a label that stands there twice keeps its place, and its last value."""
-    by_label: dict[str, str] = {}
-    for line in lines:
-        labelled = _LABELLED.fullmatch(line)
-        by_label[labelled[1].removeprefix(_BULLET).casefold() if labelled else line] = line
-    return list(by_label.values())
