@@ -5,12 +5,11 @@ So the history grows from its anchor for a while and is then cut back at once, a
 what stands for the old text is there. Only a history that has outgrown its patience is cut regardless.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.chats.ranges import Range, join_ranges
+from app.chats.ranges import is_inside, join_ranges
 
 Reason = Literal["full", "cold", "forced", "session", "rewind"]
 
@@ -56,7 +55,7 @@ def find_target(edges: Iterable[int], history: Sequence[Sent], keep: int) -> int
         return None
     latest_seq = history[len(history) - keep].seq
     parting = join_ranges(sorted((call + 1, result) for call, result in _pair_tool_calls(history)))
-    return max((edge for edge in edges if edge <= latest_seq and not _is_inside(edge, parting)), default=None)
+    return max((edge for edge in edges if edge <= latest_seq and not is_inside(edge, parting)), default=None)
 
 
 def find_forced_target(edges: Iterable[int], history: Sequence[Sent], keep: int, anchor_seq: int) -> int | None:
@@ -86,12 +85,6 @@ def judge_whole(target: int | None, settled_seq: int | None, anchor_seq: int) ->
     `settled_seq` is the last seq that every layer stands for, or None when no layer has to.
     """
     return target is not None and target > anchor_seq and (settled_seq is None or settled_seq >= target - 1)
-
-
-def _is_inside(seq: int, ranges: Sequence[Range]) -> bool:
-    """Whether `seq` is in one of `ranges`, which are in order and apart from each other."""
-    before = bisect_right(ranges, seq, key=lambda found: found[0])
-    return before > 0 and seq <= ranges[before - 1][1]
 
 
 def _pair_tool_calls(history: Iterable[Sent]) -> list[tuple[int, int]]:

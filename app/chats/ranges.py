@@ -29,6 +29,12 @@ def is_any_inside(seqs: Sequence[int], first_seq: int, last_seq: int) -> bool:
     return at < len(seqs) and seqs[at] <= last_seq
 
 
+def is_inside(seq: int, ranges: Sequence[Range]) -> bool:
+    """Whether `seq` is in one of `ranges`, which are in order and apart from each other."""
+    before = bisect_right(ranges, seq, key=lambda found: found[0])
+    return before > 0 and seq <= ranges[before - 1][1]
+
+
 def join_ranges(ranges: Iterable[Range]) -> list[Range]:
     """The same seqs (of ranges in the order of their beginnings) in as few ranges as possible."""
     joined: list[Range] = []

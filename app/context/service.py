@@ -31,7 +31,7 @@ from app.kit.tokens import count_tokens
 from app.memos.segment import MemoLine, choose_lines, summarise_shown, word_lines
 
 DRAFT_ID = "draft"
-LEFT_BY_STEPS = 16
+_LEFT_BY_STEPS = 16
 """So many messages at least are left where a history is trimmed between edges and not by message."""
 
 
@@ -193,7 +193,7 @@ def _list_edges(source: Source, history: Sequence[Entry]) -> Sequence[int]:
             edges: Sequence[int] = source.row["batch_edges"]
         case kind:
             edges = find_edges(kind, source.shown)
-    many = history[:-LEFT_BY_STEPS]
+    many = history[:-_LEFT_BY_STEPS]
     return [*edges, *every_nth_edge(max(edges, default=0) + 1, many[-1].seq if many else 0, 8)]
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from app.kit.fillable import Fillable
 from app.kit.llm import ChatMessage
-from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
-from app.summarising.fitting import Passage, fill_to_fit, utterance_passage
+from app.summarising.fitting import Passage, cost_of, fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_language, name_one
 from app.summarising.quoting import quoted, shorten_to_share
 from app.summarising.transcript import Utterance
@@ -216,7 +215,7 @@ def diary_messages(
         "persona": "",
         "former": "",
     }
-    room_tokens = budget_tokens - _cost_of(prompt.fill(**about, entries=""), count_tokens)
+    room_tokens = budget_tokens - cost_of(prompt.fill(**about, entries=""), count_tokens)
     about["persona"] = quoted(*_shorten([persona], room_tokens * MOST_PERSONA, count_tokens))
     about["former"] = quoted(*_shorten([former], room_tokens * MOST_WRITTEN, count_tokens))
     passages = [_entry_passage(entry) for entry in entries]
@@ -249,7 +248,7 @@ def diary_entry_messages(
         "persona": "",
         "entries": "",
     }
-    room_tokens = budget_tokens - _cost_of(prompt.fill(**about, messages=""), count_tokens)
+    room_tokens = budget_tokens - cost_of(prompt.fill(**about, messages=""), count_tokens)
     about["persona"] = quoted(*_shorten([persona], room_tokens * MOST_PERSONA, count_tokens))
     kept = _shorten([entry.text for entry in entries], room_tokens * MOST_WRITTEN, count_tokens)
     told = [_entry_passage(entry).quote(text) for entry, text in zip(entries, kept, strict=True) if text]
@@ -261,10 +260,6 @@ def diary_entry_messages(
 def _shorten(texts: Sequence[str], budget_tokens: float, count_tokens: Callable[[str], int]) -> list[str]:
     """Texts that together take at most so many tokens once they are quoted."""
     return shorten_to_share(texts, int(budget_tokens), lambda text: count_tokens(quoted(text)))
-
-
-def _cost_of(messages: Sequence[ChatMessage], count_tokens: Callable[[str], int]) -> int:
-    return sum(count_tokens(message["content"]) + MESSAGE_OVERHEAD_TOKENS for message in messages)
 
 
 def _entry_passage(entry: DatedEntry) -> Passage:

@@ -20,11 +20,12 @@ def free_port(host: str, port: int, *, among: Sequence[int] = _UNASKED) -> int:
     if port == 0:
         for chosen in random.sample(among, min(_TRIES, len(among))):
             with suppress(LocalError):
-                return _listen(host, chosen)
-    return _listen(host, port)
+                return _probe(host, chosen)
+    return _probe(host, port)
 
 
-def _listen(host: str, port: int) -> int:
+def _probe(host: str, port: int) -> int:
+    """The port that could be listened on just now, for 0 any."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:

@@ -62,19 +62,21 @@ def fill_to_fit(
         told = [passage.quote(text) for passage, text in zip(passages, shortened, strict=True)]
         return prompt.fill(**texts, **{into: "\n".join(told)})
 
-    def cost_of(messages: Sequence[ChatMessage]) -> int:
-        return sum(count_tokens(message["content"]) + MESSAGE_OVERHEAD_TOKENS for message in messages)
-
     whole = [passage.text for passage in passages]
-    room_tokens = budget_tokens - cost_of(ask([""] * len(passages)))
+    room_tokens = budget_tokens - cost_of(ask([""] * len(passages)), count_tokens)
     while room_tokens >= 0:
         shortened = shorten_to_share(whole, room_tokens, lambda text: count_tokens(quoted(text)))
         if any(text and not left for text, left in zip(whole, shortened, strict=True)):
             break
         asked = ask(shortened)
         # A text can take a token more between its neighbours than alone.
-        excess_tokens = cost_of(asked) - budget_tokens
+        excess_tokens = cost_of(asked, count_tokens) - budget_tokens
         if excess_tokens <= 0:
             return asked
         room_tokens -= excess_tokens
     raise DoesNotFit
+
+
+def cost_of(messages: Sequence[ChatMessage], count_tokens: Callable[[str], int]) -> int:
+    """The tokens that a prompt takes."""
+    return sum(count_tokens(message["content"]) + MESSAGE_OVERHEAD_TOKENS for message in messages)
