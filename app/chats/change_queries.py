@@ -36,32 +36,32 @@ _CUT_OFF = f"UPDATE messages SET deleted_at = $4 WHERE {_OF_LINE} AND seq >= $3 
 _WANTED = f"""unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq, wanted) CROSS JOIN LATERAL (
         SELECT *, ctid AS place FROM messages
         WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
-            AND hidden_by IS DISTINCT FROM r.wanted ORDER BY seq OFFSET 0
+            AND hidden_by IS DISTINCT FROM r.wanted OFFSET 0
     ) AS m"""  # noqa: S608
 
-SEEN_OTHERWISE = f"""
+_SEEN_OTHERWISE = f"""
     SELECT {RANGE_COLUMNS}, wanted FROM {_WANTED} ORDER BY seq"""  # noqa: S608
 
 # What a person shows, whoever had hidden it, stays in sight from then on; what is in sight already is not among these.
-HIDE = f"""
+_HIDE = f"""
     UPDATE messages SET hidden_by = n.wanted, kept_shown = n.wanted IS NULL
     FROM (SELECT place, wanted FROM {_WANTED}) AS n
     WHERE messages.ctid = n.place"""  # noqa: S608
 
 # Two branches, so that of what is to be hidden the index of what is in sight is read, and not all of a long chat.
-HIDE_BY_SCENES = f"""
+_HIDE_BY_SCENES = f"""
     UPDATE messages SET hidden_by = n.wanted FROM (
         SELECT m.place, 'scenes' AS wanted FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq)
         CROSS JOIN LATERAL (
             SELECT ctid AS place FROM messages
             WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL AND hidden_by IS NULL
-                AND NOT kept_shown ORDER BY seq OFFSET 0) AS m
+                AND NOT kept_shown OFFSET 0) AS m
         UNION ALL
         SELECT m.place, NULL FROM unnest($5::int[], $6::int[]) AS r (first_seq, last_seq)
         CROSS JOIN LATERAL (
             SELECT ctid AS place FROM messages
             WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
-                AND hidden_by = 'scenes' ORDER BY seq OFFSET 0) AS m
+                AND hidden_by = 'scenes' OFFSET 0) AS m
     ) AS n WHERE messages.ctid = n.place
     RETURNING {RANGE_COLUMNS}"""  # noqa: S608
 
@@ -107,9 +107,9 @@ async def hide(
 ) -> list[tuple[RangeMessage, RangeMessage]]:
     """Hide and show ranges that do not overlap; returns the messages for which that is new, before and after."""
     arguments = (*head.line, *zip(*ranges, strict=True))
-    rows = await db_session.raw.fetch(SEEN_OTHERWISE, *arguments)
+    rows = await db_session.raw.fetch(_SEEN_OTHERWISE, *arguments)
     if rows:
-        await db_session.raw.execute(HIDE, *arguments)
+        await db_session.raw.execute(_HIDE, *arguments)
     seen = [(RangeMessage(*list(row)[:-1]), row["wanted"]) for row in rows]
     return [(message, message._replace(hidden_by=wanted)) for message, wanted in seen]
 
@@ -122,7 +122,7 @@ async def hide_by_scenes(
     As they were and as they are. What a person hides or keeps in sight is left alone.
     """
     ends = [[seqs[end] for seqs in ranges] for ranges in (hidden, shown) for end in (0, 1)]
-    rows = await db_session.raw.fetch(HIDE_BY_SCENES, *head.line, *ends)
+    rows = await db_session.raw.fetch(_HIDE_BY_SCENES, *head.line, *ends)
     changed = sorted((RangeMessage(*row) for row in rows), key=lambda message: message.seq)
     return [(message._replace(hidden_by=None if message.hidden_by else "scenes"), message) for message in changed]
 

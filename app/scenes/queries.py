@@ -76,12 +76,12 @@ _INSIDE = """
     FROM messages
     WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL"""
 
-MESSAGES = f"""
+_MESSAGES = f"""
     SELECT r.first_seq, CASE WHEN counted.messages <= $5 THEN counted.messages END AS messages,
         (SELECT message_id {_INSIDE} ORDER BY seq LIMIT 1) AS first_message_id,
         (SELECT message_id {_INSIDE} ORDER BY seq DESC LIMIT 1) AS last_message_id
     FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
-        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} ORDER BY seq LIMIT $5 + 1) AS found OFFSET 0
+        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} LIMIT $5 + 1) AS found OFFSET 0
     ) AS counted"""  # noqa: S608
 
 MOST_COUNTED = 1_000
@@ -206,7 +206,7 @@ async def list_messages_of(
     By the first seq of the range; the number is None above MOST_COUNTED.
     """
     firsts, lasts = [first for first, _ in ranges], [min(last, MAX_SEQ) for _, last in ranges]
-    rows = await db_session.raw.fetch(MESSAGES, chat_key, line_id, firsts, lasts, MOST_COUNTED)
+    rows = await db_session.raw.fetch(_MESSAGES, chat_key, line_id, firsts, lasts, MOST_COUNTED)
     return {row["first_seq"]: dict(row) for row in rows}
 
 

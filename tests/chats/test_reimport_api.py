@@ -7,13 +7,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.chats.change_queries import HIDE, HIDE_BY_SCENES, SEEN_OTHERWISE
 from app.chats.message_queries import LIVING
 from app.diary.queries import SPEAKERS
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.scenes.queries import MESSAGES, MOST_COUNTED
 from app.sweep import Sweep
 from tests.book import book, due_rows
 from tests.scripted_model import ScriptedModel, quoting_memo
@@ -219,23 +217,9 @@ async def test_a_long_chat_is_imported_again_with_as_many_statements_as_a_short_
     assert counts[0] == counts[1]
 
 
-RANGES = list(range(1, 1_000, 10)), list(range(10, 1_001, 10))
-
-
-@pytest.mark.parametrize(
-    ("statement", "arguments"),
-    [
-        (LIVING, RANGES),
-        (SPEAKERS, RANGES),
-        (SEEN_OTHERWISE, (*RANGES, ["user"] * 100)),
-        (HIDE, (*RANGES, ["user"] * 100)),
-        (HIDE_BY_SCENES, (*RANGES, *RANGES)),
-        (MESSAGES, (*RANGES, MOST_COUNTED)),
-    ],
-    ids=["living", "speakers", "seen otherwise", "hide", "hide by scenes", "messages of scenes"],
-)
-async def test_what_was_just_imported_is_not_read_anew_for_each_of_its_ranges(
-    api: httpx.AsyncClient, database: Database, tenant: str, statement: str, arguments: tuple[Any, ...]
+@pytest.mark.parametrize("statement", [LIVING, SPEAKERS])
+async def test_what_was_just_imported_is_not_read_anew_for_each_of_its_places(
+    api: httpx.AsyncClient, database: Database, tenant: str, statement: str
 ) -> None:
     await append(api, talk(1, 1_000), "known")
     async with database.raw() as connection:
@@ -244,10 +228,12 @@ async def test_what_was_just_imported_is_not_read_anew_for_each_of_its_ranges(
         await connection.execute("ANALYZE messages")
         await append(api, talk(1, 1_000))
         line_id = UUID((await get(api, ""))["line"])
-        plan = await connection.fetch(f"EXPLAIN {statement}", chat_key(tenant, "c"), line_id, *arguments)
+        firsts = list(range(1, 1_000, 10))
+        lasts = [first + 9 for first in firsts]
+        plan = await connection.fetch(f"EXPLAIN {statement}", chat_key(tenant, "c"), line_id, firsts, lasts)
         await transaction.rollback()
     told = "\n".join(row[0] for row in plan)
-    assert "Index Scan using pk_messages" in told
+    assert "pk_messages" in told
     assert "uq_messages_id" not in told
 
 
