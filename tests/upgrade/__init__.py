@@ -1,0 +1,1 @@
+"""A database as an earlier version left it, and the answers that version gave."""
