@@ -6,13 +6,10 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import app.chats.models
-import app.diary.models
 import app.keys.models
-import app.kit.due
 import app.kit.usage
-import app.memos.models
-import app.narratives.models
-import app.scenes.models  # noqa: F401 - the tables register themselves
+import app.kit.work_queue
+import app.registry  # noqa: F401 - the tables register themselves
 from alembic import context
 from app.kit.db import Table
 

@@ -5,7 +5,7 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
@@ -13,24 +13,21 @@ from app.chats.line_routes import router as line_router
 from app.chats.message_routes import router as message_router
 from app.chats.routes import router as chat_router
 from app.context.routes import router as context_router
-from app.diary.routes import router as diary_router
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
 from app.kit.clock import Clock, system_clock
-from app.kit.db import Database
 from app.kit.hot import HotPaths
 from app.kit.settings import Settings, load_settings
 from app.kit.work import Bell
-from app.memos.routes import router as memo_router
+from app.layers.layer import Layer
+from app.layers.routes import router as state_router
 from app.operations.routes import router as operation_router
-from app.pipeline import LAYERS, Pipeline
+from app.pipeline import open_database
 from app.problems import BodyLimit, Problem, install_handlers
-from app.scenes.recap_routes import router as recap_router
-from app.scenes.routes import router as scene_router
-from app.summary.routes import router as summary_router
-from app.tools.routes import router as tool_router
+from app.registry import LAYERS
+from app.tools.routes import make_tool_router
 from app.web.docs import docs_router
-from app.web.schema import Api
+from app.web.schema import Api, reading_order
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 
@@ -40,43 +37,52 @@ Start with `PUT /v1/chats/{chat_id}`, append with `POST /v1/chats/{chat_id}/mess
 `GET /v1/chats/{chat_id}/context`. The memo book is at `GET /v1/chats/{chat_id}/memos`.
 Errors are `application/problem+json` (RFC 9457). With a key configured, press **Authorize** first."""
 
-ROUTERS = (
-    context_router,
-    chat_router,
-    message_router,
-    line_router,
-    memo_router,
-    summary_router,
-    diary_router,
-    scene_router,
-    recap_router,
-    tool_router,
-    key_router,
-    operation_router,
-)
-"""Those that are asked most come first."""
-
 _PROBLEMS: dict[int | str, dict[str, object]] = {
     status: {"model": Problem, "description": text}
     for status, text in {
         401: "No key, or none that is known.",
         403: "The key's scopes do not reach so far.",
         404: "Not there, or another tenant's.",
-        409: "Not as things stand.",
+        409: "Conflicts with the chat's current state.",
         413: "The body has more than 8 MiB.",
         422: "The request's shape is wrong; `errors` names the places.",
-        503: "PostgreSQL is away; try again.",
+        503: "PostgreSQL is away, or the chat stays locked (`chat_busy`); try again after `Retry-After`.",
     }.items()
 }
 
 
-def create_app(settings: Settings | None = None, *, clock: Clock = system_clock) -> FastAPI:
+def list_routers(layers: tuple[Layer, ...]) -> list[APIRouter]:
+    """All routers; those that are asked most come first."""
+    return [
+        context_router,
+        chat_router,
+        message_router,
+        line_router,
+        state_router,
+        *(router for layer in layers for router in layer.routers),
+        make_tool_router(layers),
+        key_router,
+        operation_router,
+    ]
+
+
+def create_app(
+    settings: Settings | None = None, *, clock: Clock = system_clock, layers: tuple[Layer, ...] = LAYERS
+) -> FastAPI:
     """The application with its own database pool, started by its lifespan."""
     settings = settings or load_settings()
     bell = Bell(settings.redis_url)
-    pipeline = Pipeline(clock=clock, settle_s=settings.memo_settle_s, ring=bell.ring)
-    database = Database(settings.sqlalchemy_url, pool_size=settings.database_pool, followers=pipeline.followers())
+    database = open_database(
+        settings.sqlalchemy_url,
+        layers,
+        clock=clock,
+        settle_s=settings.memo_settle_s,
+        notify=bell.ring,
+        pool_size=settings.database_pool,
+    )
+    routers = list_routers(layers)
     app = Api(
+        tags=reading_order(routers),
         title="Memobook",
         version="0.1.0",
         summary="The memory service behind companion and roleplay chat.",
@@ -91,7 +97,7 @@ def create_app(settings: Settings | None = None, *, clock: Clock = system_clock)
     app.state.clock = clock
     app.state.database = database
     app.state.bell = bell
-    app.state.layers = LAYERS
+    app.state.layers = layers
     app.state.keyring = DatabaseKeyring(
         database,
         clock=clock,
@@ -101,7 +107,7 @@ def create_app(settings: Settings | None = None, *, clock: Clock = system_clock)
     install_handlers(app)
     app.add_middleware(HotPaths, routes=context_router.routes)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
-    for router in ROUTERS:
+    for router in routers:
         app.include_router(router)
     app.include_router(docs_router())
     if settings.cors_origins:

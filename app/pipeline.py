@@ -1,121 +1,147 @@
-"""Which memory layers there are, and what follows from a change, in plain order.
+"""What follows from an event, in plain order.
 
-Rooms below trigger upwards by name (`kit.db.defer`); the names and what follows are listed here.
-Everything runs in the transaction of the change, so memory and conversation never disagree.
+The log and the layers defer events (`app/chats/events.py`); their followers run in the same transaction, so memory and
+conversation never disagree.
 """
 
-from collections.abc import Callable
-from datetime import datetime
-from uuid import UUID
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from app.chats.changes import Change, Move, Shortening
-from app.chats.cutting import cut_after_append, cut_if_settled, recheck_wait, settle_anchor
-from app.chats.head import Advance, Head
-from app.chats.layers import Layer
-from app.chats.service import ChatRef, lock_head, update_head
-from app.diary import service as diary
+from app.chats.anchor import cut_after_append, cut_if_settled, recheck_wait, settle_anchor
+from app.chats.events import (
+    AnchorMoved,
+    ChatEdited,
+    LayerChanged,
+    LineEvent,
+    LineTruncated,
+    MessagesAppended,
+    MessagesChanged,
+    MessagesMoved,
+    SettingsChanged,
+)
+from app.chats.head import Head
+from app.chats.service import lock_line, update_head
 from app.kit.clock import Clock
-from app.kit.db import DbSession, Follower, after_commit
-from app.memos import service as memos
-from app.scenes import service as scenes
-from app.summary import service as summary
+from app.kit.db import Database, DbSession, Follower, after_commit
+from app.kit.work_queue import WorkScheduled
+from app.layers.layer import Layer
 
-LAYERS: tuple[Layer, ...] = (memos, summary, diary, scenes)
+
+def open_database(
+    url: str,
+    layers: Sequence[Layer],
+    *,
+    clock: Clock,
+    settle_s: float,
+    notify: Callable[[], None],
+    pool_size: int = 20,
+) -> Database:
+    """The database with everything that follows from a change.
+
+    Args:
+        url: `postgresql+asyncpg://…`.
+        layers: The memory layers.
+        clock: The service's clock.
+        settle_s: How long new work waits for further edits.
+        notify: Makes the workers look for due work, soon and without blocking.
+        pool_size: The most connections this process opens.
+
+    """
+    followers = Pipeline(layers, clock=clock, notify=notify).followers()
+    return Database(url, pool_size=pool_size, followers=followers, settle_s=settle_s)
 
 
 class Pipeline:
-    """What follows from what.
+    """The followers of all events; see `open_database`."""
 
-    Args:
-        clock: The service's clock.
-        settle_s: How long new work waits for edits and swipes.
-        ring: Tells the workers, soon and without blocking, that something is due.
-
-    """
-
-    def __init__(self, *, clock: Clock, settle_s: float, ring: Callable[[], None]) -> None:
+    def __init__(self, layers: Sequence[Layer], *, clock: Clock, notify: Callable[[], None]) -> None:
+        self._layers = layers
         self._clock = clock
-        self._settle_s = settle_s
-        self._ring = ring
+        self._notify = notify
 
-    def followers(self) -> dict[str, Follower]:
-        """What runs when something is deferred, by name."""
+    def followers(self) -> dict[type[Any], Follower]:
+        """What runs when an event is deferred, by its type."""
         return {
-            "line_advanced": self._line_advanced,
-            "messages_changed": self._messages_changed,
-            "line_shortened": self._line_shortened,
-            "messages_moved": self._messages_moved,
-            "chat_changed": self._chat_changed,
-            "book_changed": self._layer_settled,
-            "layer_settled": self._layer_settled,
-            "work_due": self._work_due,
+            MessagesAppended: self._on_append,
+            MessagesChanged: self._on_change,
+            LineTruncated: self._on_truncate,
+            MessagesMoved: self._on_move,
+            ChatEdited: self._on_chat_edited,
+            LayerChanged: self._on_layer_changed,
+            WorkScheduled: self._on_work_scheduled,
         }
 
-    async def _line_advanced(self, db_session: DbSession, advance: Advance) -> None:
-        """Messages were appended: plan work, judge the cut, write the head."""
-        for layer in LAYERS:
-            await layer.plan(db_session, advance, settle_s=self._settle_s)
-        if await cut_after_append(db_session, advance, LAYERS):
-            await self._note_cut(db_session, advance.head, advance.now)
-            await self._refresh(db_session, advance.head)
-        await update_head(db_session, advance.head)
+    async def _on_append(self, db_session: DbSession, event: MessagesAppended) -> None:
+        """Let the layers schedule work, judge the cut, write the head."""
+        for layer in self._layers:
+            await layer.on_append(db_session, event)
+        if await cut_after_append(db_session, event, self._layers):
+            await self._on_cut(db_session, event)
+            await self._refresh_caches(db_session, event.head)
+        await update_head(db_session, event.head)
 
-    async def _messages_changed(self, db_session: DbSession, change: Change) -> None:
-        """Messages say something else, are hidden, or are gone: what was made from them is stale and due."""
-        head, now = change.head, change.now
-        for layer in LAYERS:
-            await layer.note_change(db_session, change, settle_s=self._settle_s)
-        if change.alters_history and await settle_anchor(db_session, head, LAYERS, by_scenes=change.by_scenes, now=now):
-            await self._note_cut(db_session, head, now)
-        await self._bring_in_line(db_session, head, now)
+    async def _on_change(self, db_session: DbSession, event: MessagesChanged) -> None:
+        """Let the layers mark what has gone stale, settle the anchor, drop a wait for what is gone."""
+        for layer in self._layers:
+            await layer.on_change(db_session, event)
+        if event.alters_history and await settle_anchor(
+            db_session, event.head, self._layers, by_scenes=event.by_scenes, now=event.now
+        ):
+            await self._on_cut(db_session, event)
+        await self._finish_change(db_session, event)
 
-    async def _line_shortened(self, db_session: DbSession, cut_off: Shortening) -> None:
-        """The end of a line is gone: what was made of it goes, what was made of a part of it opens again."""
-        head, now = cut_off.head, cut_off.now
-        for layer in LAYERS:
-            await layer.reopen(db_session, cut_off, settle_s=self._settle_s)
-        if await settle_anchor(db_session, head, LAYERS, now=now):
-            await self._note_cut(db_session, head, now)
-        await self._bring_in_line(db_session, head, now)
+    async def _on_truncate(self, db_session: DbSession, event: LineTruncated) -> None:
+        """Let the layers drop what was derived from the end of the line, settle the anchor."""
+        for layer in self._layers:
+            await layer.on_truncate(db_session, event)
+        if await settle_anchor(db_session, event.head, self._layers, now=event.now):
+            await self._on_cut(db_session, event)
+        await self._finish_change(db_session, event)
 
-    async def _messages_moved(self, db_session: DbSession, move: Move) -> None:
-        """Messages stand elsewhere on a new line: what people wrote of them goes with them."""
-        for layer in LAYERS:
-            await layer.bring_along(db_session, move)
-        await self._refresh(db_session, move.head)
-        await update_head(db_session, move.head)
+    async def _on_move(self, db_session: DbSession, event: MessagesMoved) -> None:
+        """Let the layers take over what people wrote about messages that moved to a new line."""
+        for layer in self._layers:
+            await layer.on_move(db_session, event)
+        await self._refresh_caches(db_session, event.head)
+        await update_head(db_session, event.head)
 
-    async def _bring_in_line(self, db_session: DbSession, head: Head, now: datetime) -> None:
-        """Let go of a cut that waits for what is gone, and show what is true now."""
-        await recheck_wait(db_session, head, LAYERS, now=now)
-        await self._refresh(db_session, head)
-        await update_head(db_session, head)
-
-    async def _chat_changed(self, db_session: DbSession, ref: ChatRef) -> None:
-        """Settings may have changed what is shown, and what a cut waits for: the next append judges it anew."""
-        head = await lock_head(db_session, ref)
+    async def _on_chat_edited(self, db_session: DbSession, event: ChatEdited) -> None:
+        """Let the layers adapt to changed settings; the next append judges a waiting cut again."""
+        head = await lock_line(db_session, event.chat_key, event.line_id)
+        if head is None:
+            return
         head.cut_waits = False
-        for layer in LAYERS:
-            await layer.catch_up(db_session, head, now=self._clock(), settle_s=self._settle_s)
-        await self._refresh(db_session, head)
+        changed = SettingsChanged(head=head, now=self._clock(), settle_s=db_session.settle_s)
+        for layer in self._layers:
+            await layer.on_settings_changed(db_session, changed)
+        await self._refresh_caches(db_session, head)
         await update_head(db_session, head)
 
-    async def _layer_settled(self, db_session: DbSession, head: Head) -> None:
-        """Something was made, written, deleted or has failed for good: judge a waiting cut anew, then show it."""
-        if await cut_if_settled(db_session, head, LAYERS, now=self._clock()):
-            await self._note_cut(db_session, head, self._clock())
-        await self._refresh(db_session, head)
+    async def _on_layer_changed(self, db_session: DbSession, event: LayerChanged) -> None:
+        """Judge a waiting cut again, then show what the layer made, changed or gave up."""
+        head, now = event.head, self._clock()
+        if await cut_if_settled(db_session, head, self._layers, now=now):
+            await self._on_cut(db_session, LineEvent(head=head, now=now, settle_s=db_session.settle_s))
+        await self._refresh_caches(db_session, head)
         await update_head(db_session, head)
 
-    async def _work_due(self, db_session: DbSession, _chat_key: UUID) -> None:
-        """Ring once the work stands."""
-        after_commit(db_session, self._ring)
+    async def _on_work_scheduled(self, db_session: DbSession, _event: WorkScheduled) -> None:
+        """Notify the workers after the commit."""
+        after_commit(db_session, self._notify)
 
-    async def _note_cut(self, db_session: DbSession, head: Head, now: datetime) -> None:
-        """The history begins elsewhere: what nothing stands for before it is due, and a forced cut ends a scene."""
-        await summary.note_cut(db_session, head, now=now, settle_s=self._settle_s)
-        await scenes.note_cut(db_session, head, now=now, settle_s=self._settle_s)
+    async def _on_cut(self, db_session: DbSession, event: LineEvent) -> None:
+        """Let the layers react to a history that begins at another message."""
+        reason = event.head.last_cut["reason"] if event.head.last_cut else None
+        moved = AnchorMoved(head=event.head, now=event.now, settle_s=event.settle_s, reason=reason)
+        for layer in self._layers:
+            await layer.on_cut(db_session, moved)
 
-    async def _refresh(self, db_session: DbSession, head: Head) -> None:
-        for layer in LAYERS:
-            await layer.refresh(db_session, head)
+    async def _finish_change(self, db_session: DbSession, event: LineEvent) -> None:
+        """Give up a cut that waits for what is gone, and show what is valid now."""
+        await recheck_wait(db_session, event.head, self._layers, now=event.now)
+        await self._refresh_caches(db_session, event.head)
+        await update_head(db_session, event.head)
+
+    async def _refresh_caches(self, db_session: DbSession, head: Head) -> None:
+        for layer in self._layers:
+            await layer.refresh_cache(db_session, head)

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.kit.blame import place_of
-from app.kit.errors import AppError
+from app.kit.errors import MAX_ERRORS, AppError
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +26,7 @@ class ErrorPlace(BaseModel):
 
     loc: list[str | int] = Field(description="Where: `body`, `query` or `path`, then the field.")
     msg: str = Field(description="What is wrong there.")
+    id: str | None = Field(None, description="Only where an id is taken: that id.")
 
 
 class Problem(BaseModel):
@@ -37,7 +38,7 @@ class Problem(BaseModel):
     detail: str = Field(description="One sentence about this occurrence.")
     code: str = Field(description="The kind of problem, for a program.")
     instance: str = Field(description="The path that was asked.")
-    errors: list[ErrorPlace] = Field(default=[], description="The places to blame.")
+    errors: list[ErrorPlace] = Field(default=[], description="The places to blame; the first 100 if there are more.")
 
 
 class BodyLimit:
@@ -105,7 +106,7 @@ def problem(
         **(extra or {}),
     }
     if errors:
-        document["errors"] = errors
+        document["errors"] = errors[:MAX_ERRORS]
     body = orjson.dumps(document, default=str)
     return Response(body, status, headers=dict(headers or {}), media_type="application/problem+json")
 
@@ -128,7 +129,10 @@ async def _ours(request: Request, error: Exception) -> Response:
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # Only place and message: the input may be anything, also what JSON cannot carry back.
-    errors = [{"loc": place_of(found), "msg": found["msg"].removeprefix("Value error, ")} for found in error.errors()]
+    errors = [
+        {"loc": place_of(found), "msg": found["msg"].removeprefix("Value error, ")}
+        for found in error.errors()[:MAX_ERRORS]
+    ]
     first = errors[0] if errors else {"loc": ["body"], "msg": "is not valid"}
     detail = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
     return problem(

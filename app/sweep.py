@@ -7,46 +7,29 @@ while Redis is away, and what another worker left behind when it was killed is f
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import asyncpg
 
-from app.chats.service import list_ripe_lines, lock_line
-from app.diary import service as diary
-from app.diary.jobs import make_diary
-from app.kit import due
-from app.kit.db import defer
-from app.kit.due import Claimed
+from app.chats.service import list_anchors
+from app.kit import work_queue
 from app.kit.errors import Unavailable
+from app.kit.fair_share import allocate_to_owners
+from app.kit.job_context import JobContext
 from app.kit.limits import UNLIMITED, TokenLimits
-from app.kit.llm import ModelError
 from app.kit.metered import MeteredModel
-from app.kit.slots import deal, share_slots
+from app.kit.owners import Owner
+from app.kit.ripe_work import RipeOwner, list_ripe_owners, next_ripe_at
 from app.kit.usage import list_held_tenants
-from app.kit.workbench import Workbench
-from app.memos import service as memos
-from app.memos.jobs import make_memo
-from app.scenes import service as scenes
-from app.scenes.jobs import make_scene_work
-from app.summary import service as summary
-from app.summary.jobs import make_fold
+from app.kit.work_queue import Claimed
+from app.layers.layer import Layer
+from app.layers.runner import run_job
 
 log = logging.getLogger(__name__)
-
-JOBS: Mapping[str, Callable[[Workbench, Claimed], Awaitable[bool]]] = {
-    memos.NAME: make_memo,
-    summary.NAME: make_fold,
-    diary.NAME: make_diary,
-    scenes.NAME: make_scene_work,
-}
-"""What makes the due work of each layer, and says whether a model answered.
-
-Here and not in the pipeline, so that an API carries no model's client.
-"""
 
 AWAY_S = 1.0
 """How long to wait before looking again while PostgreSQL is away."""
@@ -70,14 +53,23 @@ class Sweep:
 
     """
 
-    def __init__(self, bench: Workbench, *, slots: int, sweep_s: float, limits: TokenLimits = UNLIMITED) -> None:
-        self._bench = bench
+    def __init__(
+        self,
+        ctx: JobContext,
+        layers: Sequence[Layer],
+        *,
+        slots: int,
+        sweep_s: float,
+        limits: TokenLimits = UNLIMITED,
+    ) -> None:
+        self._ctx = ctx
+        self._layers = layers
         self._slots = slots
         self._sweep_s = sweep_s
         self._limits = limits
         self._bell = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claimed] = {}
-        self._served: dict[UUID, int] = {}  # lines that wait, by their last turn
+        self._last_turns: dict[Owner, int] = {}  # of owners that had ripe work at the last look
         self._turn = 0
         self._started = 0
 
@@ -128,62 +120,50 @@ class Sweep:
             return AWAY_S
 
     async def _look(self) -> float:
-        """Claim and start what is ripe; returns for how many seconds nothing else will be."""
+        """Claim and start ripe items; return for how many seconds no other item will be ripe."""
         free = self._slots - len(self._running)
         if free <= 0:
             return self._sweep_s
-        now = self._bench.clock()
-        async with self._bench.database.raw() as connection:
-            # Without a model nothing uses tokens, so nothing is held for want of them.
-            held = await list_held_tenants(connection, self._limits, now=now) if self._bench.model else []
-            found = await list_ripe_lines(connection, now=now, rows=self._slots, from_key=uuid4(), without=held)
-        lines = self._in_turn(found)
+        now = self._ctx.clock()
+        async with self._ctx.database.unit_of_work() as db_session:
+            # Without a model no tokens are used, so no work is held.
+            held = await list_held_tenants(db_session.raw, self._limits, now=now) if self._ctx.model else []
+            found = await list_ripe_owners(db_session, now=now, rows=self._slots, from_key=uuid4(), without=held)
+            shares = self._share(self._in_turn(found))
+            anchors = await list_anchors(db_session.raw, [owner.line for owner in shares if owner.is_line])
         lost = False
-        for line_id, count in self._share(lines).items():
-            lost |= await self._start(lines[line_id], count, now) < count
-        async with self._bench.database.unit_of_work() as db_session:
-            soonest = await due.next_ripe_at(db_session, now=now)
+        for owner, count in shares.items():
+            lost |= await self._start(owner, count, anchors.get(owner.line, 0), now) < count
+        async with self._ctx.database.raw() as connection:
+            soonest = await next_ripe_at(connection, now=now)
         if lost:
             return min(self._sweep_s, LOST_S)
         if soonest is None:
             return self._sweep_s
-        return min(self._sweep_s, max(0.0, (soonest - self._bench.clock()).total_seconds()))
+        return min(self._sweep_s, max(0.0, (soonest - self._ctx.clock()).total_seconds()))
 
-    def _in_turn(self, found: Sequence[asyncpg.Record]) -> dict[UUID, asyncpg.Record]:
-        """Lines by id: those not served lately first, oldest work first among them."""
-        self._served = {row["line_id"]: self._served[row["line_id"]] for row in found if row["line_id"] in self._served}
-        return {row["line_id"]: row for row in sorted(found, key=lambda row: self._served.get(row["line_id"], 0))}
+    def _in_turn(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
+        """Owners by their last turn: those without one first, the oldest work first among them."""
+        self._last_turns = {ripe.owner: turn for ripe in found if (turn := self._last_turns.get(ripe.owner))}
+        return sorted(found, key=lambda ripe: self._last_turns.get(ripe.owner, 0))
 
-    def _share(self, lines: Mapping[UUID, asyncpg.Record]) -> dict[UUID, int]:
-        """How many rows of each line to claim: slots go to tenants first, then round the lines of each."""
-        waiting: dict[str, dict[UUID, int]] = {}
-        for line_id, row in lines.items():
-            waiting.setdefault(row["tenant"], {})[line_id] = row["rows"]
-        running = list(self._running.values())
-        shares = share_slots(
-            total=self._slots,
-            running=Counter(claimed.tenant for claimed in running),
-            waiting={tenant: sum(rows.values()) for tenant, rows in waiting.items()},
-        )
-        by_line = Counter(claimed.line_id for claimed in running)
-        dealt: dict[UUID, int] = {}
-        for tenant, share in shares.items():
-            dealt |= deal(share, running=by_line, waiting=waiting[tenant])
-        return dealt
+    def _share(self, found: Sequence[RipeOwner]) -> dict[Owner, int]:
+        """How many items of each owner to claim: slots go to tenants first, then to the owners of each in turn."""
+        running: dict[str, Counter[Owner]] = {}
+        for claimed in self._running.values():
+            running.setdefault(claimed.owner.tenant, Counter())[claimed.owner] += 1
+        waiting: dict[str, dict[Owner, int]] = {}
+        for ripe in found:
+            waiting.setdefault(ripe.owner.tenant, {})[ripe.owner] = ripe.rows
+        return allocate_to_owners(total=self._slots, running=running, waiting=waiting)
 
-    async def _start(self, line: asyncpg.Record, limit: int, now: datetime) -> int:
-        async with self._bench.database.unit_of_work() as db_session:
-            claims = await due.claim(
-                db_session,
-                chat_key=line["chat_key"],
-                line_id=line["line_id"],
-                anchor_seq=line["anchor_seq"],
-                limit=limit,
-                now=now,
-            )
+    async def _start(self, owner: Owner, limit: int, anchor_seq: int, now: datetime) -> int:
+        """Claim up to `limit` items of an owner and start them; return how many."""
+        async with self._ctx.database.unit_of_work() as db_session:
+            claims = await work_queue.claim(db_session, owner, anchor_seq=anchor_seq, limit=limit, now=now)
         self._turn += 1
         self._started += len(claims)
-        self._served[line["line_id"]] = self._turn
+        self._last_turns[owner] = self._turn
         for claimed in claims:
             task = asyncio.create_task(self._make(claimed))
             self._running[task] = claimed
@@ -197,59 +177,28 @@ class Sweep:
             log.error("due work was left to its lease: %s", error)
 
     async def _make(self, claimed: Claimed) -> None:
-        if claimed.attempts > due.MAX_ATTEMPTS:
-            await self._fail(claimed, ModelError("no worker survived making it", transient=False))
-            return
-        try:
-            answered = await JOBS[claimed.layer](self._bench_for(claimed), claimed)
-        except ModelError as error:
-            await self._fail(claimed, error)
-        except Unavailable:
-            raise
-        except Exception as error:
-            log.exception("making %s failed", claimed.layer)
-            await self._fail(claimed, ModelError(f"unexpected: {type(error).__name__}", transient=False))
-        else:
-            if answered:
-                await self._revive()
-
-    def _bench_for(self, claimed: Claimed) -> Workbench:
-        """The bench with a model whose calls count for the claim's tenant and layer."""
-        bench = self._bench
-        if bench.model is None:
-            return bench
-        metered = MeteredModel(bench.model, bench.database, bench.clock, tenant=claimed.tenant, layer=claimed.layer)
-        return replace(bench, model=metered)
-
-    async def _fail(self, claimed: Claimed, error: ModelError) -> None:
-        """Record a failure on the row; the last one settles it, so a waiting cut is judged anew."""
-        async with self._bench.database.unit_of_work() as db_session:
-            head = await lock_line(db_session, claimed.chat_key, claimed.line_id)
-            await due.record_failure(
-                db_session,
-                claimed,
-                error=error.reason,
-                transient=error.transient,
-                now=self._bench.clock(),
-                retry_after_s=error.retry_after_s,
-            )
-            if head is not None and claimed.attempts >= due.MAX_ATTEMPTS:
-                defer(db_session, "layer_settled", head)
+        ctx, model = self._ctx, None
+        if ctx.model is not None:
+            model = MeteredModel(ctx.model, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
+            ctx = replace(ctx, model=model)
+        await run_job(ctx, self._layers, claimed)
+        if model is not None and model.has_answered:
+            await self._revive()
 
     async def _revive(self) -> None:
         """An answer shows that the model is back: what failed while it was away is due again."""
-        async with self._bench.database.unit_of_work() as db_session:
-            if await due.revive_transient(db_session, now=self._bench.clock()):
+        async with self._ctx.database.unit_of_work() as db_session:
+            if await work_queue.revive_transient(db_session, now=self._ctx.clock()):
                 self._bell.set()
 
     async def _renew(self) -> None:
-        """Keep the leases; one that PostgreSQL does not renew in time is claimed again, by whoever looks first."""
+        """Renew the leases. An item whose lease is not renewed in time is claimed again, by any worker."""
         while True:
-            await asyncio.sleep(due.RENEW_S)
+            await asyncio.sleep(work_queue.RENEW_S)
             if claims := list(self._running.values()):
                 with suppress(Unavailable, asyncpg.PostgresError):
-                    async with self._bench.database.unit_of_work() as db_session:
-                        await due.renew(db_session, claims)
+                    async with self._ctx.database.unit_of_work() as db_session:
+                        await work_queue.renew(db_session, claims)
 
     async def _give_back(self) -> None:
         claims = dict(self._running)
@@ -258,5 +207,5 @@ class Sweep:
         await asyncio.gather(*claims, return_exceptions=True)
         with suppress(Unavailable, asyncpg.PostgresError):
             for claimed in claims.values():  # one by one: rows held together can wait in a circle with an erasure
-                async with self._bench.database.unit_of_work() as db_session:
-                    await due.release(db_session, claimed)
+                async with self._ctx.database.unit_of_work() as db_session:
+                    await work_queue.release(db_session, claimed)

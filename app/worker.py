@@ -15,13 +15,13 @@ from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
 from app.kit.clock import system_clock
-from app.kit.db import Database
 from app.kit.fillable import Fillable
+from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.settings import Settings
 from app.kit.work import LOOK, redis_settings
-from app.kit.workbench import Workbench
-from app.pipeline import Pipeline
+from app.pipeline import open_database
+from app.registry import LAYERS
 from app.sweep import Sweep
 
 log = logging.getLogger(__name__)
@@ -54,10 +54,16 @@ def make_model(settings: Settings) -> ModelClient | None:
 async def run_worker(settings: Settings, prompts: Mapping[str, Fillable] | None = None) -> None:
     """Work until cancelled. `prompts`, by name, are asked in place of the built-in ones."""
     model = make_model(settings)
-    pipeline = Pipeline(clock=system_clock, settle_s=settings.memo_settle_s, ring=lambda: sweep.ring())
-    database = Database(settings.sqlalchemy_url, pool_size=settings.llm_concurrency + 4, followers=pipeline.followers())
-    bench = Workbench(database, system_clock, model, prompts or {})
-    sweep = Sweep(bench, slots=settings.llm_concurrency, sweep_s=settings.sweep_s, limits=settings.token_limits)
+    database = open_database(
+        settings.sqlalchemy_url,
+        LAYERS,
+        clock=system_clock,
+        settle_s=settings.memo_settle_s,
+        notify=lambda: sweep.ring(),
+        pool_size=settings.llm_concurrency + 4,
+    )
+    ctx = JobContext(database, system_clock, model, prompts or {})
+    sweep = Sweep(ctx, LAYERS, slots=settings.llm_concurrency, sweep_s=settings.sweep_s, limits=settings.token_limits)
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sweep.run())

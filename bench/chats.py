@@ -23,9 +23,10 @@ from app.kit.auth import DEFAULT_TENANT
 from app.kit.clock import system_clock
 from app.kit.db import Connection, Database, Table
 from app.kit.ids import chat_key
+from app.kit.job_context import JobContext
 from app.kit.tokens import count_tokens
-from app.kit.workbench import Workbench
-from app.pipeline import Pipeline
+from app.pipeline import open_database
+from app.registry import LAYERS
 from app.summarising.sentences import split_sentences
 from app.sweep import Sweep
 from bench.load import MARK
@@ -82,14 +83,13 @@ def _sentences() -> Sequence[str]:
 
 async def make_patterns(database_url: str) -> None:
     """Write the two patterns through the service, and have their memos made."""
-    pipeline = Pipeline(clock=system_clock, settle_s=0, ring=lambda: None)
-    database = Database(database_url, pool_size=8, followers=pipeline.followers())
+    database = open_database(database_url, LAYERS, clock=system_clock, settle_s=0, notify=lambda: None, pool_size=8)
     try:
         for size, tokens in MESSAGE_TOKENS.items():
             rng = random.Random(size)
             pairs = [pair_of(rng, tokens, mark=f"({number})") for number in range(size // 2)]
             await _append_all(database, ChatRef(DEFAULT_TENANT, _pattern(size), _key(_pattern(size))), pairs)
-        await Sweep(Workbench(database, system_clock), slots=4, sweep_s=30).drain()
+        await Sweep(JobContext(database, system_clock), LAYERS, slots=4, sweep_s=30).drain()
     finally:
         await database.close()
 
@@ -136,7 +136,7 @@ def _moved_on(row: dict[str, Any], times: int, by: int) -> dict[str, Any]:
                 "first_seq": memo["first_seq"] + seqs,
                 "last_seq": memo["last_seq"] + seqs,
             }
-            for memo in row["memo_window"].get(part, ())
+            for memo in row["context_cache"].get("memos", {}).get(part, ())
         ]
         for part in ("memos", "pinned")
     }
@@ -145,7 +145,7 @@ def _moved_on(row: dict[str, Any], times: int, by: int) -> dict[str, Any]:
         **{name: row[name] * (times + 1) for name in _COUNTS},
         **{name: row[name] + seqs for name in ("head_seq", "anchor_seq")},
         "cursors": {"memos": open_batch | {"first_seq": open_batch["first_seq"] + seqs}},
-        "memo_window": window | {"gaps": []},
+        "context_cache": {"memos": window | {"gaps": []}},
     }
 
 

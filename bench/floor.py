@@ -25,11 +25,13 @@ import uvloop
 
 from app.chats.message_queries import APPEND
 from app.chats.queries import LOCK_CURRENT, WRITE_HEAD
+from app.context.in_use import in_use
 from app.context.queries import find_context
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.db import Connection
 from app.kit.ids import chat_key
 from app.kit.settings import Settings, load_settings
+from app.registry import LAYERS  # noqa: F401 - contexts are made of its layers
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -57,7 +59,7 @@ class Floor:
 
     async def _context(self, key: UUID) -> list[asyncpg.Record]:
         async with self._pool.acquire() as connection:
-            row = await find_context(cast("Connection", connection), key, None)
+            row = await find_context(cast("Connection", connection), key, None, in_use().queries or {})
         return [row] if row else []
 
     async def _append(self, key: UUID, body: bytes) -> list[asyncpg.Record]:

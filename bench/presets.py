@@ -27,15 +27,16 @@ from app.chats.message_schemas import MessageIn
 from app.chats.schemas import ChatPut
 from app.chats.service import ChatRef, append_messages, put_chat
 from app.demo.run import CONVERSATION
-from app.diary.service import save_memory
+from app.diary.book import save_memory
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.clock import SteppedClock, system_clock
 from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
-from app.kit.workbench import Workbench
+from app.kit.job_context import JobContext
 from app.local.stack import Stack
-from app.pipeline import Pipeline
-from app.scenes.service import toggle_break
+from app.pipeline import open_database
+from app.registry import LAYERS
+from app.scenes.book import set_break
 from app.sweep import Sweep
 from bench import statements
 from bench.chats import LONG, MESSAGE_TOKENS, pair_of
@@ -115,9 +116,8 @@ async def fill(data: Path, sizes: Sequence[int]) -> str:
 async def _tell(database_url: str, preset: str, size: int) -> None:
     """Tell a chat of `size` messages that ends about now."""
     clock = SteppedClock(system_clock() - timedelta(seconds=_STEP_S * size / 2))
-    pipeline = Pipeline(clock=clock, settle_s=0, ring=lambda: None)
-    database = Database(database_url, pool_size=4, followers=pipeline.followers())
-    sweep = Sweep(Workbench(database, clock), slots=2, sweep_s=30)
+    database = open_database(database_url, LAYERS, clock=clock, settle_s=0, notify=lambda: None, pool_size=4)
+    sweep = Sweep(JobContext(database, clock), LAYERS, slots=2, sweep_s=30)
     ref = ChatRef(DEFAULT_TENANT, _name(preset, size), chat_key(DEFAULT_TENANT, _name(preset, size)))
     rng = random.Random(size)
     given = orjson.loads(CONVERSATION.read_bytes().splitlines()[0])["chat"] | {"settings": {"preset": preset}}
@@ -141,9 +141,9 @@ async def _write(database: Database, ref: ChatRef, preset: str, seq: int, clock:
     async with database.unit_of_work() as db_session:
         if preset in ("diary", "companion") and seq % _ENTRY_EVERY == 0:
             entry = f"At {seq} they spoke of the sea again."
-            await save_memory(db_session, ref, entry, character=None, now=clock(), settle_s=0)
+            await save_memory(db_session, ref, entry, character=None, now=clock())
         if preset == "scenes" and seq % _SCENE_EVERY == 0:
-            await toggle_break(db_session, ref, seq, now=clock())
+            await set_break(db_session, ref, seq, now=clock())
 
 
 async def measure(data: Path, *, sizes: Sequence[int], runs: int, measure_s: float) -> list[Row]:

@@ -3,7 +3,7 @@
 import asyncpg
 import httpx
 
-from app.kit.db import Database
+from app.kit.db import Database, Table
 from app.kit.ids import chat_key
 from tests.talk import Json, get
 
@@ -27,10 +27,16 @@ async def shown(api: httpx.AsyncClient) -> list[int]:
 async def due_rows(database: Database, tenant: str) -> list[asyncpg.Record]:
     """Its due work, in the conversation's order."""
     async with database.raw() as connection:
-        return await connection.fetch("SELECT * FROM work WHERE chat_key = $1 ORDER BY at_seq", chat_key(tenant, "c"))
+        return await connection.fetch("SELECT * FROM work WHERE owner_key = $1 ORDER BY at_seq", chat_key(tenant, "c"))
+
+
+def key_column(table: str) -> str:
+    """The column of a table that holds the chat's key."""
+    return "owner_key" if "owner_key" in Table.metadata.tables[table].c else "chat_key"
 
 
 async def change(database: Database, tenant: str, table: str, values: str) -> None:
     """Change its rows of a table behind the service's back."""
+    statement = f"UPDATE {table} SET {values} WHERE {key_column(table)} = $1"
     async with database.raw() as connection:
-        await connection.execute(f"UPDATE {table} SET {values} WHERE chat_key = $1", chat_key(tenant, "c"))
+        await connection.execute(statement, chat_key(tenant, "c"))

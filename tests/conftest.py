@@ -20,15 +20,16 @@ from fastapi import FastAPI
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.settings import Settings
-from app.kit.workbench import Workbench
 from app.local.directory import DataDirectory
 from app.local.running import Urls
 from app.local.servers import running_servers
 from app.main import create_app
 from app.migrate import migrate
-from app.pipeline import Pipeline
+from app.pipeline import open_database
+from app.registry import LAYERS
 from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 
@@ -89,8 +90,8 @@ def clock() -> SteppedClock:
 @pytest.fixture
 async def database(database_url: str, clock: SteppedClock) -> AsyncIterator[Database]:
     """The database with everything that follows from a change."""
-    pipeline = Pipeline(clock=clock, settle_s=SETTLE_S, ring=lambda: None)
-    opened = Database(sqlalchemy_url(database_url), pool_size=8, followers=pipeline.followers())
+    url = sqlalchemy_url(database_url)
+    opened = open_database(url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=8)
     yield opened
     await opened.close()
 
@@ -147,14 +148,14 @@ async def sweep(
 ) -> AsyncIterator[Sweep]:
     """A worker's loop that makes memos with the scripted model; `drain` makes what is ripe."""
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1)
-    yield Sweep(Workbench(database, clock, client), slots=8, sweep_s=30)
+    yield Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
     await client.aclose()
 
 
 @pytest.fixture
 def quoting_sweep(database: Database, clock: SteppedClock, nothing_due: None) -> Sweep:
     """A worker's loop without a model."""
-    return Sweep(Workbench(database, clock), slots=8, sweep_s=30)
+    return Sweep(JobContext(database, clock), LAYERS, slots=8, sweep_s=30)
 
 
 def sqlalchemy_url(url: str) -> str:

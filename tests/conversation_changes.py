@@ -5,7 +5,7 @@ from copy import deepcopy
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
+from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from tests.conversation_model import Line
 from tests.conversation_reimport import Wanted
 from tests.conversation_service import Seen
@@ -128,7 +128,7 @@ class Changing(Storyteller):
         with self.line.changing():
             for place, length in enumerate(lengths):
                 wanted = hidden != bool(place)
-                ranges.append({"from_seq": first, "to_seq": first + length - 1, "hidden": wanted})
+                ranges.append({"first_seq": first, "last_seq": first + length - 1, "hidden": wanted})
                 for said in self.line.messages[first - 1 : first + length - 1]:
                     if not said.deleted and said.hidden_by != ("user" if wanted else None):
                         said.hide(wanted)

@@ -126,7 +126,7 @@ def check_work(line: Line, seen: Seen) -> None:
 
 
 def check_window(line: Line, seen: Seen) -> None:
-    column = {"memos": [], "pinned": [], "gaps": [], **seen.row["memo_window"]}
+    column = {"memos": [], "pinned": [], "gaps": [], **(seen.row["memo_window"] or {})}
     assert column == orjson.loads(orjson.dumps(seen.window))
     shown = line.shown(seen.anchor)
     assert [entry["id"] for entry in column["memos"]] == [memo.id for memo in shown if not memo.pinned]

@@ -14,7 +14,7 @@ from app.chats.service import ChatRef, lock_head
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.memos.service import read_window
+from app.memos.handlers import read_window
 from app.sweep import Sweep
 from tests.conversation_tables import Tables, read_tables
 from tests.scripted_model import Request, ScriptedModel
@@ -28,7 +28,7 @@ WORD = re.compile(r"\b[wp]\d+[wp]\b")
 
 _ROW = """
     SELECT line_id::text AS line, head_seq, anchor_seq, history_messages, message_count, token_count, turn_count,
-        memo_count, memo_number, cut_waits, last_cut::text AS last_cut, memo_window::text AS memo_window
+        memo_count, memo_number, cut_waits, last_cut::text AS last_cut, (context_cache -> 'memos')::text AS memo_window
     FROM chats WHERE chat_key = $1 AND standing = 'current'"""
 
 _MESSAGES = """
@@ -42,7 +42,7 @@ _MEMOS = """
 
 _WORK = """
     SELECT key, error, failed_at IS NOT NULL AS failed, work_id::text AS id FROM work
-    WHERE chat_key = $1 AND line_id = $2"""
+    WHERE owner_key = $1 AND line_id = $2"""
 
 
 @dataclass(frozen=True)

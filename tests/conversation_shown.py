@@ -14,7 +14,7 @@ CHARACTER = "Kai"
 
 
 def expected_shown(line: TellingLine, tables: Tables, anchor: int) -> Json:
-    """`chats.shown` as it has to be; without what says nothing."""
+    """`chats.context_cache` as it has to be; without what says nothing."""
     shown: Json = compact(
         {
             "summary": _summary(line, tables, anchor),

@@ -157,9 +157,9 @@ _SCENES = """
         current_hash, edited, lifted_at IS NOT NULL AS lifted
     FROM scenes WHERE chat_key = $1 AND line_id = $2 ORDER BY last_seq"""
 
-_SHOWN = "SELECT shown::text FROM chats WHERE chat_key = $1 AND line_id = $2"
+_SHOWN = "SELECT (context_cache - 'memos')::text FROM chats WHERE chat_key = $1 AND line_id = $2"
 
-_DUE = "SELECT layer, key FROM work WHERE chat_key = $1 AND line_id = $2"
+_DUE = "SELECT layer, key FROM work WHERE owner_key = $1 AND line_id = $2"
 
 
 async def read_tables(connection: Connection, chat_key: UUID, line_id: UUID) -> Tables:

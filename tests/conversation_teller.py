@@ -156,7 +156,8 @@ class Storyteller(RuleBasedStateMachine):
             (new,) = self.make(["user"])
             body = [sending(new), sending(said) | {"content": said.text}]
             problem = self.ask("POST", f"{self.chat.path}/messages", 409, {"messages": body})
-            assert problem["errors"] == [{"loc": ["body", "messages", 1, "id"], "msg": said.id}]
+            (error,) = problem["errors"]
+            assert (error["loc"], error["id"]) == (["body", "messages", 1, "id"], said.id)
 
     def put_list(self, wanted: list[Wanted], *, named: bool) -> None:
         """Have the chat be a list, on another line where that is needed."""

@@ -173,9 +173,13 @@ class Telling(Changing):
 
     @precondition(lambda self: self.line.messages)
     @rule(pick=picks)
-    def toggle_break(self, pick: int) -> None:
+    def set_or_lift_break(self, pick: int) -> None:
         said = self.pick(pick)
-        self.ask("POST", f"{self.chat.path}/scenes/break", 422 if said.deleted else 200, {"seq": said.seq})
+        path = f"{self.chat.path}/scenes/breaks/{said.seq}"
+        if any(scene.last_seq == said.seq for scene in self.tables.scenes):
+            self.ask("DELETE", path, 204)
+        else:
+            self.ask("PUT", path, 422 if said.deleted else 201)
 
     @rule()
     def look_for_break(self) -> None:

@@ -65,7 +65,7 @@ async def bury(api: httpx.AsyncClient, *message_ids: str) -> None:
 
 async def hide(api: httpx.AsyncClient, *ranges: tuple[int, int], hidden: bool = True) -> int:
     """Hide ranges of the chat `c` or show them; for how many messages that is new."""
-    wanted = [{"from_seq": first, "to_seq": last, "hidden": hidden} for first, last in ranges]
+    wanted = [{"first_seq": first, "last_seq": last, "hidden": hidden} for first, last in ranges]
     changed: int = ok(await api.post("/v1/chats/c/messages/visibility", json={"ranges": wanted}), 200)["changed"]
     return changed
 

@@ -18,7 +18,7 @@ from tests.conftest import client_of
 from tests.talk import append, put, said, talk
 
 OF_THE_SERVICE = {"alembic_version", "keys", "secrets", "model_usage"}
-"""Tables that hold no chat's data: which schema this is, who may call, what signs tokens, what the model was asked."""
+"""Tables of the service itself: which schema this is, who may call, what signs tokens, what the model was asked."""
 
 
 @pytest.fixture
@@ -27,16 +27,11 @@ async def connection(database: Database) -> AsyncIterator[Connection]:
         yield raw
 
 
-async def test_every_table_of_a_chats_data_lies_under_its_chat_and_line(connection: Connection) -> None:
-    keys = await connection.fetch(
-        """
-        SELECT c.relname AS name, ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY AS o (num, place)
-            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = o.num ORDER BY place) AS key
-        FROM pg_class c LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p'
-        WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
-        """
-    )
-    named = {row["name"]: row["key"] for row in keys}
+async def test_every_row_lies_under_a_line_a_user_or_a_tenant(connection: Connection) -> None:
+    """A table of lines has a primary key that begins (chat_key, line_id), one of lines, users and tenants (owner_key,
+    line_id), where users and tenants have no line, and one without lines user_key or owner_key.
+    """
+    tables = await _list_tables(connection)
     known = {
         "chats",
         "messages",
@@ -48,15 +43,22 @@ async def test_every_table_of_a_chats_data_lies_under_its_chat_and_line(connecti
         "scenes",
         "work",
     }
-    assert set(named) >= OF_THE_SERVICE | known
-    assert {name: key for name, key in named.items() if key[:2] != ["chat_key", "line_id"]}.keys() == OF_THE_SERVICE
+    assert set(tables) >= OF_THE_SERVICE | known
+    begins_otherwise = {
+        name
+        for name, (key, has_lines) in tables.items()
+        if key[:2] not in (["chat_key", "line_id"], ["owner_key", "line_id"])
+        and (has_lines or key[:1] not in (["user_key"], ["owner_key"]))
+    }
+    assert begins_otherwise == OF_THE_SERVICE
 
 
-async def test_rows_that_must_be_the_only_ones_are_so_within_one_chat(connection: Connection) -> None:
-    """A unique index without the chat's key could not be kept where chats lie on several machines."""
+async def test_unique_indexes_begin_with_the_key_of_the_owner(connection: Connection) -> None:
+    """One without it could not be kept where the rows lie on several machines."""
+    tables = await _list_tables(connection)
     unique = await connection.fetch(
         """
-        SELECT i.indexrelid::regclass::text AS name, a.attname::text AS first
+        SELECT c.relname AS name, a.attname::text AS first
         FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
         WHERE i.indisunique AND c.relnamespace = 'public'::regnamespace AND NOT c.relname = ANY($1)
@@ -64,7 +66,7 @@ async def test_rows_that_must_be_the_only_ones_are_so_within_one_chat(connection
         OF_THE_SERVICE,
     )
     assert len(unique) >= 6
-    assert {row["first"] for row in unique} == {"chat_key"}
+    assert [row["name"] for row in unique if row["first"] != tables[row["name"]][0][0]] == []
 
 
 async def test_no_table_refers_to_another(connection: Connection) -> None:
@@ -82,7 +84,7 @@ async def test_what_an_append_changes_on_the_chats_row_is_in_no_index(
         await append(api, talk(first, first + 7))
     after = await _row(connection, tenant)
     changed = {name for name in before if before[name] != after[name]}
-    assert changed >= {"head_seq", "last_active_at", "anchor_seq", "last_cut", "cursors", "memo_window"}
+    assert changed >= {"head_seq", "last_active_at", "anchor_seq", "last_cut", "cursors", "context_cache"}
     assert changed & await _indexed(connection, "chats") == set()
 
 
@@ -138,9 +140,25 @@ async def test_whatever_the_service_would_not_write_the_database_refuses(
         "UPDATE memos SET first_seq = NULL, last_seq = NULL",
         "UPDATE work SET attempts = -1",
         "UPDATE work SET lease = work_id",
+        "UPDATE work SET user_id = 'mira'",
     ):
+        key_column = "owner_key" if "UPDATE work" in impossible else "chat_key"
         with pytest.raises(asyncpg.CheckViolationError):
-            await connection.execute(f"{impossible} WHERE chat_key = $1", key)
+            await connection.execute(f"{impossible} WHERE {key_column} = $1", key)
+
+
+async def _list_tables(connection: Connection) -> dict[str, tuple[list[str], bool]]:
+    """The columns of each table's primary key, in its order, and whether the table has a `line_id`."""
+    rows = await connection.fetch(
+        """
+        SELECT c.relname AS name, ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY AS o (num, place)
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = o.num ORDER BY place) AS key,
+            EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'line_id') AS has_lines
+        FROM pg_class c LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p'
+        WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+        """
+    )
+    return {row["name"]: (row["key"], row["has_lines"]) for row in rows}
 
 
 async def _row(connection: Connection, tenant: str) -> dict[str, Any]:

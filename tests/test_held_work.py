@@ -7,11 +7,15 @@ from datetime import datetime
 import httpx
 from fastapi import FastAPI
 
+from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.job_context import JobContext
 from app.kit.limits import TokenLimits
+from app.kit.owners import Owner
 from app.kit.usage import ModelCall, count_call
-from app.kit.workbench import Workbench
+from app.kit.work_queue import NewWork
+from app.registry import LAYERS
 from app.sweep import Sweep
 from tests.book import due_rows, statuses
 from tests.conftest import client_of
@@ -143,13 +147,27 @@ async def test_others_go_on_while_one_tenant_is_held(
     assert set(await statuses(api)) == {"pending"}
 
 
+async def test_work_of_users_and_tenants_is_held_too(
+    database: Database, tenant: str, clock: SteppedClock, model: ScriptedModel, nothing_due: None
+) -> None:
+    """No layer makes these items, so each attempt fails; what counts is when they are tried."""
+    async with database.unit_of_work() as db_session:
+        for owner in (Owner.of_user(tenant, "mira"), Owner.of_tenant(tenant)):
+            await work_queue.schedule(db_session, owner, "unheard of", [NewWork("1")], now=clock(), settle_s=0)
+    await use(database, tenant, clock, 1)
+    async with limited_worker(database, clock, model, TokenLimits(1)) as sweep:
+        assert await sweep.drain() == 0
+        clock.step(MONTH_S)
+        assert await sweep.drain() == 2
+
+
 async def test_without_a_model_nothing_is_counted_and_nothing_held(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock, nothing_due: None
 ) -> None:
     await append(api, talk(1, 8))
     await use(database, tenant, clock, 5)
     clock.step(2)
-    sweep = Sweep(Workbench(database, clock), slots=2, sweep_s=30, limits=TokenLimits(1))
+    sweep = Sweep(JobContext(database, clock), LAYERS, slots=2, sweep_s=30, limits=TokenLimits(1))
     assert await sweep.drain() == 1
     assert await statuses(api) == ["ready"]
     async with database.raw() as connection:

@@ -69,7 +69,7 @@ async def until(database: Database, tenant: str, question: str) -> None:
 
 
 async def until_all_is_made(database: Database, tenant: str) -> None:
-    await until(database, tenant, "NOT EXISTS (SELECT FROM work WHERE chat_key = $1)")
+    await until(database, tenant, "NOT EXISTS (SELECT FROM work WHERE owner_key = $1)")
 
 
 async def kill(process: asyncio.subprocess.Process) -> None:

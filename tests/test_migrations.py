@@ -41,6 +41,19 @@ async def test_going_up_twice_changes_nothing(fresh_database_url: str) -> None:
     assert await _fetch(fresh_database_url, _CATALOG) == whole
 
 
+async def test_work_of_lines_survives_going_down(fresh_database_url: str) -> None:
+    insert = """INSERT INTO work (owner_key, line_id, user_id, tenant, layer, key, work_id, at_seq, run_after,
+        first_due_at) VALUES (gen_random_uuid(), {}, 't', 'memos', '1', gen_random_uuid(), 1, now(), now())"""
+    no_line = "'00000000-0000-0000-0000-000000000000'"
+    for owner in ("gen_random_uuid(), NULL", f"{no_line}, 'mira'", f"{no_line}, NULL"):
+        await _fetch(fresh_database_url, insert.format(owner))
+    (of_line,) = await _fetch(fresh_database_url, f"SELECT owner_key, line_id FROM work WHERE line_id <> {no_line}")
+    await asyncio.to_thread(migrate, sqlalchemy_url(fresh_database_url), "b52e9d417c08")
+    assert await _fetch(fresh_database_url, "SELECT chat_key, line_id FROM work") == [of_line]
+    await asyncio.to_thread(migrate, sqlalchemy_url(fresh_database_url))
+    assert await _fetch(fresh_database_url, "SELECT owner_key, line_id FROM work") == [of_line]
+
+
 async def test_models_and_migrations_agree(fresh_database_url: str) -> None:
     await asyncio.to_thread(check, sqlalchemy_url(fresh_database_url))
 

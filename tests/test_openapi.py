@@ -51,7 +51,8 @@ BUILT = {
     "PATCH /v1/chats/{chat_id}/diary/{entry_id}",
     "DELETE /v1/chats/{chat_id}/diary/{entry_id}",
     "GET /v1/chats/{chat_id}/scenes",
-    "POST /v1/chats/{chat_id}/scenes/break",
+    "PUT /v1/chats/{chat_id}/scenes/breaks/{seq}",
+    "DELETE /v1/chats/{chat_id}/scenes/breaks/{seq}",
     "POST /v1/chats/{chat_id}/scenes/detect",
     "PATCH /v1/chats/{chat_id}/scenes/{scene_id}",
     "POST /v1/chats/{chat_id}/scenes/{scene_id}/regenerate",
@@ -63,6 +64,14 @@ BUILT = {
     "POST /v1/chats/{chat_id}/recap/rebuild",
     "GET /v1/tools",
     "POST /v1/chats/{chat_id}/tools/{tool}",
+    "GET /v1/chats/{chat_id}/memos/{memo_id}",
+    "GET /v1/chats/{chat_id}/summary/versions/{version}",
+    "GET /v1/chats/{chat_id}/diary/{entry_id}",
+    "GET /v1/chats/{chat_id}/scenes/{scene_id}",
+    "GET /v1/chats/{chat_id}/recap/versions/{version}",
+    "GET /v1/chats/{chat_id}/checkpoints/{name}",
+    "GET /v1/chats/{chat_id}/lines/{line}",
+    "GET /v1/keys/{key_id}",
     "POST /v1/keys",
     "GET /v1/keys",
     "DELETE /v1/keys/{key_id}",
@@ -70,6 +79,8 @@ BUILT = {
     "GET /healthz",
     "GET /readyz",
     "GET /v1/work",
+    "GET /v1/work/{work_id}",
+    "POST /v1/work/retry",
     "POST /v1/work/{work_id}/retry",
     "GET /v1/usage",
 }
@@ -161,6 +172,7 @@ async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClie
         "name": "before the storm",
         "tool": "save_memory",
         "version": "1",
+        "seq": "2",
     }
     for path, method, operation in _in_the_order_of_a_life():
         if "{memo_id}" in path:
@@ -222,9 +234,16 @@ def _in_the_order_of_a_life() -> list[tuple[str, str, Json]]:
     found = [
         (path, method, operation) for path, methods in SCHEMA["paths"].items() for method, operation in methods.items()
     ]
-    last = {"put_messages": 1, "cut_off_messages": 2, "erase_chat": 4, "erase_user": 5, "revoke_key": 6}
-    last |= dict.fromkeys(("delete_memo", "delete_message", "delete_checkpoint"), 3)
-    last |= dict.fromkeys(("delete_diary_entry", "delete_recap_version"), 3)
+    last = {
+        "delete_break": 1,
+        "put_messages": 2,
+        "cut_off_messages": 3,
+        "erase_chat": 5,
+        "erase_user": 6,
+        "revoke_key": 7,
+    }
+    last |= dict.fromkeys(("delete_memo", "delete_message", "delete_checkpoint"), 4)
+    last |= dict.fromkeys(("delete_diary_entry", "delete_recap_version"), 4)
     return sorted(found, key=lambda one: last.get(one[2]["operationId"], 0))
 
 

@@ -21,7 +21,7 @@ from app.kit.settings import Settings
 from app.main import MAX_BODY_BYTES, create_app
 from app.problems import Problem, install_handlers
 from tests.conftest import NOON, client_of
-from tests.talk import Json, append, said
+from tests.talk import Json, append, said, talk
 
 MEMBERS = {"type", "title", "status", "detail", "code", "instance"}
 
@@ -47,6 +47,29 @@ async def test_a_wrong_shape_names_every_place_in_errors_and_the_first_in_words(
     assert {tuple(error["loc"]) for error in told["errors"]} == {("body", "messages", 1, "role"), ("body", "nope")}
     assert all(error["msg"] for error in told["errors"])
     assert told["detail"].startswith("body.messages.1.role: ")
+
+
+async def test_at_most_a_hundred_places_are_listed(api: httpx.AsyncClient) -> None:
+    given = {"messages": [{"role": "bot", "content": "x"}] * 101}
+    told = _problem(await api.post("/v1/chats/c/messages", json=given), 422)
+    assert [error["loc"][2] for error in told["errors"]] == list(range(100))
+    unknown = {f"x{n}": 1 for n in range(101)}
+    assert len(_problem(await api.put("/v1/chats/c", json=unknown), 422)["errors"]) == 100
+    await append(api, talk(1, 101))
+    other = [said(n, content="Another text.") for n in range(1, 102)]
+    taken = await append(api, other, status=409)
+    assert [error["id"] for error in taken["errors"]] == [f"m{n}" for n in range(1, 101)]
+    called = {"content": "x"} | unknown
+    assert len(_problem(await api.post("/v1/chats/c/tools/save_memory", json=called), 422)["errors"]) == 100
+
+
+async def test_a_taken_id_is_named(api: httpx.AsyncClient) -> None:
+    await append(api, [said(1)])
+    await append(api, [said(1)], "d")
+    taken = await append(api, [said(1, content="Another text.")], status=409)
+    assert [(error["loc"], error["id"]) for error in taken["errors"]] == [(["body", "messages", 0, "id"], "m1")]
+    forked = _problem(await api.post("/v1/chats/c/fork", json={"chat_id": "d"}), 409)
+    assert forked["errors"] == [{"loc": ["body", "chat_id"], "msg": "is taken", "id": "d"}]
 
 
 async def test_a_problem_repeats_nothing_of_what_was_sent(api: httpx.AsyncClient) -> None:

@@ -10,14 +10,17 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.chats.service import list_ripe_lines
 from app.keys.service import create_key
+from app.kit import work_queue
 from app.kit.clock import SteppedClock, system_clock
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
-from app.kit.workbench import Workbench
-from app.pipeline import Pipeline
+from app.kit.owners import Owner
+from app.kit.work_queue import NewWork
+from app.pipeline import open_database
+from app.registry import LAYERS
 from app.sweep import Sweep
 from tests.book import book, change, due_rows, statuses
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
@@ -35,12 +38,12 @@ async def worker(
 ) -> AsyncIterator[Sweep]:
     """A worker with a pool and a model's client of its own, as another process would have."""
     async with AsyncExitStack() as stack:
-        pipeline = Pipeline(clock=clock, settle_s=SETTLE_S, ring=lambda: None)
-        database = Database(sqlalchemy_url(database_url), pool_size=slots + 2, followers=pipeline.followers())
+        url = sqlalchemy_url(database_url)
+        database = open_database(url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=slots + 2)
         stack.push_async_callback(database.close)
         client = ModelClient(model.base_url, "scripted", timeout_s=60, concurrency=slots, max_attempts=1)
         stack.push_async_callback(client.aclose)
-        yield Sweep(Workbench(database, clock, client), slots=slots, sweep_s=LONG_S)
+        yield Sweep(JobContext(database, clock, client), LAYERS, slots=slots, sweep_s=LONG_S)
 
 
 @asynccontextmanager
@@ -56,9 +59,9 @@ async def running(sweep: Sweep) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def until(database: Database, key: UUID, condition: str = "false") -> None:
-    """Wait until it holds for all that is due of a chat; by default until nothing is."""
+    """Wait until the condition holds for all work under a key; by default until there is none."""
     async with asyncio.timeout(PATIENCE_S), database.raw() as connection:
-        holds = f"SELECT NOT EXISTS (SELECT FROM work WHERE chat_key = $1 AND NOT ({condition})), pg_sleep(0.02)"
+        holds = f"SELECT NOT EXISTS (SELECT FROM work WHERE owner_key = $1 AND NOT ({condition})), pg_sleep(0.02)"
         while not await connection.fetchval(holds, key):
             pass
 
@@ -148,20 +151,31 @@ async def test_with_a_single_slot_chats_take_turns(
     assert told == ["a", "b", "c"] * 4
 
 
-async def test_every_chat_is_seen_behind_a_flood_from_wherever_the_look_begins(
-    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock, nothing_due: None
+async def test_work_of_a_user_and_a_tenant_takes_its_turn(
+    api: httpx.AsyncClient,
+    database_url: str,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
 ) -> None:
-    await append(api, talk(1, 1_000), "flood")
+    """No layer makes these items, so what shows that they were claimed is that their first attempt failed."""
+    await append(api, talk(1, 1_000))
     clock.step(1)
-    keys = {chat_key(tenant, chat): count for chat, count in (("flood", 4), ("b", 1), ("c", 1), ("d", 2))}
-    for chat, last in (("b", 8), ("c", 8), ("d", 16)):
-        await append(api, talk(1, last), chat)
+    owners = [Owner.of_user(tenant, "mira"), Owner.of_tenant(tenant)]
+    for owner in owners:
+        async with database.unit_of_work() as db_session:
+            await work_queue.schedule(db_session, owner, "unheard of", [NewWork("1")], now=clock(), settle_s=0)
     clock.step(2)
-    async with database.raw() as connection:
-        for from_key in (UUID(int=0), UUID(int=2**128 - 1), *keys):
-            lines = await list_ripe_lines(connection, now=clock(), rows=4, from_key=from_key)
-            assert {line["chat_key"]: line["rows"] for line in lines} == keys
-            assert lines[0]["chat_key"] == chat_key(tenant, "flood")
+    gate = model.hold()
+    async with worker(database_url, clock, model, slots=4) as sweep, running(sweep):
+        await gate.reached(2)
+        for owner in owners:
+            await until(database, owner.key, "attempts = 1 AND error IS NOT NULL AND lease IS NULL")
+        await gate.reached(4)
+        assert len(model.requests) == 4, "the flood has all slots again"
+        gate.release()
 
 
 async def test_a_line_that_somebody_else_is_claiming_is_passed_over_not_waited_for(
@@ -256,7 +270,7 @@ async def test_the_loop_looks_when_the_next_row_ripens(
     async with client_of(app, key) as api, AsyncExitStack() as stack:
         client = ModelClient(model.base_url, "scripted", timeout_s=60, max_attempts=1)
         stack.push_async_callback(client.aclose)
-        sweep = Sweep(Workbench(database, system_clock, client), slots=2, sweep_s=LONG_S)
+        sweep = Sweep(JobContext(database, system_clock, client), LAYERS, slots=2, sweep_s=LONG_S)
         await append(api, talk(1, 8))
         assert (await due_rows(database, tenant))[0]["run_after"] > datetime.now(UTC)
         await stack.enter_async_context(running(sweep))
@@ -292,10 +306,10 @@ async def test_the_loop_looks_again_soon_for_what_somebody_else_held_when_it_loo
 
     await append(api, talk(1, 8))
     clock.step(2)
-    sweep = Sweep(Workbench(database, counted), slots=8, sweep_s=LONG_S)
+    sweep = Sweep(JobContext(database, counted), LAYERS, slots=8, sweep_s=LONG_S)
     async with AsyncExitStack() as stack:
         async with database.unit_of_work() as claiming:
-            await claiming.raw.execute("SELECT FROM work WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, "c"))
+            await claiming.raw.execute("SELECT FROM work WHERE owner_key = $1 FOR UPDATE", chat_key(tenant, "c"))
             await stack.enter_async_context(running(sweep))
             await looks.reaches(3)
         await until(database, chat_key(tenant, "c"))
@@ -314,7 +328,7 @@ async def test_the_loop_outlives_what_postgresql_refuses(fresh_database_url: str
         stack.push_async_callback(database.close)
         async with database.raw() as connection:
             await connection.execute("ALTER TABLE work RENAME TO not_yet")
-        await stack.enter_async_context(running(Sweep(Workbench(database, counted), slots=8, sweep_s=LONG_S)))
+        await stack.enter_async_context(running(Sweep(JobContext(database, counted), LAYERS, slots=8, sweep_s=LONG_S)))
         await looks.reaches(2)  # the second only because the first was refused
 
 

@@ -47,7 +47,7 @@ async def known(api: httpx.AsyncClient) -> Known:
     entry = ok(await api.post("/v1/chats/c/diary", json={"content": "She came back."}), 201)
     ok(await api.put("/v1/chats/c/summary", json={"text": "They met at sea."}), 200)
     ok(await api.put("/v1/chats/c/recap", json={"text": "They met at sea."}), 200)
-    scene = ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 8}), 200)["items"][0]
+    scene = ok(await api.put("/v1/chats/c/scenes/breaks/8"), 201)["items"][0]
     memo = (await get(api, "/memos"))["items"][0]
     work = ok(await api.get("/v1/work"), 200)["items"][0]
     return Known(memo["id"], entry["id"], scene["id"], work["id"], (await get(api, ""))["line"])
@@ -121,6 +121,7 @@ async def test_a_token_for_one_chat_cannot_hand_it_over(
 async def test_a_token_finds_nothing_beyond_its_limit_in_lists(limited: httpx.AsyncClient, known: Known) -> None:
     for path in ("/v1/chats", "/v1/chats?user_id=mira", "/v1/work", "/v1/work?chat_id=c"):
         assert ok(await limited.get(path), 200)["items"] == [], path
+    ok(await limited.get(f"/v1/work/{known.work_id}"), 404)
     ok(await limited.post(f"/v1/work/{known.work_id}/retry"), 404)
 
 
@@ -129,6 +130,7 @@ async def test_another_tenant_finds_nothing_in_lists_and_erases_nothing(
 ) -> None:
     for path in ("/v1/chats", "/v1/chats?user_id=mira", "/v1/work", "/v1/work?chat_id=c"):
         assert ok(await stranger.get(path), 200)["items"] == [], path
+    ok(await stranger.get(f"/v1/work/{known.work_id}"), 404)
     ok(await stranger.post(f"/v1/work/{known.work_id}/retry"), 404)
     before = await _everything(api)
     ok(await stranger.delete("/v1/users/mira"), 204)
@@ -219,7 +221,7 @@ async def _call(client: httpx.AsyncClient, method: str, path: str, operation: Js
         body = SCHEMA["components"]["schemas"][named]["examples"][0]
     if operation["operationId"] == "put_chat":
         body = {"metadata": {"whose": "theirs"}}
-    url = path.format(chat_id="c", message_id="m1", name="here", tool="save_memory", version=1, **asdict(known))
+    url = path.format(chat_id="c", message_id="m1", name="here", tool="save_memory", version=1, seq=8, **asdict(known))
     asked = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
     query = {name: value for name, value in (("line", known.line), ("from_seq", 1)) if name in asked}
     return await client.request(method, url, json=body, params=query)

@@ -88,7 +88,7 @@ async def serving(settings: Settings, clock: SteppedClock, key: str) -> AsyncIte
 async def until_made(database: Database, tenant: str) -> None:
     """Wait until nothing of the chat is due."""
     async with asyncio.timeout(PATIENCE_S), database.raw() as connection:
-        waiting = "SELECT count(*), pg_sleep(0.02) FROM work WHERE chat_key = $1"
+        waiting = "SELECT count(*), pg_sleep(0.02) FROM work WHERE owner_key = $1"
         while await connection.fetchval(waiting, chat_key(tenant, "c")):
             pass
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.chats import queries
 from app.chats.errors import ChatBusy, ChatNotFound
 from app.chats.head import Head
-from app.chats.models import Chat
+from app.chats.models import ChatLine
 from app.kit.auth import Caller
 from app.kit.db import DbSession
 from app.kit.ids import chat_key, user_key, uuid7
@@ -116,11 +116,11 @@ async def _let_go(db_session: DbSession, misses: int) -> None:
 
 
 def _busy() -> ChatBusy:
-    return ChatBusy("The chat is being replaced again and again; try again.")
+    return ChatBusy("The chat was switched to another line again and again; try again.")
 
 
-def _new_chat(ref: ChatRef, now: datetime) -> Chat:
-    return Chat(
+def _new_chat(ref: ChatRef, now: datetime) -> ChatLine:
+    return ChatLine(
         chat_key=ref.key,
         line_id=uuid7(),
         tenant=ref.tenant,

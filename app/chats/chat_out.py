@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.chats import service
-from app.chats.models import Chat
+from app.chats.models import ChatLine
 from app.chats.settings import effective
 from app.kit.db import DbSession
 
 
-async def chats_out(db_session: DbSession, chats: Sequence[Chat]) -> list[dict[str, Any]]:
+async def chats_out(db_session: DbSession, chats: Sequence[ChatLine]) -> list[dict[str, Any]]:
     """Chats, each with what is due and what has failed of it."""
     counted = await service.count_work(db_session, chats)
     return [_chat_out(chat, due, failed) for chat, (due, failed) in zip(chats, counted, strict=True)]
 
 
-def _chat_out(chat: Chat, due: int, failed: int) -> dict[str, Any]:
+def _chat_out(chat: ChatLine, due: int, failed: int) -> dict[str, Any]:
     return {
         "chat_id": chat.chat_id,
         "user_id": chat.user_id,

@@ -1,8 +1,9 @@
-"""Copies a line: one statement for each table that has lines, and nothing in here about any layer.
+"""Copies a line: one statement for each table that has lines, without knowing any layer.
 
-A table takes part by having a `line_id`; how its rows are copied is told where it is declared (`kit.db.Table`).
-Whoever copies has locked the chat's current line before, in a statement of its own: each statement here sees what
-is committed when it begins, and between two of them nothing may be written.
+A table takes part if its primary key begins with the key of a chat or an owner and a `line_id`. Rows of users and
+tenants have no line and are never copied. How rows are copied is declared with the table (`kit.db.Table`).
+The caller has locked the chat's current line before, in a statement of its own: each statement here sees what is
+committed when it begins, and nothing may be written between two of them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,13 +14,14 @@ from sqlalchemy import Column
 from sqlalchemy import Table as CoreTable
 from sqlalchemy.dialects import postgresql
 
-from app.chats.models import Chat
-from app.kit.db import DbSession, Table
+from app.chats.models import ChatLine
+from app.kit.db import DbSession, list_tables
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-_CHATS = Chat.__tablename__
+_CHATS = ChatLine.__tablename__
+_LINE_KEYS = (["chat_key", "line_id"], ["owner_key", "line_id"])
 _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]  # only to write a column's type
 
 
@@ -49,33 +51,35 @@ async def copy_line(
 
 
 def list_copied() -> list[CoreTable]:
-    """The tables whose rows belong to a line."""
-    return [
-        table
-        for table in Table.metadata.tables.values()
-        if [column.name for column in table.primary_key][:2] == ["chat_key", "line_id"]
-    ]
+    """Return the tables whose rows belong, or can belong, to a line."""
+    return [table for table in list_tables() if _key_of(table)[:2] in _LINE_KEYS]
 
 
 def write_copy(table: CoreTable, values: Iterable[str] = (), *, cut: bool) -> str:
-    """The statement that copies a table's rows of line ($1, $2) to line ($3, $4), if `cut` until seq $5.
+    """Return the statement that copies a table's rows of line ($1, $2) to line ($3, $4), if `cut` until seq $5.
 
     The columns named by `values` hold what the next arguments give. Raises LookupError for a table that does not say
-    where its rows begin, whether it is asked for or not: a copy that is cut must not be the first to find out.
+    where its rows begin, even if the copy is not cut: the first copy that is cut must not be the one to find out.
     """
     if table.name != _CHATS and "begins" not in table.info:
         raise LookupError(f"the table {table.name} has lines, but does not say where its rows begin")
     copied = {column.name: str(column.info.get("copied_as", f'"{column.name}"')) for column in table.c}
-    copied |= {"chat_key": "$3::uuid", "line_id": "$4::uuid"}
+    key = _key_of(table)
+    copied |= {key[0]: "$3::uuid", "line_id": "$4::uuid"}
     for place, name in enumerate(values, start=6 if cut else 5):
         copied[name] = f"${place}::{_type_of(table.c[name])}"
     names = ", ".join(f'"{name}"' for name in copied)
     until = f" AND ({table.info['begins']}) <= $5" if cut else ""
     # In the key's order, so that the copy lies on disk as it is read, and so that the source is read by its key: a
     # line that makes up much of its table would otherwise have all of the table read.
-    key = ", ".join(f'"{column.name}"' for column in table.primary_key)
+    order = ", ".join(f'"{name}"' for name in key)
     return f"""INSERT INTO "{table.name}" ({names}) SELECT {", ".join(copied.values())} FROM "{table.name}"
-        WHERE chat_key = $1 AND line_id = $2{until} ORDER BY {key}"""  # noqa: S608 - names of our own tables
+        WHERE {key[0]} = $1 AND line_id = $2{until} ORDER BY {order}"""  # noqa: S608 - names of our own tables
+
+
+def _key_of(table: CoreTable) -> list[str]:
+    """The columns of the primary key, in its order."""
+    return [column.name for column in table.primary_key]
 
 
 def _type_of(column: Column[Any]) -> str:

@@ -2,14 +2,19 @@
 
 A window that slides with every message changes the prompt's prefix every turn and pays for all of it.
 So the history grows from its anchor for a while and is then cut back at once, at an edge, and only when
-what stands for the old text is there. Only a history that has outgrown its patience is cut regardless.
+the layers cover the old text. Only a history of `max_messages` is cut without that.
+
+`anchor.py` reads what a decision needs, and carries it out.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from app.chats.ranges import is_inside, join_ranges
+
+LINE_FIRST_SEQ = 1
 
 Reason = Literal["full", "cold", "forced", "session", "rewind"]
 
@@ -41,6 +46,184 @@ class Cut:
     left: int
 
 
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """The anchor moves to `at_seq` over messages that are not sent, which is no cut."""
+
+    at_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitCoverage:
+    """A full cut to `target` waits until every layer covers the text before it."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitEdge:
+    """A full cut waits for an edge that leaves enough messages.
+
+    A layer may add one when it settles. An edge that exists already leaves enough when the history has
+    `recheck_messages`; None if there is none.
+    """
+
+    recheck_messages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitAppend:
+    """Nothing that settles lets a full cut happen: the next append decides again."""
+
+
+Wait = AwaitCoverage | AwaitEdge | AwaitAppend
+
+
+@dataclass(frozen=True, slots=True)
+class CutCursor:
+    """What a line's head keeps of a full cut that waits: see AwaitEdge."""
+
+    recheck_messages: int | None = None
+
+    @classmethod
+    def from_json(cls, stored: int | None) -> "CutCursor":
+        """Read what `to_json` returned."""
+        return cls(stored)
+
+    def to_json(self) -> int | None:
+        """Return it as the chat's row stores it; None if nothing is to be stored."""
+        return self.recheck_messages
+
+    def is_reached(self, messages: int) -> bool:
+        """Whether with so many messages in the history an edge leaves enough."""
+        return self.recheck_messages is not None and messages >= self.recheck_messages
+
+
+@dataclass(frozen=True, slots=True)
+class CutRules:
+    """The settings that decide on the cut of a full history.
+
+    Attributes:
+        keep_messages: A cut leaves at least this many.
+        max_messages: With this many a cut waits no longer.
+        layers_add_edges: Whether an edge can appear when a layer settles, not only with new messages.
+
+    """
+
+    keep_messages: int
+    max_messages: int
+    layers_add_edges: bool
+
+    def is_overdue(self, messages: int) -> bool:
+        """Whether a history of so many messages is cut even if the layers do not cover it."""
+        return messages >= self.max_messages
+
+
+@dataclass(frozen=True)
+class History:
+    """What is sent, and what a cut of it is decided by.
+
+    Attributes:
+        rules: The settings.
+        from_seq: Where it begins: mostly the anchor. A cut goes beyond it.
+        sent: The messages, in seq order.
+        edges: Where a cut may fall, in any order.
+        uncounted: How many of the newest messages a cut leaves besides those that it is to keep.
+
+    """
+
+    rules: CutRules
+    from_seq: int
+    sent: Sequence[Sent]
+    edges: Sequence[int]
+    uncounted: int = 0
+
+    @cached_property
+    def target(self) -> int | None:
+        """The newest edge after `from_seq` that leaves enough messages."""
+        target = find_target(self.edges, self.sent, self.rules.keep_messages + self.uncounted)
+        return target if target is not None and target > self.from_seq else None
+
+    def find_covered_target(self, covered_seq: int | None) -> int | None:
+        """Return the target if the layers cover the text before it; `covered_seq` is as in `can_cut`."""
+        return self.target if can_cut(self.target, covered_seq, self.from_seq) else None
+
+    @property
+    def recheck_messages(self) -> int | None:
+        """With how many messages the first edge after `from_seq` leaves enough; None if it does, or there is none."""
+        next_edge = min((edge for edge in self.edges if edge > self.from_seq), default=None)
+        if next_edge is None:
+            return None
+        missing = self.rules.keep_messages - count_from(self.sent, next_edge)
+        return len(self.sent) + missing if missing > 0 else None
+
+    def cut_at(self, seq: int, reason: Reason) -> Cut:
+        """Return the cut to `seq`."""
+        return Cut(seq, reason, count_from(self.sent, seq))
+
+
+def is_full(messages: int, *, keep: int, grow: int) -> bool:
+    """Whether a history of so many messages is to be cut: it has grown by more than `grow` from the `keep` it had."""
+    return messages > keep + grow
+
+
+def is_decision_due(messages: int, rules: CutRules, cursor: CutCursor, *, waits: bool) -> bool:
+    """Whether an append that leaves a full history of so many messages decides on a cut, which may wait already."""
+    return not waits or rules.is_overdue(messages) or cursor.is_reached(messages)
+
+
+def decide_cold(history: History, covered_seq: int | None) -> Cut | None:
+    """Decide on a cold cut, which does not wait. `covered_seq` is as in `can_cut`."""
+    target = history.find_covered_target(covered_seq)
+    return None if target is None else history.cut_at(target, "cold")
+
+
+def decide_full(history: History, covered_seq: int | None) -> Cut | Wait:
+    """Decide on a full cut, or on a forced one if the history is overdue. `covered_seq` is as in `can_cut`."""
+    target = history.find_covered_target(covered_seq)
+    if target is not None:
+        return history.cut_at(target, "full")
+    if not history.rules.is_overdue(len(history.sent)):
+        return decide_wait(history, covered_seq)
+    forced = find_forced_target(history.edges, history.sent, history.rules.keep_messages, history.from_seq)
+    return AwaitEdge() if forced is None else history.cut_at(forced, "forced")
+
+
+def decide_wait(history: History, covered_seq: int | None) -> Wait:
+    """Decide what a full history waits for that is not cut now. `covered_seq` is as in `can_cut`."""
+    if history.target is None:
+        return AwaitEdge(history.recheck_messages) if history.rules.layers_add_edges else AwaitAppend()
+    is_covered = history.find_covered_target(covered_seq) is not None
+    return AwaitAppend() if is_covered else AwaitCoverage(history.target)
+
+
+def decide_rewind(newest: History) -> Cut | None:
+    """Decide where the anchor goes back to so that enough messages are sent: the line's first seq is always an edge.
+
+    If that is more than a history may have, it is cut by force at once. `newest` begins anywhere on the line; None if
+    no edge in it leaves enough, so that more of the line has to be read.
+    """
+    if newest.target is None and newest.from_seq > LINE_FIRST_SEQ:
+        return None
+    rewind = newest.cut_at(newest.target or LINE_FIRST_SEQ, "rewind")
+    if newest.rules.is_overdue(rewind.left):
+        forced = find_forced_target(newest.edges, newest.sent, newest.rules.keep_messages, rewind.at_seq)
+        if forced is not None:
+            return newest.cut_at(forced, "forced")
+    return rewind
+
+
+def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut | Skip | None:
+    """Decide how the anchor comes to where it is wanted; None if it is there.
+
+    Back is a cut. So is a place before the last cut, as in a copy that ends before that. Forward, there are only
+    messages in between that are not sent.
+    """
+    if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
+        return wanted
+    return Skip(wanted.at_seq) if wanted.at_seq > anchor_seq else None
+
+
 def every_nth_edge(first_seq: int, last_seq: int, n: int) -> range:
     """Edges at every seq ≡ 1 (mod n) in `first_seq…last_seq`, both inclusive."""
     return range(first_seq + (1 - first_seq) % n, last_seq + 1, n)
@@ -68,23 +251,17 @@ def find_forced_target(edges: Iterable[int], history: Sequence[Sent], keep: int,
     return of_user if of_user is not None else find_target((sent.seq for sent in after_anchor), history, keep)
 
 
-def find_rewind_target(edges: Iterable[int], sent_before: Sequence[Sent], keep: int, first_seq: int) -> int:
-    """Where the anchor goes back to when fewer than `keep` are left; the line's first seq is always an edge."""
-    target = find_target(edges, sent_before, keep)
-    return first_seq if target is None else target
-
-
 def count_from(history: Sequence[Sent], seq: int) -> int:
     """How many messages of `history` are at or after `seq`."""
     return sum(1 for sent in history if sent.seq >= seq)
 
 
-def judge_whole(target: int | None, settled_seq: int | None, anchor_seq: int) -> bool:
-    """Whether a full or cold cut to `target` may happen: it moves forward, and all before it is settled.
+def can_cut(target: int | None, covered_seq: int | None, anchor_seq: int) -> bool:
+    """Whether a full or cold cut to `target` may happen: it moves forward, and the layers cover all before it.
 
-    `settled_seq` is the last seq that every layer stands for, or None when no layer has to.
+    `covered_seq` is the last seq that every layer covers, or None if no layer has to.
     """
-    return target is not None and target > anchor_seq and (settled_seq is None or settled_seq >= target - 1)
+    return target is not None and target > anchor_seq and (covered_seq is None or covered_seq >= target - 1)
 
 
 def _pair_tool_calls(history: Iterable[Sent]) -> list[tuple[int, int]]:

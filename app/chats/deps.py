@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Depends, Path, Query, Request
 from pydantic import Field
 
-from app.chats.layers import Layer
+from app.chats.layers import CoveringLayer
 from app.chats.service import ChatRef
 from app.kit.auth import Reader, Writer, reader, writer
 from app.kit.hot import read_path
@@ -46,12 +46,12 @@ async def read_writing(request: Request) -> ChatRef:
     return ChatRef.of(await writer(request), read_path(request, "chat_id", CHAT_ID_PATTERN))
 
 
-async def layers(request: Request) -> Sequence[Layer]:
+async def layers(request: Request) -> Sequence[CoveringLayer]:
     """The memory layers there are."""
-    found: Sequence[Layer] = request.app.state.layers
+    found: Sequence[CoveringLayer] = request.app.state.layers
     return found
 
 
 ReadingChat = Annotated[ChatRef, Depends(reading)]
 WritingChat = Annotated[ChatRef, Depends(writing)]
-Layers = Annotated[Sequence[Layer], Depends(layers)]
+Layers = Annotated[Sequence[CoveringLayer], Depends(layers)]

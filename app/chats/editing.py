@@ -11,8 +11,8 @@ from typing import Any
 from app.chats import change_queries
 from app.chats.access import ChatRef, lock_head
 from app.chats.change_queries import recounting_turns
-from app.chats.changes import Change, Pair, Shortening, count_changes
 from app.chats.errors import MessageNotFound
+from app.chats.events import LineTruncated, MessagesChanged, Pair, count_changes
 from app.chats.hashes import content_digest
 from app.chats.head import Head, RangeMessage
 from app.chats.models import Message, Revision
@@ -24,7 +24,7 @@ from app.kit.tokens import count_tokens
 async def edit_message(
     db_session: DbSession, ref: ChatRef, message_id: str, given: Mapping[str, Any], *, now: datetime
 ) -> Message:
-    """Change what `given` names of a message: content, excluded, pinned, hidden, metadata.
+    """Change what `given` names of a message: content, excluded, pinned, hidden, metadata; None is the default.
 
     Raises MessageNotFound, also for one that was deleted, and Invalid for an empty text without a tool call.
     """
@@ -40,12 +40,12 @@ async def edit_message(
         say(message, given["content"])
         message.edited_at = now
     if "hidden" in given:
-        # What a person shows, whoever had hidden it, scenes leave in sight; what they hide is theirs alone.
-        message.kept_shown = not given["hidden"] and (message.kept_shown or message.hidden_by is not None)
-        message.hidden_by = "user" if given["hidden"] else None
-    for name, column in (("excluded", "excluded"), ("pinned", "pinned"), ("metadata", "message_metadata")):
+        _set_hidden(message, given["hidden"])
+    for name in ("excluded", "pinned"):
         if name in given:
-            setattr(message, column, given[name])
+            setattr(message, name, bool(given[name]))
+    if "metadata" in given:
+        message.message_metadata = given["metadata"]
     await save_message(db_session, head, before, message, now)
     return message
 
@@ -68,7 +68,7 @@ async def cut_off_end(db_session: DbSession, ref: ChatRef, from_seq: int, *, now
     async with recounting_turns(db_session, head, from_seq, head.head_seq):
         await change_queries.cut_off(db_session, head, from_seq, now)
     count_changes(head, [(message, message._replace(deleted=True)) for message in left])
-    defer(db_session, "line_shortened", Shortening(head, from_seq, now))
+    defer(db_session, LineTruncated(head=head, now=now, settle_s=db_session.settle_s, from_seq=from_seq))
 
 
 async def set_visibility(
@@ -107,6 +107,19 @@ async def lock_message(db_session: DbSession, ref: ChatRef, message_id: str) -> 
     if message.deleted:
         raise MessageNotFound(f"The message {message_id!r} was deleted; only a checkpoint or another line has it.")
     return head, message
+
+
+def _set_hidden(message: Message, hidden: bool | None) -> None:
+    """Hide a message for a person, or show it; None withdraws either choice.
+
+    Auto-hide never hides what a person has shown, and never shows what a person hides.
+    """
+    if hidden is None:
+        message.kept_shown = False
+        message.hidden_by = None if message.hidden_by == "user" else message.hidden_by
+    else:
+        message.kept_shown = not hidden and (message.kept_shown or message.hidden_by is not None)
+        message.hidden_by = "user" if hidden else None
 
 
 async def keep_revision(db_session: DbSession, message: Message, now: datetime) -> None:
@@ -148,7 +161,7 @@ def note(db_session: DbSession, head: Head, pairs: Sequence[Pair], now: datetime
     changed = [(before, after) for before, after in pairs if before != after]
     if changed:
         count_changes(head, changed)
-        defer(db_session, "messages_changed", Change(head, changed, now))
+        defer(db_session, MessagesChanged(head=head, now=now, settle_s=db_session.settle_s, pairs=changed))
 
 
 def as_range(message: Message) -> RangeMessage:

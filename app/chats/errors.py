@@ -1,6 +1,13 @@
 """What can be wrong with a request about chats and messages."""
 
-from app.kit.errors import Conflict, NotFound
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+from sqlalchemy.exc import DBAPIError
+
+from app.kit.db import driver_error
+from app.kit.errors import Conflict, NotFound, Unavailable
 
 
 class ChatNotFound(NotFound):
@@ -45,11 +52,11 @@ class MessageIdTaken(Conflict):
     title = "Message id taken"
 
 
-class ChatBusy(Conflict):
-    """The chat was created, erased or switched again and again while this request waited."""
+class ChatBusy(Unavailable):
+    """Another request keeps the chat locked for too long; the same request may be sent again."""
 
     code = "chat_busy"
-    title = "Chat is being replaced"
+    title = "Chat is busy"
 
 
 class ChatTaken(Conflict):
@@ -71,3 +78,17 @@ class LineIsCheckpoint(Conflict):
 
     code = "line_is_checkpoint"
     title = "Line is a checkpoint"
+
+
+_LOCKED = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
+
+
+@contextmanager
+def busy_if_locked() -> Iterator[None]:
+    """Raise ChatBusy where a statement gives up waiting for a chat's row."""
+    try:
+        yield
+    except (*_LOCKED, DBAPIError) as error:
+        if isinstance(error, DBAPIError) and not isinstance(driver_error(error), _LOCKED):
+            raise
+        raise ChatBusy("Another request is changing this chat; try again.") from error

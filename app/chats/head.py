@@ -1,15 +1,11 @@
-"""The head of a line: what an append reads and writes of a chat's row. Pure.
+"""The head of a line: what an append reads and writes of a chat's row. Pure."""
 
-`advance` counts new messages in; everything that follows from them (batches, the cut) looks at the result.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.chats.eligibility import Filters, is_sent
+from app.chats.eligibility import Filters
 from app.chats.settings import ChatSettings
 
 
@@ -99,50 +95,3 @@ class Head:
     def line(self) -> tuple[UUID, UUID]:
         """The line whose head it is, as statements take it."""
         return self.chat_key, self.line_id
-
-
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """New messages have been appended to a line.
-
-    Attributes:
-        head: The head as it is now; followers change it, it is written last.
-        fresh: The new messages in seq order.
-        now: The service's time.
-        cold: Whether the provider's cache was gone before the first of them.
-        former_head_seq: The newest seq before them.
-        former_history_messages: How many messages were sent before them.
-
-    """
-
-    head: Head
-    fresh: Sequence[NewMessage]
-    now: datetime
-    cold: bool
-    former_head_seq: int
-    former_history_messages: int
-
-
-def advance(head: Head, fresh: Sequence[NewMessage], *, now: datetime, created: bool) -> Advance:
-    """Count `fresh` into `head` (changed in place) and say what the append was like."""
-    silence_s = (now - head.last_active_at).total_seconds()
-    outcome = Advance(
-        head=head,
-        fresh=fresh,
-        now=now,
-        cold=not created and silence_s > head.settings.cache_ttl_s,
-        former_head_seq=head.head_seq,
-        former_history_messages=head.history_messages,
-    )
-    for message in fresh:
-        head.head_seq = message.seq
-        head.message_count += 1
-        head.token_count += message.tokens
-        head.history_messages += is_sent(message)
-        if message.role == "user":
-            head.awaits_reply = True
-        elif message.role == "assistant" and head.awaits_reply and message.kind is None:
-            head.awaits_reply = False
-            head.turn_count += 1
-    head.last_active_at = max(now, head.last_active_at)
-    return outcome

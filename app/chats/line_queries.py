@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Row, Select, select, tuple_, update
+from sqlalchemy import Row, Select, select, tuple_
 
 from app.chats.copying import Line, list_copied
+from app.chats.errors import busy_if_locked
 from app.chats.head import Head
 from app.chats.message_queries import IS_SENT, SPEAKS
-from app.chats.models import Chat
+from app.chats.models import ChatLine
 from app.kit.db import DbSession
 
 LineRow = Row[UUID, str, str | None, UUID | None, int, int, datetime, datetime]
@@ -35,13 +36,13 @@ _IS_LIVING = "SELECT deleted_at IS NULL FROM messages WHERE chat_key = $1 AND li
 
 async def find_line(db_session: DbSession, line: Line) -> LineRow | None:
     """One line of a chat, whatever its standing."""
-    query = _lines(line[0]).where(Chat.line_id == line[1])
+    query = _lines(line[0]).where(ChatLine.line_id == line[1])
     return (await db_session.execute(query)).one_or_none()
 
 
 async def find_checkpoint(db_session: DbSession, chat_key: UUID, name: str) -> LineRow | None:
     """The frozen line of that name."""
-    query = _lines(chat_key).where(Chat.checkpoint == name)
+    query = _lines(chat_key).where(ChatLine.checkpoint == name)
     return (await db_session.execute(query)).one_or_none()
 
 
@@ -49,30 +50,33 @@ async def list_lines(
     db_session: DbSession, chat_key: UUID, *, checkpoints: bool, limit: int, before: tuple[datetime, UUID] | None
 ) -> Sequence[LineRow]:
     """The checkpoints of a chat, or its other lines; by when they were made, newest first."""
-    frozen = Chat.checkpoint.is_not(None) if checkpoints else Chat.checkpoint.is_(None)
+    frozen = ChatLine.checkpoint.is_not(None) if checkpoints else ChatLine.checkpoint.is_(None)
     query = _lines(chat_key).where(frozen)
     if before:
-        query = query.where(tuple_(Chat.line_made_at, Chat.line_id) < before)
-    ordered = query.order_by(Chat.line_made_at.desc(), Chat.line_id.desc()).limit(limit)
+        query = query.where(tuple_(ChatLine.line_made_at, ChatLine.line_id) < before)
+    ordered = query.order_by(ChatLine.line_made_at.desc(), ChatLine.line_id.desc()).limit(limit)
     return (await db_session.execute(ordered)).all()
 
 
 async def update_standing(db_session: DbSession, line: Line, standing: str) -> None:
-    """Say whether a line is current or abandoned."""
-    await db_session.raw.execute("UPDATE chats SET standing = $3 WHERE chat_key = $1 AND line_id = $2", *line, standing)
+    """Make a line current or abandoned. Raises ChatBusy."""
+    update_line = "UPDATE chats SET standing = $3 WHERE chat_key = $1 AND line_id = $2"
+    with busy_if_locked():
+        await db_session.raw.execute(update_line, *line, standing)
 
 
 async def update_parent(db_session: DbSession, chat_key: UUID, former: UUID, parent: UUID | None) -> None:
-    """Say of all lines that were copied from `former` that they were copied from `parent`."""
-    await db_session.execute(
-        update(Chat).where(Chat.chat_key == chat_key, Chat.parent_line_id == former).values(parent_line_id=parent)
-    )
+    """Make `parent` the parent of all lines whose parent is `former`. Raises ChatBusy."""
+    assign = "UPDATE chats SET parent_line_id = $3 WHERE chat_key = $1 AND parent_line_id = $2"
+    with busy_if_locked():
+        await db_session.raw.execute(assign, chat_key, former, parent)
 
 
 async def delete_line(db_session: DbSession, line: Line) -> None:
     """Delete a line physically, from every table that has lines."""
     for table in list_copied():
-        await db_session.execute(table.delete().where(table.c.chat_key == line[0], table.c.line_id == line[1]))
+        key, line_id, *_ = table.primary_key
+        await db_session.execute(table.delete().where(key == line[0], line_id == line[1]))
 
 
 async def is_living(db_session: DbSession, line: Line, seq: int) -> bool | None:
@@ -93,12 +97,12 @@ async def recount(db_session: DbSession, head: Head) -> None:
 
 def _lines(chat_key: UUID) -> Select[UUID, str, str | None, UUID | None, int, int, datetime, datetime]:
     return select(
-        Chat.line_id,
-        Chat.standing,
-        Chat.checkpoint,
-        Chat.parent_line_id,
-        Chat.head_seq,
-        Chat.message_count,
-        Chat.line_made_at,
-        Chat.last_active_at,
-    ).where(Chat.chat_key == chat_key)
+        ChatLine.line_id,
+        ChatLine.standing,
+        ChatLine.checkpoint,
+        ChatLine.parent_line_id,
+        ChatLine.head_seq,
+        ChatLine.message_count,
+        ChatLine.line_made_at,
+        ChatLine.last_active_at,
+    ).where(ChatLine.chat_key == chat_key)

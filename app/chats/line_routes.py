@@ -24,7 +24,7 @@ from app.kit.wire import JsonAnswer
 router = APIRouter(prefix="/v1/chats/{chat_id}", tags=["lines"])
 
 NamePath = Annotated[CheckpointName, Path(description="The checkpoint's name.", examples=["before the storm"])]
-LinePath = Annotated[UUID, Path(description="The line to go on with.")]
+LinePath = Annotated[UUID, Path(description="The line's id.")]
 
 
 @router.post("/checkpoints", status_code=201, response_model=CheckpointOut)
@@ -43,12 +43,20 @@ async def list_checkpoints(
     return JsonAnswer({"items": [_checkpoint_out(line) for line in found], "next_cursor": next_cursor})
 
 
+@router.get("/checkpoints/{name}", response_model=CheckpointOut)
+async def get_checkpoint(ref: ReadingChat, name: NamePath, db_session: Db) -> Response:
+    """One checkpoint."""
+    await service.get_chat(db_session, ref)
+    return JsonAnswer(_checkpoint_out(await lines.get_checkpoint(db_session, ref, name)))
+
+
 @router.post("/checkpoints/{name}/restore", status_code=201, response_model=CurrentLine)
 async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, clock: Now) -> Response:
     """Go on from a checkpoint, on a new line that is a copy of it.
 
-    Everything is as it was then: messages, memories, settings, and byte for byte the context. The line that was
-    current stays readable and can be switched to; the checkpoint can be restored again.
+    Everything is as it was then: messages, memories, settings, and byte for byte the context. The chat's user and
+    `metadata` stay as they are. The line that was current stays readable and can be switched to; the checkpoint can be
+    restored again.
     """
     return JsonAnswer({"line": await lines.restore(db_session, ref, name, now=clock())}, status_code=201)
 
@@ -64,6 +72,13 @@ async def list_lines(ref: ReadingChat, db_session: Db, limit: Limit = DEFAULT_LI
     """The chat's lines without checkpoints, newest first."""
     found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=False)
     return JsonAnswer({"items": [_line_out(line) for line in found], "next_cursor": next_cursor})
+
+
+@router.get("/lines/{line}", response_model=LineOut)
+async def get_line(ref: ReadingChat, line: LinePath, db_session: Db) -> Response:
+    """One line; a checkpoint's is found by the checkpoint's name."""
+    await service.get_chat(db_session, ref)
+    return JsonAnswer(_line_out(await lines.get_line(db_session, ref, line)))
 
 
 @router.post("/lines/{line}/switch", response_model=CurrentLine)

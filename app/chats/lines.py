@@ -14,17 +14,27 @@ import asyncpg
 
 from app.chats import line_queries
 from app.chats.access import ChatRef, lock_head
-from app.chats.changes import Shortening
 from app.chats.copying import Line, copy_line
-from app.chats.errors import ChatTaken, CheckpointNotFound, CheckpointTaken, LineIsCheckpoint, LineNotFound
+from app.chats.errors import (
+    ChatTaken,
+    CheckpointNotFound,
+    CheckpointTaken,
+    LineIsCheckpoint,
+    LineNotFound,
+    busy_if_locked,
+)
+from app.chats.events import LineTruncated
 from app.chats.head import Head
 from app.chats.line_queries import LineRow
 from app.chats.models import CURRENT
 from app.chats.queries import lock_line
-from app.kit import due
+from app.chats.scheduling import owner_of
+from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.ids import uuid7
+from app.kit.owners import Owner
+from app.kit.work_queue import WorkScheduled
 
 ABANDONED = "abandoned"
 CHECKPOINT = "checkpoint"
@@ -34,7 +44,10 @@ async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now
     """Freeze a copy of the current line under a name. Raises ChatNotFound, CheckpointTaken."""
     head = await lock_head(db_session, ref)
     if await line_queries.find_checkpoint(db_session, ref.key, name):
-        raise CheckpointTaken(f"The chat {ref.chat_id!r} has a checkpoint {name!r}; delete it or choose another name.")
+        raise CheckpointTaken(
+            f"The chat {ref.chat_id!r} has a checkpoint {name!r}; delete it or choose another name.",
+            errors=[{"loc": ["body", "name"], "msg": "is taken"}],
+        )
     values = {
         "standing": CHECKPOINT,
         "checkpoint": name,
@@ -43,8 +56,8 @@ async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now
     }
     source, target = (ref.key, head.line_id), (ref.key, uuid7())
     await copy_line(db_session, source, target, until_seq=None, chat_values=values)
-    await due.rest(db_session, *target)
-    return await _get_checkpoint(db_session, ref, name)
+    await work_queue.park(db_session, Owner.of_line(ref.tenant, *target))
+    return await get_checkpoint(db_session, ref, name)
 
 
 async def list_lines(
@@ -54,13 +67,29 @@ async def list_lines(
     return await line_queries.list_lines(db_session, ref.key, checkpoints=checkpoints, limit=limit, before=before)
 
 
+async def get_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> LineRow:
+    """The checkpoint of that name. The chat is known to be there. Raises CheckpointNotFound."""
+    checkpoint = await line_queries.find_checkpoint(db_session, ref.key, name)
+    if checkpoint is None:
+        raise CheckpointNotFound(f"The chat {ref.chat_id!r} has no checkpoint {name!r}.")
+    return checkpoint
+
+
+async def get_line(db_session: DbSession, ref: ChatRef, line_id: UUID) -> LineRow:
+    """A line that is not a checkpoint. The chat is known to be there. Raises LineNotFound."""
+    line = await line_queries.find_line(db_session, (ref.key, line_id))
+    if line is None or line.checkpoint is not None:
+        raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line_id)!r}.")
+    return line
+
+
 async def restore(db_session: DbSession, ref: ChatRef, name: str, *, now: datetime) -> UUID:
     """Go on with a copy of a checkpoint; returns the new current line. Raises ChatNotFound, CheckpointNotFound.
 
     Everything comes back as it was frozen, settings and the time of the last append too.
     """
     head = await lock_head(db_session, ref)
-    checkpoint = await _get_checkpoint(db_session, ref, name)
+    checkpoint = await get_checkpoint(db_session, ref, name)
     return await begin_line(db_session, head, checkpoint.line_id, now=now)
 
 
@@ -113,7 +142,7 @@ async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> N
     its revisions, and is never deleted while the chat lives.
     """
     await lock_head(db_session, ref)
-    checkpoint = await _get_checkpoint(db_session, ref, name)
+    checkpoint = await get_checkpoint(db_session, ref, name)
     # What was restored from it came from the line that it was a copy of itself, and that one is still there.
     await line_queries.update_parent(db_session, ref.key, checkpoint.line_id, checkpoint.parent_line_id)
     await line_queries.delete_line(db_session, (ref.key, checkpoint.line_id))
@@ -122,7 +151,7 @@ async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> N
 async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int | None, *, now: datetime) -> None:
     """Copy the current line into a new chat, up to `at_seq` (inclusive) or whole.
 
-    Raises ChatNotFound, ChatTaken, or Invalid where no message stands at `at_seq`.
+    Raises ChatNotFound, ChatTaken, ChatBusy, or Invalid where no message stands at `at_seq`.
     """
     head = await lock_head(db_session, ref)
     source = (ref.key, head.line_id)
@@ -137,19 +166,23 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
     }
     line_id = uuid7()
     try:
-        await copy_line(
-            db_session,
-            source,
-            (target.key, line_id),
-            until_seq=at_seq,
-            chat_values=values | _shortened(head, at_seq),
-        )
+        with busy_if_locked():
+            await copy_line(
+                db_session,
+                source,
+                (target.key, line_id),
+                until_seq=at_seq,
+                chat_values=values | _shortened(head, at_seq),
+            )
     except asyncpg.UniqueViolationError as error:
         # Asking before would not tell of a chat that somebody else is creating just now; this waits for them.
         if error.constraint_name != "uq_chats_current":
             raise
-        raise ChatTaken(f"There is a chat {target.chat_id!r} already; give another chat_id.") from None
-    defer(db_session, "work_due", target.key)
+        raise ChatTaken(
+            f"There is a chat {target.chat_id!r} already; give another chat_id.",
+            errors=[{"loc": ["body", "chat_id"], "msg": "is taken", "id": target.chat_id}],
+        ) from None
+    defer(db_session, WorkScheduled())
     if at_seq is not None:
         await cut_copy(db_session, (target.key, line_id), at_seq, now=now)
 
@@ -163,15 +196,15 @@ async def cut_copy(db_session: DbSession, line: Line, until_seq: int, *, now: da
     if head is None:
         raise LookupError(f"the copy {line[1]} is not there")
     await line_queries.recount(db_session, head)
-    defer(db_session, "line_shortened", Shortening(head, from_seq=until_seq + 1, now=now))
+    defer(db_session, LineTruncated(head=head, now=now, settle_s=db_session.settle_s, from_seq=until_seq + 1))
     return head
 
 
 async def _give_work(db_session: DbSession, head: Head, line_id: UUID, now: datetime) -> None:
     """Have the workers go on with another line than `head`'s."""
-    await due.rest(db_session, *head.line)
-    await due.wake(db_session, head.chat_key, line_id, now=now)
-    defer(db_session, "work_due", head.chat_key)
+    await work_queue.park(db_session, owner_of(head))
+    await work_queue.unpark(db_session, Owner.of_line(head.tenant, head.chat_key, line_id), now=now)
+    defer(db_session, WorkScheduled())
 
 
 def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:
@@ -191,10 +224,3 @@ async def _check_seq(db_session: DbSession, head: Head, at_seq: int) -> None:
     else:
         return
     raise Invalid(f"at_seq: {message}", errors=[{"loc": ["body", "at_seq"], "msg": message}])
-
-
-async def _get_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> LineRow:
-    checkpoint = await line_queries.find_checkpoint(db_session, ref.key, name)
-    if checkpoint is None:
-        raise CheckpointNotFound(f"The chat {ref.chat_id!r} has no checkpoint {name!r}.")
-    return checkpoint

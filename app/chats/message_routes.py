@@ -11,9 +11,9 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 
 from app.chats import service
-from app.chats.cover import Cover
+from app.chats.coverage import Coverage
 from app.chats.deps import Layers, Line, MessageIdPath, ReadingChat, Seq, WritingChat
-from app.chats.layers import Layer
+from app.chats.layers import CoveringLayer
 from app.chats.message_schemas import (
     MessageDetail,
     MessagePatch,
@@ -39,9 +39,10 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"])
 async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, clock: Now) -> Response:
     """Make the chat be this list: a re-import that touches only what differs.
 
-    Messages are told by their ids, those without one by role, name and text in order. What differs is edited in
-    place, what is missing leaves a tombstone, what is new at the end is appended. Where messages were inserted or
-    reordered, a new line begins, and the former one stays readable.
+    Messages are matched by id, those without one by role, name and text in order. What differs is edited in place,
+    what is missing leaves a tombstone, what is new at the end is appended. If messages were inserted or reordered, a
+    new line begins, and the former one stays readable. An optional field that a matched message leaves out stays as
+    it is; null clears it.
     """
     outcome = await service.put_messages(db_session, ref, wanted.messages, now=clock())
     return JsonAnswer(
@@ -85,7 +86,7 @@ async def cut_off_messages(
 @router.post("/visibility", response_model=VisibilityOut)
 async def set_visibility(ref: WritingChat, body: VisibilityIn, db_session: Db, clock: Now) -> Response:
     """Hide and show ranges of messages, all at once."""
-    ranges = [(given.from_seq, given.to_seq, "user" if given.hidden else None) for given in body.ranges]
+    ranges = [(given.first_seq, given.last_seq, "user" if given.hidden else None) for given in body.ranges]
     changed = await service.set_visibility(db_session, ref, ranges, now=clock())
     return JsonAnswer({"changed": changed})
 
@@ -133,8 +134,7 @@ async def edit_message(
     ref: WritingChat, message_id: MessageIdPath, patch: MessagePatch, db_session: Db, layers: Layers, clock: Now
 ) -> Response:
     """Edit a message, exclude it from memory, pin or hide it; what it said before is kept."""
-    given = patch.model_dump(exclude_none=True)
-    message = await service.edit_message(db_session, ref, message_id, given, now=clock())
+    message = await service.edit_message(db_session, ref, message_id, patch.given(), now=clock())
     return await _answer(db_session, layers, message)
 
 
@@ -162,13 +162,17 @@ async def select_swipe(
     return await _answer(db_session, layers, message)
 
 
-async def _answer(db_session: DbSession, layers: Sequence[Layer], message: Message, *, status: int = 200) -> Response:
+async def _answer(
+    db_session: DbSession, layers: Sequence[CoveringLayer], message: Message, *, status: int = 200
+) -> Response:
     """A message as this transaction leaves it."""
     (detail,) = await _details(db_session, layers, [message])
     return JsonAnswer(detail, status_code=status)
 
 
-async def _details(db_session: DbSession, layers: Sequence[Layer], messages: Sequence[Message]) -> list[dict[str, Any]]:
+async def _details(
+    db_session: DbSession, layers: Sequence[CoveringLayer], messages: Sequence[Message]
+) -> list[dict[str, Any]]:
     """Messages of a line with their swipes and with what covers each of them."""
     if not messages:
         return []
@@ -176,7 +180,7 @@ async def _details(db_session: DbSession, layers: Sequence[Layer], messages: Seq
     covers = [
         cover
         for layer in layers
-        for cover in await layer.list_covers(db_session, first.chat_key, first.line_id, first.seq, last.seq)
+        for cover in await layer.list_coverage(db_session, first.chat_key, first.line_id, first.seq, last.seq)
         if cover.kind == "memo"
     ]
     swipes = await service.list_swipes(db_session, messages)
@@ -190,6 +194,6 @@ async def _details(db_session: DbSession, layers: Sequence[Layer], messages: Seq
     ]
 
 
-def _memo_of(message: Message, covers: Sequence[Cover]) -> UUID | None:
+def _memo_of(message: Message, covers: Sequence[Coverage]) -> UUID | None:
     memo = next((cover.id for cover in covers if cover.first_seq <= message.seq <= cover.last_seq), None)
     return UUID(memo) if memo else None

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.kit.blame import FieldError
-from app.kit.wire import MAX_CONTENT_CHARS, MAX_SEQ, Given, JsonObject, Moment, Name, Text
+from app.kit.wire import MAX_CONTENT_CHARS, MAX_SEQ, Given, JsonObject, Moment, Name, Patch, Text, absent
 
 MAX_MESSAGES = 1_000
 MAX_RANGES = 1_000
@@ -83,15 +83,25 @@ def refuse_twins(messages: Iterable[MessageIn]) -> None:
 
 
 class MessageOut(BaseModel):
-    """An appended message, or the one that was there already."""
+    """A message."""
 
     id: str = Field(description="Its id.")
     seq: int = Field(description="Its place on the line.")
     role: str = Field(description="Its role.")
     name: str | None = Field(description="Who speaks.")
-    content: str = Field(description="What it says now.")
+    content: str = Field(description="Its current text.")
     sent_at: datetime = Field(description="When it was said.")
     tokens: int = Field(description="Tokens of the text (o200k).")
+
+
+class AppendedOut(MessageOut):
+    """An appended message, or the one that was there already."""
+
+    deleted: bool = Field(
+        False,
+        description="Present, and true, only where a retry names a message that was deleted since. It stays deleted; "
+        "the text is the one in the request.",
+    )
 
 
 class MessageDetail(MessageOut):
@@ -111,28 +121,25 @@ class MessageDetail(MessageOut):
     memo_id: UUID | None = Field(description="The memo of its batch.")
 
 
-class MessagePatch(Given):
-    """What to change of a message: what is left out or null stays."""
+class MessagePatch(Patch):
+    """What to change of a message: an absent field stays, null returns it to its default."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"content": "I found your letter in the *drowned* lamp room.", "pinned": True}]}
     )
 
-    content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
-        None, description="Another text; what it said before is kept, and memos that tell of it are made again."
+    content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(
+        default_factory=absent,
+        description="The new text. The former one is kept as a revision, and memories of the message are made again.",
     )
-    excluded: bool | None = Field(None, description="Whether never to summarise it.")
-    pinned: bool | None = Field(None, description="Whether to keep it verbatim once it is out of the history.")
+    excluded: bool | None = Field(None, description="Keep it out of all summaries. Null is false.")
+    pinned: bool | None = Field(None, description="Keep it verbatim once it is out of the history. Null is false.")
     hidden: bool | None = Field(
-        None, description="Whether neither to send nor to summarise it; false shows it, whoever hid it."
+        None,
+        description="Hide it from the prompt and from summaries. `false` un-hides it, even after auto-hide. Null "
+        "withdraws either choice: auto-hide decides again from its next run on.",
     )
-    metadata: JsonObject | None = Field(None, description="Replaces the caller's own; at most 16 KiB.")
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if not self.model_dump(exclude_none=True):
-            raise FieldError(("content",), "give at least one of content, excluded, pinned, hidden, metadata")
-        return self
+    metadata: JsonObject | None = Field(None, description="Replaces the caller's own; at most 16 KiB. Null removes it.")
 
 
 class SwipeIn(Given):
@@ -165,14 +172,14 @@ class RevisionOut(BaseModel):
 class VisibilityRange(Given):
     """A run of messages to hide or to show."""
 
-    from_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The first of them.")
-    to_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The last of them, inclusive.")
-    hidden: bool = Field(description="Whether to hide them, or to show them, whoever hid them.")
+    first_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The first message.")
+    last_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The last message, inclusive.")
+    hidden: bool = Field(description="Hide from the prompt and from summaries. `false` un-hides, even after auto-hide.")
 
     @model_validator(mode="after")
     def _runs_forward(self) -> Self:
-        if self.from_seq > self.to_seq:
-            raise FieldError(("to_seq",), f"must be at least from_seq, {self.from_seq}")
+        if self.first_seq > self.last_seq:
+            raise FieldError(("last_seq",), f"must be at least first_seq, {self.first_seq}")
         return self
 
 
@@ -180,7 +187,7 @@ class VisibilityIn(Given):
     """Which messages to hide and to show."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"ranges": [{"from_seq": 1, "to_seq": 2, "hidden": True}]}]}
+        json_schema_extra={"examples": [{"ranges": [{"first_seq": 1, "last_seq": 2, "hidden": True}]}]}
     )
 
     ranges: Annotated[list[VisibilityRange], Field(min_length=1, max_length=MAX_RANGES)] = Field(
@@ -189,10 +196,10 @@ class VisibilityIn(Given):
 
     @model_validator(mode="after")
     def _do_not_overlap(self) -> Self:
-        places = sorted(range(len(self.ranges)), key=lambda place: self.ranges[place].from_seq)
+        places = sorted(range(len(self.ranges)), key=lambda place: self.ranges[place].first_seq)
         for former, place in pairwise(places):
-            if self.ranges[place].from_seq <= self.ranges[former].to_seq:
-                raise FieldError(("ranges", place, "from_seq"), f"overlaps ranges[{former}]")
+            if self.ranges[place].first_seq <= self.ranges[former].last_seq:
+                raise FieldError(("ranges", place, "first_seq"), f"overlaps ranges[{former}]")
         return self
 
 
@@ -200,6 +207,14 @@ class VisibilityOut(BaseModel):
     """What hiding and showing has changed."""
 
     changed: int = Field(description="For how many messages it is new.")
+
+
+class MessagePut(MessageIn):
+    """A message of the list; of one that the chat has, an absent optional field stays, and null clears it."""
+
+    sent_at: Moment = Field(
+        default_factory=absent, description="When it was said; of a new message now if not given. Order is `seq`."
+    )
 
 
 class MessagesPut(Given):
@@ -218,7 +233,7 @@ class MessagesPut(Given):
         }
     )
 
-    messages: Annotated[list[MessageIn], Field(max_length=MAX_REIMPORT_MESSAGES)] = Field(
+    messages: Annotated[list[MessagePut], Field(max_length=MAX_REIMPORT_MESSAGES)] = Field(
         description="All of them, in order; a body may take 8 MiB."
     )
 

@@ -1,11 +1,11 @@
 """The verbs of messages: append, page, get.
 
 An append is one transaction of three statements: lock the chat (creating it if it is missing), insert what
-is new, write the head. What follows from it is deferred as `line_advanced` and runs before the commit.
+is new, write the head. What follows from it is deferred as `MessagesAppended` and runs before the commit.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -16,8 +16,9 @@ import orjson
 from app.chats import change_queries, message_queries
 from app.chats.access import ChatRef, lock_or_create
 from app.chats.errors import MessageIdTaken, MessageNotFound
+from app.chats.events import count_appended
 from app.chats.hashes import content_digest, identity
-from app.chats.head import NewMessage, advance
+from app.chats.head import NewMessage
 from app.chats.message_queries import list_messages
 from app.chats.message_schemas import MessageIn
 from app.chats.models import Message, Revision
@@ -57,21 +58,15 @@ async def append_messages(
     messages = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
     rows = {row["message_id"]: row for row in await message_queries.insert_messages(db_session, head, messages)}
-    taken = [message.message_id for message in messages if _is_taken(rows.get(message.message_id))]
-    if taken:
-        raise MessageIdTaken(
-            "An id was appended before with another role or text; nothing was appended.",
-            errors=[
-                {"loc": ["body", "messages", _index(given, taken_id), "id"], "msg": taken_id} for taken_id in taken
-            ],
-        )
+    _refuse_taken([message.message_id for message in messages], rows)
     fresh = [
         replace(message, seq=rows[message.message_id]["seq"])
         for message in messages
         if rows[message.message_id]["same"] is None
     ]
     if fresh:
-        defer(db_session, "line_advanced", advance(head, fresh, now=now, created=created))
+        event = count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=created)
+        defer(db_session, event)
     return Appended([_appended(message, rows[message.message_id]) for message in messages], len(fresh))
 
 
@@ -150,17 +145,22 @@ def _new_message(given: MessageIn, now: datetime) -> NewMessage:
     )
 
 
-def _is_taken(row: Any) -> bool:
-    return row is not None and row["same"] is False
-
-
-def _index(given: Sequence[MessageIn], message_id: str) -> int:
-    return next(index for index, message in enumerate(given) if message.id == message_id)
+def _refuse_taken(message_ids: Sequence[str], rows: Mapping[str, Any]) -> None:
+    """Raises MessageIdTaken if one of the request's ids has a row with another identity."""
+    errors = [
+        {"loc": ["body", "messages", index, "id"], "msg": "was appended before with another role or text", "id": taken}
+        for index, taken in enumerate(message_ids)
+        if taken in rows and rows[taken]["same"] is False
+    ]
+    if errors:
+        raise MessageIdTaken(
+            "An id was appended before with another role or text; nothing was appended.", errors=errors
+        )
 
 
 def _appended(message: NewMessage, row: Any) -> dict[str, Any]:
-    shown: Any = row if row["role"] else None  # what a deleted message said last is nobody's business
-    return {
+    shown: Any = row if row["role"] else None  # a deleted message may have been edited: its last text is not shown
+    answer = {
         "id": message.message_id,
         "seq": row["seq"],
         "role": shown["role"] if shown else message.role,
@@ -169,6 +169,7 @@ def _appended(message: NewMessage, row: Any) -> dict[str, Any]:
         "sent_at": shown["sent_at"] if shown else message.sent_at,
         "tokens": shown["tokens"] if shown else message.tokens,
     }
+    return answer | {"deleted": True} if row["same"] and not shown else answer
 
 
 def message_detail(message: Message, swipes: Sequence[str], memo_id: UUID | None) -> dict[str, Any]:

@@ -14,17 +14,27 @@ Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
 CURRENT = "current"
 
+OF_CHAT = frozenset({"tenant", "chat_id", "user_id", "user_key", "metadata", "created_at"})
+"""The columns of `chats` that belong to the chat and not to the line."""
 
-class Chat(Table):
-    """One line of a chat, with all that is true of the chat on it.
 
-    Exactly one line of a chat is current; a checkpoint is a frozen one, an abandoned one stays readable.
-    An append updates the head columns alone: none of them is in an index, so the update stays in its page,
-    and the memo window, the widest column, is only written by a cut or a memo.
-    `checkpoint` is the name of a frozen line, `parent_line_id` the line that this one was copied from.
-    `shown` is what the other layers put into a context, by the layer's name; like the window it is written where that
-    changes, so that a context reads no other table for it.
-    `memo_count` is how many memos are in the book, `memo_number` the number that the last one was given.
+class ChatLine(Table):
+    """One line of a chat: the row that a context reads and that every write to the line locks first.
+
+    Exactly one line of a chat is current. A checkpoint is a frozen line, an abandoned one can be read and made current.
+    The columns, by their owner:
+
+    - The line's identity: `standing`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
+      one was copied from), `line_made_at`.
+    - The chat (`OF_CHAT`): the same on all lines, and only `queries.update_chat` changes them, on all lines at once.
+      A restore, a switch and a re-import leave them as they are; a fork copies `metadata` and the user.
+    - The line's settings: characters, personas, settings, time zone, language. A restore brings them back, because
+      otherwise the context after it would not be the same bytes.
+    - The head: what an append changes. None of these columns is in an index, so that the update stays in its page.
+      `memo_count` is how many memos are in the book, `memo_number` the number that the last one was given.
+    - A cache: `context_cache` holds what the layers put into a context, by the layer's name, such as the window of
+      memos. It is written only where that changes, so that an append does not write the widest column and a context
+      reads no other table.
     """
 
     __tablename__ = "chats"
@@ -63,14 +73,15 @@ class Chat(Table):
     chat_id: Mapped[str]
     user_id: Mapped[str | None]
     user_key: Mapped[UUID | None]
+    chat_metadata: Mapped[dict[str, Any]] = mapped_column("metadata", Json, server_default="{}")
+    created_at: Mapped[datetime] = mapped_column(Time)
+
     characters: Mapped[list[dict[str, Any]]] = mapped_column(Json, server_default="[]")
     user_persona: Mapped[str | None] = mapped_column(Text)
     system_prompt: Mapped[str | None] = mapped_column(Text)
     settings: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
     time_zone: Mapped[str] = mapped_column(server_default="UTC")
     language: Mapped[str | None]
-    chat_metadata: Mapped[dict[str, Any]] = mapped_column("metadata", Json, server_default="{}")
-    created_at: Mapped[datetime] = mapped_column(Time)
 
     head_seq: Mapped[int] = mapped_column(server_default="0")
     anchor_seq: Mapped[int] = mapped_column(server_default="1")
@@ -86,8 +97,7 @@ class Chat(Table):
     cursors: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
     last_active_at: Mapped[datetime] = mapped_column(Time)
 
-    memo_window: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
-    shown: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
+    context_cache: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
 
 
 class Message(Table):

@@ -11,13 +11,16 @@ from uuid import UUID
 
 import asyncpg
 import orjson
-from sqlalchemy import select, tuple_, update
+from sqlalchemy import select, tuple_
 
 from app.chats.eligibility import Filters
+from app.chats.errors import busy_if_locked
 from app.chats.head import Head
-from app.chats.models import CURRENT, Chat
+from app.chats.models import CURRENT, OF_CHAT, ChatLine
 from app.chats.settings import ChatSettings, effective_json
-from app.kit.db import Connection, DbSession
+from app.kit.db import Connection, DbSession, Table
+
+_CHATS = Table.metadata.tables[ChatLine.__tablename__]
 
 _HEAD_COLUMNS = """line_id, tenant, user_id, settings::text AS settings, characters::text AS characters, head_seq,
     anchor_seq, history_messages, message_count, turn_count, token_count, memo_count, memo_number, awaits_reply,
@@ -35,84 +38,38 @@ WRITE_HEAD = """
         cursors = $14, last_active_at = $15
     WHERE chat_key = $1 AND line_id = $2"""
 
-_UPDATE_SHOWN = """
-    UPDATE chats SET shown = CASE WHEN $4::jsonb IS NULL THEN shown - $3::text
-        ELSE shown || jsonb_build_object($3::text, $4::jsonb) END
-    WHERE chat_key = $1 AND line_id = $2 AND shown -> $3::text IS DISTINCT FROM $4::jsonb"""
-
-_SEEN_LINES = 64
-
-# Of every tenant the lines of its oldest rows, so that something is always found; and, so that a line with a
-# flood of rows hides no other, a run of lines in the order of their keys, around from one that the caller draws.
-# Each is a probe of an index, and of no line more than $2 rows are read: it costs the same behind 100,000 rows.
-# The subquery and the range of one tenant are for the planner: a join may begin at the chat and sort all of its
-# rows, and an equality lets it walk past those of every other tenant in the index by time alone.
-# The tenants in $5 are left out; their lines still take places in the run, as skipping them could cost any number.
-_RIPE_LINES = """
-    WITH RECURSIVE keys (min_key, max_key) AS (
-        VALUES ('00000000-0000-0000-0000-000000000000'::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-    ), waiting AS (
-        SELECT min(tenant) AS tenant FROM work WHERE failed_at IS NULL
-        UNION ALL
-        SELECT (SELECT min(w.tenant) FROM work w WHERE w.failed_at IS NULL AND w.tenant > waiting.tenant)
-        FROM waiting WHERE waiting.tenant IS NOT NULL
-    ), oldest AS (
-        SELECT found.* FROM waiting CROSS JOIN LATERAL (
-            SELECT w.chat_key, w.line_id
-            FROM work w WHERE w.tenant BETWEEN waiting.tenant AND waiting.tenant AND w.failed_at IS NULL
-                AND w.run_after <= $1
-                AND (w.leased_until IS NULL OR w.leased_until < clock_timestamp())
-                AND (SELECT c.standing FROM chats c WHERE c.chat_key = w.chat_key AND c.line_id = w.line_id) = 'current'
-            ORDER BY w.tenant, w.run_after LIMIT $2
-        ) AS found WHERE waiting.tenant IS NOT NULL AND waiting.tenant <> ALL($5::text[])
-    ), around (chat_key, line_id, last_key, seen) AS (
-        SELECT first_key, first_line, last_key, 0 FROM keys CROSS JOIN LATERAL (
-            VALUES ($3::uuid, max_key, max_key), (min_key, min_key, $3)) AS arc (first_key, first_line, last_key)
-        UNION ALL
-        SELECT beyond.chat_key, beyond.line_id, around.last_key, around.seen + 1
-        FROM around CROSS JOIN LATERAL (
-            SELECT w.chat_key, w.line_id FROM work w
-            WHERE (w.chat_key, w.line_id) > (around.chat_key, around.line_id) AND w.chat_key <= around.last_key
-            ORDER BY w.chat_key, w.line_id LIMIT 1
-        ) AS beyond
-        WHERE around.seen < $4
-    ), lines AS (
-        SELECT chat_key, line_id FROM oldest UNION SELECT chat_key, line_id FROM around
-    )
-    SELECT c.tenant, c.chat_key, c.line_id, c.anchor_seq, ripe.rows
-    FROM lines JOIN chats c ON c.chat_key = lines.chat_key AND c.line_id = lines.line_id AND c.standing = 'current'
-    CROSS JOIN LATERAL (
-        SELECT count(*)::int AS rows, min(run_after) AS since FROM (
-            SELECT w.run_after FROM work w
-            WHERE w.chat_key = lines.chat_key AND w.line_id = lines.line_id AND w.failed_at IS NULL
-                AND w.run_after <= $1 AND (w.leased_until IS NULL OR w.leased_until < clock_timestamp())
-            ORDER BY w.layer, w.key LIMIT $2
-        ) AS claimable
-    ) AS ripe
-    WHERE ripe.rows > 0 AND c.tenant <> ALL($5::text[]) ORDER BY ripe.since, c.chat_key"""
-
+_UPDATE_CACHE = """
+    UPDATE chats SET context_cache = CASE WHEN $4::jsonb IS NULL THEN context_cache - $3::text
+        ELSE context_cache || jsonb_build_object($3::text, $4::jsonb) END
+    WHERE chat_key = $1 AND line_id = $2 AND context_cache -> $3::text IS DISTINCT FROM $4::jsonb"""
 
 _COUNT_WORK = """
     SELECT chat_key, count(*) FILTER (WHERE failed_at IS NULL) AS due, count(failed_at) AS failed
-    FROM unnest($1::uuid[], $2::uuid[]) AS asked (chat_key, line_id) JOIN work USING (chat_key, line_id)
+    FROM unnest($1::uuid[], $2::uuid[]) AS asked (chat_key, line_id)
+        JOIN work ON work.owner_key = asked.chat_key AND work.line_id = asked.line_id
     GROUP BY chat_key"""
+
+_LIST_ANCHORS = """
+    SELECT chat_key, line_id, anchor_seq
+    FROM unnest($1::uuid[], $2::uuid[]) AS asked (chat_key, line_id) JOIN chats USING (chat_key, line_id)"""
 
 
 def filters_of(settings: ChatSettings, characters: Sequence[dict[str, Any]]) -> Filters:
     """What decides on eligibility under these settings and characters."""
-    memos = settings.memos
+    rules = settings.eligibility()
     return Filters(
-        include_user=memos.include_user,
-        include_system=memos.include_system,
-        include_narrator=memos.include_narrator,
-        min_tokens=memos.min_tokens,
+        include_user=rules.include_user,
+        include_system=rules.include_system,
+        include_narrator=rules.include_narrator,
+        min_tokens=rules.min_tokens,
         disabled=tuple(character["name"] for character in characters if character.get("disabled")),
     )
 
 
 async def lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, str | None] | None:
-    """Lock the chat's current line and read its head and user; None if there is no such chat."""
-    row = await db_session.raw.fetchrow(LOCK_CURRENT, chat_key)
+    """Lock the chat's current line and read its head and user; None if there is no such chat. Raises ChatBusy."""
+    with busy_if_locked():
+        row = await db_session.raw.fetchrow(LOCK_CURRENT, chat_key)
     return None if row is None else (_head(chat_key, row), row["user_id"])
 
 
@@ -126,8 +83,9 @@ async def has_current(db_session: DbSession, chat_key: UUID) -> bool:
 
 
 async def lock_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Head | None:
-    """Lock one line of a chat and read its head; None if it is gone."""
-    row = await db_session.raw.fetchrow(_LOCK_LINE, chat_key, line_id)
+    """Lock one line of a chat and read its head; None if it is gone. Raises ChatBusy."""
+    with busy_if_locked():
+        row = await db_session.raw.fetchrow(_LOCK_LINE, chat_key, line_id)
     return None if row is None else _head(chat_key, row)
 
 
@@ -137,8 +95,8 @@ async def read_head(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Hea
     return None if row is None else _head(chat_key, row)
 
 
-async def insert_chat(db_session: DbSession, chat: Chat) -> bool:
-    """Create the chat's first line; False if somebody else just has."""
+async def insert_chat(db_session: DbSession, chat: ChatLine) -> bool:
+    """Create the chat's first line; False if another request just has. Raises ChatBusy."""
     values = {
         "chat_key": chat.chat_key,
         "line_id": chat.line_id,
@@ -152,11 +110,9 @@ async def insert_chat(db_session: DbSession, chat: Chat) -> bool:
     }
     columns = ", ".join(values)
     places = ", ".join(f"${n}" for n in range(1, len(values) + 1))
-    made = await db_session.raw.fetchval(
-        f"INSERT INTO chats ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING RETURNING true",  # noqa: S608
-        *values.values(),
-    )
-    return bool(made)
+    insert = f"INSERT INTO chats ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING RETURNING true"  # noqa: S608
+    with busy_if_locked():
+        return bool(await db_session.raw.fetchval(insert, *values.values()))
 
 
 async def update_head(db_session: DbSession, head: Head) -> None:
@@ -181,55 +137,55 @@ async def update_head(db_session: DbSession, head: Head) -> None:
     )
 
 
-async def update_shown(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str, shown: Mapping[str, Any] | None
+async def update_cache(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str, cached: Mapping[str, Any] | None
 ) -> None:
-    """Write what a layer puts into contexts on the chat's row, unless it stands there already; None is nothing."""
+    """Write what a layer keeps for contexts on the chat's row, unless it is there already; None is nothing."""
     await db_session.raw.execute(
-        _UPDATE_SHOWN, chat_key, line_id, layer, None if shown is None else orjson.dumps(shown).decode()
+        _UPDATE_CACHE, chat_key, line_id, layer, None if cached is None else orjson.dumps(cached).decode()
     )
 
 
-async def find_shown(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any]:
-    """What a layer puts into contexts, as the chat's row holds it; nothing of a line that is gone."""
+async def find_cache(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any]:
+    """What a layer keeps for contexts on the chat's row; empty for a line that is gone."""
     stored = await db_session.raw.fetchval(
-        "SELECT (shown -> $3::text)::text FROM chats WHERE chat_key = $1 AND line_id = $2", chat_key, line_id, layer
+        "SELECT (context_cache -> $3::text)::text FROM chats WHERE chat_key = $1 AND line_id = $2",
+        chat_key,
+        line_id,
+        layer,
     )
     return orjson.loads(stored) if stored else {}
 
 
-async def list_ripe_lines(
-    connection: Connection, *, now: datetime, rows: int, from_key: UUID, without: Sequence[str] = ()
-) -> list[asyncpg.Record]:
-    """Current lines with ripe work, oldest first, and how many rows each has, counted up to `rows`.
-
-    Of every tenant those of its `rows` oldest rows, and of all the next 64 from `from_key` on, around the end;
-    of the tenants `without` none.
-    """
-    return await connection.fetch(_RIPE_LINES, now, rows, from_key, _SEEN_LINES, without)
+async def list_anchors(connection: Connection, lines: Sequence[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], int]:
+    """Return the anchors of lines, each given by its chat's key and its id; lines that are gone are left out."""
+    if not lines:
+        return {}
+    rows = await connection.fetch(_LIST_ANCHORS, [key for key, _ in lines], [line_id for _, line_id in lines])
+    return {(row["chat_key"], row["line_id"]): row["anchor_seq"] for row in rows}
 
 
-async def find_chat(db_session: DbSession, chat_key: UUID) -> Chat | None:
+async def find_chat(db_session: DbSession, chat_key: UUID) -> ChatLine | None:
     """The current line of a chat."""
     return (
-        await db_session.execute(select(Chat).where(Chat.chat_key == chat_key, Chat.standing == CURRENT))
+        await db_session.execute(select(ChatLine).where(ChatLine.chat_key == chat_key, ChatLine.standing == CURRENT))
     ).scalar_one_or_none()
 
 
-async def find_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Chat | None:
+async def find_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> ChatLine | None:
     """A line of a chat, whatever its standing."""
-    return await db_session.get(Chat, (chat_key, line_id))
+    return await db_session.get(ChatLine, (chat_key, line_id))
 
 
 async def list_chats(
     db_session: DbSession, *, tenant: str, limit: int, before: tuple[datetime, UUID] | None
-) -> Sequence[Chat]:
+) -> Sequence[ChatLine]:
     """Chats of a tenant by creation, newest first."""
-    query = select(Chat).where(Chat.tenant == tenant, Chat.standing == CURRENT)
+    query = select(ChatLine).where(ChatLine.tenant == tenant, ChatLine.standing == CURRENT)
     if before:
-        query = query.where(tuple_(Chat.created_at, Chat.chat_key) < before)
+        query = query.where(tuple_(ChatLine.created_at, ChatLine.chat_key) < before)
     return (
-        (await db_session.execute(query.order_by(Chat.created_at.desc(), Chat.chat_key.desc()).limit(limit)))
+        (await db_session.execute(query.order_by(ChatLine.created_at.desc(), ChatLine.chat_key.desc()).limit(limit)))
         .scalars()
         .all()
     )
@@ -237,47 +193,58 @@ async def list_chats(
 
 async def list_user_chats(
     db_session: DbSession, *, user_key: UUID, limit: int, before: tuple[datetime, UUID] | None
-) -> Sequence[Chat]:
+) -> Sequence[ChatLine]:
     """Chats of a user by last activity, newest first."""
-    query = select(Chat).where(Chat.user_key == user_key, Chat.standing == CURRENT)
+    query = select(ChatLine).where(ChatLine.user_key == user_key, ChatLine.standing == CURRENT)
     if before:
-        query = query.where(tuple_(Chat.last_active_at, Chat.chat_key) < before)
+        query = query.where(tuple_(ChatLine.last_active_at, ChatLine.chat_key) < before)
     return (
-        (await db_session.execute(query.order_by(Chat.last_active_at.desc(), Chat.chat_key.desc()).limit(limit)))
+        (
+            await db_session.execute(
+                query.order_by(ChatLine.last_active_at.desc(), ChatLine.chat_key.desc()).limit(limit)
+            )
+        )
         .scalars()
         .all()
     )
 
 
-async def count_work(db_session: DbSession, chats: Sequence[Chat]) -> dict[UUID, tuple[int, int]]:
-    """How much of each chat is due and how much has failed for good, by chat_key; chats without any are left out."""
+async def count_work(db_session: DbSession, chats: Sequence[ChatLine]) -> dict[UUID, tuple[int, int]]:
+    """Return how many items of each chat are due and how many have failed for good, for chats that have any."""
     rows = await db_session.raw.fetch(_COUNT_WORK, [chat.chat_key for chat in chats], [chat.line_id for chat in chats])
     return {row["chat_key"]: (row["due"], row["failed"]) for row in rows}
 
 
 async def lock_all_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
-    """Lock every line of a chat, whose current one is locked already; returns their users."""
-    query = select(Chat.user_id).where(Chat.chat_key == chat_key).order_by(Chat.line_id)
-    return list((await db_session.execute(query.with_for_update())).scalars())
+    """Lock every line of a chat, whose current one is locked already; returns their users. Raises ChatBusy."""
+    lock = "SELECT user_id FROM chats WHERE chat_key = $1 ORDER BY line_id FOR UPDATE"
+    with busy_if_locked():
+        return [row["user_id"] for row in await db_session.raw.fetch(lock, chat_key)]
 
 
 async def list_user_chat_keys(db_session: DbSession, user_key: UUID) -> list[UUID]:
     """All chats of a user."""
-    query = select(Chat.chat_key).where(Chat.user_key == user_key, Chat.standing == CURRENT)
+    query = select(ChatLine.chat_key).where(ChatLine.user_key == user_key, ChatLine.standing == CURRENT)
     return list((await db_session.execute(query)).scalars())
 
 
-async def update_chat(db_session: DbSession, chat_key: UUID, line_id: UUID, values: dict[str, Any]) -> None:
-    """Change what a PUT may change."""
+async def update_line(db_session: DbSession, line: tuple[UUID, UUID], values: Mapping[str, Any]) -> None:
+    """Change columns that belong to the line, by their names in the database."""
     if values:
-        await db_session.execute(
-            update(Chat).where(Chat.chat_key == chat_key, Chat.line_id == line_id).values(**values)
-        )
+        statement = _CHATS.update().where(_CHATS.c.chat_key == line[0], _CHATS.c.line_id == line[1])
+        await db_session.execute(statement.values(values))
 
 
-async def update_user(db_session: DbSession, chat_key: UUID, user_id: str | None, user_key: UUID | None) -> None:
-    """Say whose chat it is, on all of its lines: a line that is switched back to brings no former user with it."""
-    await db_session.execute(update(Chat).where(Chat.chat_key == chat_key).values(user_id=user_id, user_key=user_key))
+async def update_chat(db_session: DbSession, chat_key: UUID, values: Mapping[str, Any]) -> None:
+    """Change columns that belong to the chat, by their names in the database, on all of its lines.
+
+    A line that is switched to or restored then holds no former value. Raises ChatBusy.
+    """
+    if not OF_CHAT.issuperset(values):
+        raise LookupError(f"not all of these belong to the chat: {', '.join(values)}")
+    if values:
+        with busy_if_locked():
+            await db_session.execute(_CHATS.update().where(_CHATS.c.chat_key == chat_key).values(values))
 
 
 def _head(chat_key: UUID, row: asyncpg.Record) -> Head:

@@ -19,9 +19,9 @@ import asyncpg
 from app.chats import reimport_queries
 from app.chats.access import ChatRef, lock_or_create
 from app.chats.change_queries import recounting_turns
-from app.chats.changes import Move
 from app.chats.editing import note
-from app.chats.head import Head, NewMessage, RangeMessage, advance
+from app.chats.events import MessagesMoved, count_appended
+from app.chats.head import Head, NewMessage, RangeMessage
 from app.chats.lines import begin_line, cut_copy
 from app.chats.message_queries import insert_messages
 from app.chats.message_schemas import MessageIn
@@ -59,7 +59,7 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
         await _change(db_session, head, plan.matches, plan.removed, now)
         fresh = await _append(db_session, head, [match.wanted for match in plan.matches if match.row is None])
         if fresh:
-            defer(db_session, "line_advanced", advance(head, fresh, now=now, created=created))
+            defer(db_session, count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=created))
         line_id = head.line_id
     else:
         line_id = await _go_on_elsewhere(db_session, head, plan, now)
@@ -78,7 +78,7 @@ async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now:
     await db_session.run_deferred()  # what was cut off is forgotten before anything else is counted
     await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
     fresh = await _move(db_session, head, plan.moved, former.line_id, now)
-    defer(db_session, "line_advanced", advance(head, fresh, now=now, created=False))
+    defer(db_session, count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=False))
     return line_id
 
 
@@ -121,7 +121,15 @@ async def _move(
     differing = [message for message, match in zip(fresh, matches, strict=True) if match.differs]
     if differing:
         await reimport_queries.rewrite(db_session, head, differing, now)
-    defer(db_session, "messages_moved", Move(head, from_line_id, head.head_seq, sorted(moved), now))
+    event = MessagesMoved(
+        head=head,
+        now=now,
+        settle_s=db_session.settle_s,
+        from_line_id=from_line_id,
+        kept_seq=head.head_seq,
+        seqs=sorted(moved),
+    )
+    defer(db_session, event)
     return fresh
 
 

@@ -8,9 +8,11 @@ import asyncpg
 import orjson
 
 from app.chats.alignment import Standing, Wanted, align
+from app.chats.hashes import content_digest
 from app.chats.head import NewMessage
 from app.chats.message_schemas import MessageIn
 
+_OPTIONAL = ("name", "kind", "importance", "tool_calls", "tool_call_id", "metadata", "sent_at")
 _PLAIN = ("role", "name", "kind", "content", "tool_call_id", "importance", "sent_at")
 _JSON = ("tool_calls", "metadata")
 
@@ -20,7 +22,7 @@ class Match:
     """A wanted message, and what it is on the line.
 
     Attributes:
-        wanted: As it is to be; what the caller left open is as it stands.
+        wanted: As it is to be; an optional field that the caller left out is as it stands.
         row: As it stands, a tombstone too; None if it is new.
         stood: The row as a message that could be appended as it stands.
         differs: Whether it stands, and otherwise than it is to be.
@@ -90,16 +92,19 @@ def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: 
 
 def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
     stood = _as_stood(row)
+    left_out = {name: getattr(stood, name) for name in _OPTIONAL if name not in given.model_fields_set}
     wanted = replace(
         made,
         seq=stood.seq,
         message_id=stood.message_id,
-        sent_at=given.sent_at or stood.sent_at,
-        importance=stood.importance if given.importance is None else given.importance,
-        metadata=stood.metadata if given.metadata is None else made.metadata,
         excluded=stood.excluded,
         hidden_by=stood.hidden_by,
+        **left_out,
     )
+    if left_out.get("name") is not None:
+        wanted = replace(wanted, digest=content_digest(wanted.role, wanted.name, wanted.content))
+    if left_out.get("tool_calls") is not None:
+        wanted = replace(wanted, blank=False)
     differs = any(getattr(stood, name) != getattr(wanted, name) for name in _PLAIN) or any(
         not _is_same_json(getattr(stood, name), getattr(wanted, name)) for name in _JSON
     )

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.chats import service
 from app.chats.chat_out import chats_out
-from app.chats.deps import ReadingChat, WritingChat
+from app.chats.deps import Line, ReadingChat, WritingChat
 from app.chats.presets import PRESET_TEXTS
 from app.chats.schemas import ChatOut, ChatPut, PresetOut, Presets
-from app.chats.settings import ChatSettings, effective
+from app.chats.settings import effective, schema
 from app.kit.auth import Reader, Writer
 from app.kit.deps import Db, Now, Pool
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
@@ -29,9 +29,9 @@ async def put_chat(ref: WritingChat, put: ChatPut, db_session: Db, clock: Now) -
 
 
 @router.get("/chats/{chat_id}", response_model=ChatOut)
-async def get_chat(ref: ReadingChat, db_session: Db) -> Response:
+async def get_chat(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
     """A chat with its effective settings and counters."""
-    (out,) = await chats_out(db_session, [await service.get_chat(db_session, ref)])
+    (out,) = await chats_out(db_session, [await service.get_line(db_session, ref, line)])
     return JsonAnswer(out)
 
 
@@ -85,4 +85,4 @@ async def list_presets(caller: Reader) -> Presets:  # noqa: ARG001 - needs a key
         items.append(
             PresetOut(name=name, description=text, settings=settings, missing_layers=settings.missing_layers())
         )
-    return Presets(items=items, settings_schema=ChatSettings.model_json_schema())
+    return Presets(items=items, settings_schema=schema().whole.model_json_schema())

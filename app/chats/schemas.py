@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.chats.settings import ChatSettings, SettingsPatch
+from app.chats.settings import EffectiveSettings, GivenSettings
 from app.kit.blame import FieldError
 from app.kit.wire import Given, JsonObject, Name, Text, TimeZone
 
@@ -51,14 +51,16 @@ class ChatPut(Given):
     system_prompt: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(
         None, description="The first text of every context."
     )
-    settings: SettingsPatch | None = Field(  # type: ignore[valid-type]  # made from ChatSettings
+    settings: Annotated[Any, GivenSettings] | None = Field(
         None, description="What differs from the preset; null for a setting returns to the preset's value."
     )
     time_zone: TimeZone | None = Field(None, description="IANA name; UTC unless given.")
     language: Annotated[str, Field(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", max_length=35)] | None = Field(
         None, description="The conversation's language (BCP 47); memos are written in it."
     )
-    metadata: JsonObject | None = Field(None, description="The caller's own, merged; at most 16 KiB.")
+    metadata: JsonObject | None = Field(
+        None, description="The caller's own, merged; at most 16 KiB. It belongs to the chat: a restore leaves it."
+    )
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
@@ -92,12 +94,12 @@ class ChatOut(BaseModel):
     characters: list[Character] = Field(description="Who speaks besides the user.")
     user_persona: str | None = Field(description="Who the user is in the story.")
     system_prompt: str | None = Field(description="The first text of every context.")
-    settings: ChatSettings = Field(description="Every setting as it takes effect.")
+    settings: Annotated[Any, EffectiveSettings] = Field(description="Every setting as it takes effect.")
     time_zone: str = Field(description="The chat's time zone.")
     language: str | None = Field(description="The conversation's language.")
     metadata: dict[str, Any] = Field(description="The caller's own.")
     counters: Counters = Field(description="What the chat holds.")
-    line: UUID = Field(description="The current line.")
+    line: UUID = Field(description="The line that this describes; the current one unless another was asked for.")
     anchor_seq: int = Field(description="The first seq that is still sent verbatim.")
     head_seq: int = Field(description="The highest seq used so far, also by a deleted message; 0 for an empty chat.")
     work: WorkCounts = Field(description="Due and failed background work.")
@@ -110,7 +112,7 @@ class PresetOut(BaseModel):
 
     name: str = Field(description="Its name.")
     description: str = Field(description="What it is for.")
-    settings: ChatSettings = Field(description="All of its settings.")
+    settings: Annotated[Any, EffectiveSettings] = Field(description="All of its settings.")
     missing_layers: list[str] = Field(description="Layers it switches on that this version does not make yet.")
 
 

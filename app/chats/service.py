@@ -7,14 +7,16 @@ from uuid import UUID
 
 import orjson
 from pydantic import ValidationError
+from sqlalchemy import Table as CoreTable
 
 from app.chats import queries
 from app.chats.access import ChatRef, lock_head, lock_lines, lock_or_create
 from app.chats.editing import cut_off_end, delete_message, edit_message, hide_by_scenes, set_visibility
 from app.chats.eligibility import Filters, hash_eligible, is_eligible
 from app.chats.errors import ChatNotFound, LineNotFound
+from app.chats.events import ChatEdited
 from app.chats.hashes import range_hash
-from app.chats.head import Advance, Head
+from app.chats.head import Head
 from app.chats.message_queries import (
     list_living,
     list_messages,
@@ -31,21 +33,21 @@ from app.chats.messages import (
     list_revisions,
     message_detail,
 )
-from app.chats.models import Chat
-from app.chats.queries import filters_of, find_shown, list_ripe_lines, lock_line, read_head, update_head, update_shown
+from app.chats.models import ChatLine
+from app.chats.queries import filters_of, find_cache, list_anchors, lock_line, read_head, update_cache, update_head
 from app.chats.reimport import put_messages
 from app.chats.schemas import ChatPut
 from app.chats.settings import check_overrides, merge, still_valid
 from app.chats.swipes import add_swipe, list_swipes, select_swipe
 from app.kit.auth import Caller, Forbidden
-from app.kit.db import Database, DbSession, Table, defer
+from app.kit.db import Database, DbSession, defer, list_tables
 from app.kit.errors import Invalid
 from app.kit.hot import placed
 from app.kit.ids import chat_key, user_key
+from app.kit.owners import NO_LINE, Owner
 from app.kit.wire import MAX_METADATA_BYTES
 
 __all__ = [
-    "Advance",
     "Appended",
     "Bounds",
     "ChatRef",
@@ -60,20 +62,20 @@ __all__ = [
     "erase_chat",
     "erase_user",
     "filters_of",
-    "find_shown",
+    "find_cache",
     "get_chat",
     "get_line",
     "get_message",
     "hash_eligible",
     "hide_by_scenes",
     "is_eligible",
+    "list_anchors",
     "list_chats",
     "list_living",
     "list_messages",
     "list_page",
     "list_range",
     "list_revisions",
-    "list_ripe_lines",
     "list_sent_after",
     "list_swipes",
     "list_tellable_after",
@@ -86,12 +88,12 @@ __all__ = [
     "read_head",
     "select_swipe",
     "set_visibility",
+    "update_cache",
     "update_head",
-    "update_shown",
 ]
 
 
-async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: datetime) -> tuple[Chat, bool]:
+async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: datetime) -> tuple[ChatLine, bool]:
     """Create a chat or merge `put` into it; says whether it was created.
 
     Raises ChatNotFound, or Forbidden where a token's limits do not let it say whose chat it is.
@@ -100,20 +102,17 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
         raise ref.unknown()
     head, created = await lock_or_create(db_session, ref, now)
     chat = await get_chat(db_session, ref)
-    values = _changes(chat, put)
-    await queries.update_chat(db_session, ref.key, head.line_id, values)
-    if "user_id" in put.model_fields_set and put.user_id != chat.user_id:
-        if ref.keeps_user:
-            raise Forbidden("A token that is limited to a chat cannot say whose chat it is.")
-        key = user_key(ref.tenant, put.user_id) if put.user_id else None
-        await queries.update_user(db_session, ref.key, put.user_id, key)
+    if "user_id" in put.model_fields_set and put.user_id != chat.user_id and ref.keeps_user:
+        raise Forbidden("A token that is limited to a chat cannot say whose chat it is.")
+    await queries.update_line(db_session, head.line, _line_changes(chat, put))
+    await queries.update_chat(db_session, ref.key, _chat_changes(chat, put))
     await db_session.refresh(chat)
     if not created:
-        defer(db_session, "chat_changed", ref)
+        defer(db_session, ChatEdited(ref.key, head.line_id))
     return chat, created
 
 
-async def get_chat(db_session: DbSession, ref: ChatRef) -> Chat:
+async def get_chat(db_session: DbSession, ref: ChatRef) -> ChatLine:
     """The chat on its current line. Raises ChatNotFound."""
     chat = await queries.find_chat(db_session, ref.key)
     if chat is None:
@@ -122,7 +121,7 @@ async def get_chat(db_session: DbSession, ref: ChatRef) -> Chat:
     return chat
 
 
-async def get_line(db_session: DbSession, ref: ChatRef, line: UUID | None) -> Chat:
+async def get_line(db_session: DbSession, ref: ChatRef, line: UUID | None) -> ChatLine:
     """The chat on the line that is asked for, the current one by default. Raises ChatNotFound, LineNotFound."""
     chat = await get_chat(db_session, ref)
     if line is None or line == chat.line_id:
@@ -140,7 +139,7 @@ async def list_chats(
     user_id: str | None,
     limit: int,
     before: tuple[datetime, UUID] | None,
-) -> Sequence[Chat]:
+) -> Sequence[ChatLine]:
     """Chats by creation; of one user by last activity. A limited caller sees its own."""
     if caller.user_id is not None:
         if user_id not in (None, caller.user_id):
@@ -156,7 +155,7 @@ async def list_chats(
     )
 
 
-async def count_work(db_session: DbSession, chats: Sequence[Chat]) -> list[tuple[int, int]]:
+async def count_work(db_session: DbSession, chats: Sequence[ChatLine]) -> list[tuple[int, int]]:
     """How much of each chat is due, and how much has failed for good."""
     counted = await queries.count_work(db_session, chats) if chats else {}
     return [counted.get(chat.chat_key, (0, 0)) for chat in chats]
@@ -173,9 +172,10 @@ async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
 
 
 async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
-    """Delete all chats of a user physically; a user without any is erased already. Raises ChatNotFound.
+    """Delete all chats of a user physically, then what belongs to the user itself. Raises ChatNotFound.
 
-    One chat after the other: together they could wait in a circle with somebody who copies one to another's place.
+    Each chat is deleted in a transaction of its own: a transaction that locked several could deadlock with one that
+    copies one of them to another's place. If the process dies in between, the same call deletes the rest.
     """
     if caller.chat_id is not None or caller.user_id not in (None, user_id):
         raise ChatNotFound(f"There is no user {user_id!r}.")
@@ -186,20 +186,35 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
             # Listed without a lock: meanwhile it may have been erased, or become another user's.
             if set(await lock_lines(db_session, key)) == {user_id}:
                 await _erase(db_session, key)
+    async with database.unit_of_work() as db_session:
+        await _erase_owned(db_session, Owner.of_user(caller.tenant, user_id))
 
 
 async def _erase(db_session: DbSession, key: UUID) -> None:
-    """Delete from every table that holds a chat's data; a new table takes part by having the column."""
-    for table in Table.metadata.tables.values():
+    """Delete a chat's rows, on all lines; a new table takes part by having the column `chat_key` or `owner_key`.
+
+    Rows without a line under the same key belong to the user of the same id and stay.
+    """
+    for table in list_tables():
         if "chat_key" in table.c:
             await db_session.execute(table.delete().where(table.c.chat_key == key))
+    for table in _list_owned():
+        await db_session.execute(table.delete().where(table.c.owner_key == key, table.c.line_id != NO_LINE))
 
 
-def _changes(chat: Chat, put: ChatPut) -> dict[str, Any]:
-    """The columns that `put` changes, but for the user's.
+async def _erase_owned(db_session: DbSession, owner: Owner) -> None:
+    """Delete what belongs to a user itself and to no chat."""
+    for table in _list_owned():
+        await db_session.execute(table.delete().where(table.c.owner_key == owner.key, table.c.line_id == owner.line_id))
 
-    Raises RequestValidationError for settings that do not fit together, Invalid for too much metadata.
-    """
+
+def _list_owned() -> list[CoreTable]:
+    """The tables of which a row belongs to a line, a user or a tenant."""
+    return [table for table in list_tables() if {"owner_key", "line_id"} <= set(table.c.keys())]
+
+
+def _line_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
+    """The line's columns that `put` names. Raises RequestValidationError for settings that do not fit together."""
     given = put.model_dump(exclude_unset=True, mode="json")
     values: dict[str, Any] = {
         name: given[name] for name in ("user_persona", "system_prompt", "language") if name in given
@@ -208,14 +223,25 @@ def _changes(chat: Chat, put: ChatPut) -> dict[str, Any]:
         values["characters"] = given["characters"] or []
     if "time_zone" in given:
         values["time_zone"] = given["time_zone"] or "UTC"
-    if "metadata" in given:
-        values["chat_metadata"] = {} if given["metadata"] is None else _merge_metadata(chat, given["metadata"])
     if "settings" in given:
         values["settings"] = {} if given["settings"] is None else _merge_settings(chat, given["settings"])
     return values
 
 
-def _merge_settings(chat: Chat, given: dict[str, Any]) -> dict[str, Any]:
+def _chat_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
+    """The chat's columns that `put` changes. Raises Invalid for too much metadata."""
+    values: dict[str, Any] = {}
+    if "metadata" in put.model_fields_set:
+        metadata = {} if put.metadata is None else _merge_metadata(chat, put.metadata)
+        if metadata != chat.chat_metadata:  # all lines are written, and there may be many
+            values["metadata"] = metadata
+    if "user_id" in put.model_fields_set and put.user_id != chat.user_id:
+        values["user_id"] = put.user_id
+        values["user_key"] = user_key(chat.tenant, put.user_id) if put.user_id else None
+    return values
+
+
+def _merge_settings(chat: ChatLine, given: dict[str, Any]) -> dict[str, Any]:
     merged = merge(still_valid(chat.settings), given)
     try:
         check_overrides(merged)
@@ -224,7 +250,7 @@ def _merge_settings(chat: Chat, given: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _merge_metadata(chat: Chat, given: dict[str, Any]) -> dict[str, Any]:
+def _merge_metadata(chat: ChatLine, given: dict[str, Any]) -> dict[str, Any]:
     merged = merge(chat.chat_metadata, given)
     if len(orjson.dumps(merged)) > MAX_METADATA_BYTES:
         message = f"may take at most {MAX_METADATA_BYTES} bytes of JSON, with what is there"

@@ -1,16 +1,27 @@
 """The settings of a chat, nested by layer, on top of the preset that gives their defaults. Pure.
 
-A chat stores only what differs from its preset. The whole schema is here, also for layers that are still to
-come, so that a preset means the same thing before and after.
+A chat stores only what differs from its preset. Each layer defines its own section (`app/<layer>/settings.py`);
+sections of layers that are still to come are here, so that a preset means the same thing before and after.
 """
 
 import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    create_model,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from app.chats.presets import PRESETS
 from app.kit.blame import FieldError, place_of
@@ -23,9 +34,6 @@ Scope = Literal["chat", "character", "user", "global"]
 
 FORCED_MARGIN_MESSAGES = 32
 """How far a history may outgrow its limit at least while it waits for memos."""
-
-BUILT_LAYERS = frozenset({"memos", "summary", "diary", "scenes"})
-"""The layers that this version makes; `/v1/presets` says which of a preset's are missing."""
 
 
 class Section(BaseModel):
@@ -43,6 +51,47 @@ class Budget(Section):
     def tokens(self, context_tokens: int) -> int:
         """The limit in tokens."""
         return self.value if self.type == "absolute" else context_tokens * self.value // 100
+
+
+class LayerSettings(Section):
+    """The section of a layer, under the name `section`; the layer's package defines it, the registry adds it."""
+
+    section: ClassVar[str]
+
+    enabled: bool = Field(False, description="Whether the layer is on.")
+
+    @classmethod
+    def of(cls, settings: "ChatSettings") -> Self:
+        """The layer's section of a chat's settings."""
+        section: Self = getattr(settings, cls.section)
+        return section
+
+    @property
+    def most_messages_uncovered(self) -> int:
+        """How many messages the layer may leave uncovered before it covers the next one."""
+        return 0
+
+
+class PlacementSettings(Section):
+    """Where a memory segment goes in the prompt."""
+
+    position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
+        "in_prompt",
+        description="Where its segment goes: at its position in the order of segments, ahead of everything, among the "
+        "messages, or nowhere; SillyTavern's numbers are accepted.",
+    )
+    depth: int = Field(2, ge=0, le=1_000, description="With `in_chat`: messages back from the end.")
+    role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: who says it.")
+    scan: bool | None = Field(None, description="Handed through on the segment for a caller with a lorebook.")
+
+
+class EligibilitySettings(LayerSettings):
+    """A layer whose settings decide which messages are summarised, in every layer."""
+
+    include_user: bool = Field(True, description="Whether the user's messages are summarised.")
+    include_system: bool = Field(False, description="Whether system messages are summarised.")
+    include_narrator: bool = Field(True, description="Whether the narrator's messages are summarised.")
+    min_tokens: int = Field(0, ge=0, le=100_000, description="Shorter messages are not summarised.")
 
 
 class HistorySettings(Section):
@@ -72,77 +121,10 @@ class HistorySettings(Section):
         return self
 
 
-class MemoSettings(Section):
-    """Memos: 2–3 highlights for every few messages."""
-
-    enabled: bool = Field(
-        True,
-        description="Whether batches are formed and memos made. Switched on in a chat that ran without, "
-        "it takes up what is in the history and as much before it as the window shows.",
-    )
-    every_messages: int = Field(8, ge=1, le=64, description="Eligible messages in a batch.")
-    window: int = Field(15, ge=0, le=200, description="How many of the newest memos go into the prompt.")
-    include_user: bool = Field(True, description="Whether the user's messages are summarised.")
-    include_system: bool = Field(False, description="Whether system messages are summarised.")
-    include_narrator: bool = Field(True, description="Whether the narrator's messages are summarised.")
-    min_tokens: int = Field(0, ge=0, le=100_000, description="Shorter messages are not summarised.")
-    budget: Budget | None = Field(None, description="The most that memos may take; null is no limit of their own.")
-    pinned_budget: Budget | None = Field(None, description="The most that pinned memos may take.")
-
-
 class PinnedSettings(Section):
     """Pinned messages: kept verbatim once they are out of the history."""
 
     budget: Budget | None = Field(None, description="The most that pinned messages may take.")
-
-
-class SummarySettings(Section):
-    """The rolling summary."""
-
-    enabled: bool = Field(False, description="Whether old messages are folded into a summary.")
-    threshold_messages: int = Field(20, ge=2, le=1_000, description="Uncovered messages that start a fold.")
-    keep_messages: int = Field(15, ge=1, le=1_000, description="The newest messages that are never folded.")
-
-
-class DiarySettings(Section):
-    """The character's diary."""
-
-    enabled: bool = Field(
-        False,
-        description="Whether diaries are folded, and the service may write into them. "
-        "What a character or a person wrote is shown all the same.",
-    )
-    lines: int = Field(50, ge=1, le=500, description="How many of the last lines go into the prompt.")
-    auto_write_turns: int | None = Field(
-        None,
-        ge=1,
-        le=1_000,
-        description="Write an entry every so many turns without a tool call; null is off.",
-    )
-
-
-class RecapSettings(Section):
-    """The running recap of all scenes, and where it is injected."""
-
-    exclude_latest: int = Field(0, ge=0, le=100, description="The newest scenes that are left out.")
-    position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
-        "before_prompt", description="Where the recap goes; SillyTavern's numbers are accepted."
-    )
-    depth: int = Field(2, ge=0, le=1_000, description="With `in_chat`: messages back from the end.")
-    role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: who says it.")
-    scan: bool = Field(False, description="Handed through for a caller with a lorebook.")
-
-
-class SceneSettings(Section):
-    """Scenes and their recaps."""
-
-    enabled: bool = Field(False, description="Whether scenes are kept.")
-    detect: bool = Field(True, description="Whether breaks are looked for after the assistant's message.")
-    offset: int = Field(2, ge=0, le=50, description="The newest messages that only give context.")
-    min_messages: int = Field(10, ge=1, le=1_000, description="A scene is at least so long.")
-    max_messages: int = Field(100, ge=10, le=1_000, description="The most messages read in one look.")
-    auto_hide: int | None = Field(2, ge=-1, le=1_000, description="Hide all but the last so many; -1: none.")
-    recap: RecapSettings = Field(RecapSettings(), description="The running recap.")
 
 
 class ConsolidationSettings(Section):
@@ -176,7 +158,10 @@ class SessionSettings(Section):
 
 
 class ChatSettings(Section):
-    """Every setting of a chat, as it takes effect."""
+    """The settings of a chat that belong to no layer, and those of layers that are still to come.
+
+    `SettingsSchema.whole` adds the sections of the layers; every value that takes effect is of that class.
+    """
 
     preset: PresetName = Field("memo", description="Where the defaults come from.")
     context_tokens: int = Field(32_000, ge=1, le=2_000_000, description="A context's `max_tokens` unless given.")
@@ -193,11 +178,7 @@ class ChatSettings(Section):
         description="Replaces the text that tells the model how to use its memory; '' omits it.",
     )
     history: HistorySettings = Field(HistorySettings(), description="What is sent verbatim.")
-    memos: MemoSettings = Field(MemoSettings(), description="Memos.")
     pinned: PinnedSettings = Field(PinnedSettings(), description="Pinned messages.")
-    summary: SummarySettings = Field(SummarySettings(), description="The rolling summary.")
-    diary: DiarySettings = Field(DiarySettings(), description="The diary.")
-    scenes: SceneSettings = Field(SceneSettings(), description="Scenes.")
     consolidation: ConsolidationSettings = Field(ConsolidationSettings(), description="Consolidation.")
     memories: MemorySettings = Field(MemorySettings(), description="Long-term memories.")
     recall: RecallSettings = Field(RecallSettings(), description="Recall.")
@@ -209,19 +190,24 @@ class ChatSettings(Section):
         history = self.history
         if history.max_messages is not None:
             return history.max_messages
-        return history.keep_messages + history.grow_messages + max(FORCED_MARGIN_MESSAGES, self.memos.every_messages)
+        margin = max([FORCED_MARGIN_MESSAGES, *(section.most_messages_uncovered for section in self.list_sections())])
+        return history.keep_messages + history.grow_messages + margin
+
+    def list_sections(self) -> list[LayerSettings]:
+        """The sections of the layers."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        return [value for value in values if isinstance(value, LayerSettings)]
+
+    def eligibility(self) -> EligibilitySettings:
+        """The section that decides which messages are summarised; its defaults without such a layer."""
+        found = (section for section in self.list_sections() if isinstance(section, EligibilitySettings))
+        return next(found, EligibilitySettings())
 
     def missing_layers(self) -> list[str]:
         """Layers that are switched on and not built yet."""
-        layers = {
-            "memos": self.memos.enabled,
-            "summary": self.summary.enabled,
-            "diary": self.diary.enabled,
-            "scenes": self.scenes.enabled,
-            "consolidation": self.consolidation.enabled,
-            "recall": self.recall.mode != "off",
-        }
-        return [name for name, on in layers.items() if on and name not in BUILT_LAYERS]
+        planned = {"consolidation": self.consolidation.enabled, "recall": self.recall.mode != "off"}
+        built = {section.section for section in self.list_sections()}
+        return [name for name, on in planned.items() if on and name not in built]
 
 
 def merge(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,7 +227,7 @@ def merge(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
 def check_overrides(overrides: Mapping[str, Any]) -> ChatSettings:
     """What would take effect: the preset's values under the chat's own. Raises pydantic's ValidationError."""
     defaults = PRESETS.get(str(overrides.get("preset", "memo")), {})
-    return ChatSettings.model_validate(merge(defaults, overrides))
+    return schema().whole.model_validate(merge(defaults, overrides))
 
 
 def effective(overrides: Mapping[str, Any]) -> ChatSettings:
@@ -298,5 +284,72 @@ def _patch_of(section: type[Section]) -> type[Section]:
     return create_model(f"{section.__name__}Patch", __base__=Section, __doc__=section.__doc__, **fields)
 
 
-SettingsPatch = _patch_of(ChatSettings)
-"""What a request may say of settings: any part of them, null to return to the preset's value."""
+class SettingsSchema:
+    """The models of a chat's settings with the sections of some layers.
+
+    Attributes:
+        whole: Every setting, as it takes effect.
+        patch: What a request may give: any part of them, null to return to the preset's value.
+
+    """
+
+    def __init__(self, sections: Sequence[type[LayerSettings]]) -> None:
+        fields: dict[str, Any] = {one.section: (one, Field(one(), description=_summary(one))) for one in sections}
+        self.whole: type[ChatSettings] = create_model("ChatSettings", __base__=ChatSettings, **fields)
+        self.whole.__doc__ = "Every setting of a chat, as it takes effect."
+        self.patch: type[Section] = _patch_of(self.whole)
+
+
+_schema: SettingsSchema | None = None
+
+
+def use_sections(sections: Sequence[type[LayerSettings]]) -> None:
+    """Have chats of this process know the sections of these layers; `app/registry.py` calls it."""
+    global _schema
+    _schema = SettingsSchema(sections)
+    effective_json.cache_clear()
+
+
+def schema() -> SettingsSchema:
+    """The schema in use. Raises RuntimeError before the registry was imported."""
+    if _schema is None:
+        raise RuntimeError("the settings have no layers yet: import app.registry first")
+    return _schema
+
+
+class _InUse:
+    """A type for fields of HTTP bodies whose model is the one of the schema in use, in OpenAPI too."""
+
+    @classmethod
+    def model(cls) -> type[Section]:
+        raise NotImplementedError
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(lambda value: cls.model().model_validate(value))
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(cls.model().__pydantic_core_schema__)
+
+
+class GivenSettings(_InUse):
+    """The settings of a request."""
+
+    @classmethod
+    def model(cls) -> type[Section]:
+        """What a request may give."""
+        return schema().patch
+
+
+class EffectiveSettings(_InUse):
+    """The settings of an answer."""
+
+    @classmethod
+    def model(cls) -> type[Section]:
+        """Every setting."""
+        return schema().whole
+
+
+def _summary(section: type[Section]) -> str:
+    return (section.__doc__ or "").partition("\n")[0]

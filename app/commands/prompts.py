@@ -1,14 +1,11 @@
 """Which prompts there are, and those that the deployment has put in their place."""
 
-from app.diary.prompts import DIARY, DIARY_ENTRY
 from app.kit.settings import Settings
-from app.memos.prompts import MEMO
-from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP
-from app.scenes.recap_prompt import RECAP
+from app.layers.layer import list_prompts
+from app.registry import LAYERS
 from app.summarising.prompt_folder import PromptBook, load_prompts
-from app.summary.prompts import SUMMARY
 
-PROMPTS = (MEMO, SUMMARY, DIARY, DIARY_ENTRY, SCENE_BREAK, SCENE_RECAP, RECAP)
+PROMPTS = list_prompts(LAYERS)
 
 
 def load_prompt_book(settings: Settings) -> PromptBook:

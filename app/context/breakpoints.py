@@ -10,13 +10,11 @@ from hashlib import sha256
 
 from app.context.order import place_of
 from app.context.pieces import Piece, Worded, add_up, charge
-from app.context.segments import ORDER, Breakpoint, Segment
+from app.context.segments import Breakpoint, Segment
+from app.context.tables import BASE, SegmentTables
 
 HISTORY_BLOCK_MESSAGES = 16
 """A place in the history is marked after every so many messages, so that it stays while the history grows."""
-
-_USER = (ORDER.index("user"), 0)
-_MEMOS = (ORDER.index("memos"), 0)
 
 
 def count_stable(pieces: Sequence[Piece]) -> int:
@@ -24,19 +22,20 @@ def count_stable(pieces: Sequence[Piece]) -> int:
     return next((index for index, piece in enumerate(pieces) if not piece.stable), len(pieces))
 
 
-def place(pieces: Sequence[Piece], stable: int) -> list[int]:
+def place(pieces: Sequence[Piece], stable: int, tables: SegmentTables = BASE) -> list[int]:
     """The indexes of the pieces to mark, ascending, at most four, all among the first `stable`.
 
     After `user`, after `memos`, after the newest 16th message of the history, and after `newest` or the end
     of the history. A segment that is missing leaves its mark to the nearest one before it, or to none.
     """
-    user = memos = end = None
+    last_of_user, last_of_memory = (tables.order.index("user"), 0), (tables.order.index("history") - 1, 0)
+    user = memory = end = None
     history: list[int] = []
     for index, piece in enumerate(pieces[:stable]):
         if piece.part == "prefix" and isinstance(piece.of, Segment):
-            at = place_of(piece.of)
-            user = index if at <= _USER else user
-            memos = index if at <= _MEMOS else memos
+            at = place_of(piece.of, tables)
+            user = index if at <= last_of_user else user
+            memory = index if at <= last_of_memory else memory
         elif piece.part == "history":
             history.append(index)
             end = index
@@ -44,7 +43,7 @@ def place(pieces: Sequence[Piece], stable: int) -> list[int]:
             end = index
     whole = len(history) // HISTORY_BLOCK_MESSAGES * HISTORY_BLOCK_MESSAGES
     block = history[whole - 1] if whole else None
-    return sorted({index for index in (user, memos, block, end) if index is not None})
+    return sorted({index for index in (user, memory, block, end) if index is not None})
 
 
 def seal(worded: Worded, pieces: Sequence[Piece], marked: Sequence[int]) -> tuple[list[Breakpoint], str]:

@@ -4,10 +4,12 @@ The ways to make a context shorter are a fixed chain, and the first that fits is
 never shows what a bigger one left out.
 """
 
+from collections.abc import Sequence
+
 from app.context.formats import count_tokens_of, is_said, word
 from app.context.order import arrange
-from app.context.parts import BuildMemos, Fitted, Omission, Parts
-from app.context.segments import Manner
+from app.context.parts import Fitted, Omission, Parts, build_segment
+from app.context.segments import Manner, Segment
 from app.context.trims import shorten
 from app.context.wording import is_blank
 
@@ -20,23 +22,24 @@ class BudgetTooSmallError(Exception):
         self.needed_tokens = needed_tokens
 
 
-def fit(parts: Parts, max_tokens: int, manner: Manner, build_memos: BuildMemos) -> Fitted:
+def fit(parts: Parts, max_tokens: int, manner: Manner) -> Fitted:
     """Leave out as little as makes `render` count at most `max_tokens`, and list it.
 
-    Raises BudgetTooSmallError, and KeyError where a segment follows one of unknown name.
+    Raises BudgetTooSmallError, and ValueError where a segment follows one of unknown name.
     """
-    segments = [*parts.segments, build_memos(parts.memos)] if parts.memos else parts.segments
-    plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq)
-    left = whole = Fitted(word(plan, manner), parts.memos, _list_blank(parts))
-    for left in shorten(whole, parts, build_memos, max_tokens):
+    contributions = [one for one in parts.contributions if one.items]
+    segments = [*(build_segment(one) for one in contributions), *parts.segments]
+    plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq, manner.tables)
+    left = whole = Fitted(word(plan, manner), contributions, _list_blank(parts, segments))
+    for left in shorten(whole, parts, max_tokens):
         if count_tokens_of(left.worded) <= max_tokens:
             return left
     raise BudgetTooSmallError(count_tokens_of(left.worded))
 
 
-def _list_blank(parts: Parts) -> tuple[Omission, ...]:
+def _list_blank(parts: Parts, segments: Sequence[Segment]) -> tuple[Omission, ...]:
     messages = [*parts.history, *([parts.newest] if parts.newest else [])]
     return (
-        *(Omission(one.name, "blank", one.tokens) for one in parts.segments if is_blank(one.text)),
+        *(Omission(one.name, "blank", one.tokens) for one in segments if is_blank(one.text)),
         *(Omission(f"message:{one.message_id}", "blank", one.tokens) for one in messages if not is_said(one)),
     )

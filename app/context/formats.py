@@ -84,7 +84,7 @@ def render(worded: Worded) -> Rendered:
     manner = worded.manner
     pieces = lay_out(worded)
     stable = count_stable(pieces)
-    marked = place(pieces, stable)
+    marked = place(pieces, stable, manner.tables)
     breakpoints, prefix_hash = seal(worded, pieces, marked)
     system = messages = text = None
     if manner.format == "openai":

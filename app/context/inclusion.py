@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Protocol
 
-from app.chats.cover import Cover
+from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters, Marked, is_sent, why_ineligible
 
-Status = Literal[
+_COVERED = "covered"
+"""The rank of what a layer covers; its status is the kind of what covers it."""
+
+STATUSES = (
     "verbatim",
     "pinned",
-    "memo",
-    "summary",
-    "recap",
+    _COVERED,
     "out_of_budget",
     "pending",
     "failed",
@@ -21,11 +22,11 @@ Status = Literal[
     "excluded",
     "hidden",
     "none",
-]
-"""How a message is in the context, or why it is not: of several that would be true, the first."""
+)
+"""The statuses; of several that apply to a message, the first counts."""
 
-_RANKS: dict[Status, int] = {status: rank for rank, status in enumerate(get_args(Status))}
-_OF_STATE: dict[str, Status] = {"pending": "pending", "failed": "failed", "empty": "none"}
+_RANKS = {status: rank for rank, status in enumerate(STATUSES)}
+_OF_STATE = {"pending": "pending", "failed": "failed", "empty": "none"}
 
 
 class PlacedMessage(Marked, Protocol):
@@ -58,8 +59,8 @@ class Shown:
 
 
 def find_status(
-    message: PlacedMessage, covers: Sequence[Cover], shown: Shown, filters: Filters
-) -> tuple[Status, str | None]:
+    message: PlacedMessage, covers: Sequence[Coverage], shown: Shown, filters: Filters
+) -> tuple[str, str | None]:
     """The status of `message`, and what stands for it as `memo:<id>`, `summary:3` or `recap:4`.
 
     Args:
@@ -74,7 +75,7 @@ def find_status(
     if message.seq in shown.pinned:
         return "pinned", None
     told = [_judge(message, cover, shown, filters) for cover in covers or (None,)]
-    status, by = min(told, key=lambda one: _RANKS[one[0]])
+    status, by = min(told, key=lambda one: _RANKS.get(one[0], _RANKS[_COVERED]))
     if status in ("expired", "none") and message.seq in shown.pinned_over_budget:
         return "out_of_budget", None  # its own budget, not that of a memo
     if status == "none" and message.hidden_by == "scenes" and message.kind != "thought":
@@ -82,7 +83,7 @@ def find_status(
     return status, by
 
 
-def _judge(message: PlacedMessage, cover: Cover | None, shown: Shown, filters: Filters) -> tuple[Status, str | None]:
+def _judge(message: PlacedMessage, cover: Coverage | None, shown: Shown, filters: Filters) -> tuple[str, str | None]:
     """What one that covers it says of a message that is not shown itself; None is that nothing does."""
     reason = why_ineligible(message, cover.filters if cover and cover.filters else filters)
     if reason is not None:
@@ -96,7 +97,7 @@ def _judge(message: PlacedMessage, cover: Cover | None, shown: Shown, filters: F
         return cover.kind, by
     if by in shown.over_budget:
         return "out_of_budget", by
-    if cover.kind != "memo":  # a version that is not shown stands for nothing
+    if not cover.expires:  # a version that is not shown covers nothing
         return "none", None
     # A memo of messages that are still in the history is held until the next cut.
     return ("pending" if cover.first_seq >= shown.anchor_seq else "expired"), by

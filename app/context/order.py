@@ -1,41 +1,49 @@
-"""Where each segment stands: what rarely changes first, unless it is told to stand elsewhere. Pure."""
+"""Where each segment goes: to its position in the order, unless it says otherwise. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.context.segments import ORDER, Entry, Plan, Segment
+from app.context.segments import Entry, Plan, Segment
+from app.context.tables import BASE, SegmentTables
 
-_PLACES = {name: place for place, name in enumerate(ORDER)}
-_HISTORY = _PLACES["history"]
 _AMONG_MESSAGES = frozenset({"in_chat", "newest"})
 _AHEAD = (-1, 0)
 
 
-def place_of(segment: Segment) -> tuple[int, int]:
-    """(Its place in `ORDER`, 0), or (the place of what it follows, 1). KeyError for an unknown name.
+def place_of(segment: Segment, tables: SegmentTables = BASE) -> tuple[int, int]:
+    """(Its index in the order, 0), or (the index of the segment it follows, 1). Raises ValueError for an unknown name.
 
-    What it follows has that place also while it stands elsewhere, or is missing.
+    The segment it follows keeps its index also while it goes elsewhere, or is missing.
     """
     if segment.after is None:
-        return _PLACES[segment.name], 0
+        return tables.order.index(segment.name), 0
     if segment.after == "before_prompt":
         return _AHEAD
-    return _PLACES[segment.after], 1
+    return tables.order.index(segment.after), 1
 
 
-def arrange(segments: Sequence[Segment], history: Sequence[Entry], newest: Entry | None, anchor_seq: int) -> Plan:
+def arrange(
+    segments: Sequence[Segment],
+    history: Sequence[Entry],
+    newest: Entry | None,
+    anchor_seq: int,
+    tables: SegmentTables = BASE,
+) -> Plan:
     """Put `segments`, in any order, around the messages; those that follow the same one keep their order.
 
-    What follows `newest` stands in the chat at depth 0. Raises KeyError if one follows an unknown name.
+    What follows `newest` goes into the chat at depth 0. Raises ValueError if one follows an unknown name.
     """
-    placed = sorted((one for one in segments if one.after not in _AMONG_MESSAGES), key=place_of)
+    history_at = tables.order.index("history")
+    placed = sorted(
+        ((place_of(one, tables), one) for one in segments if one.after not in _AMONG_MESSAGES), key=lambda at: at[0]
+    )
     return Plan(
-        prefix=[one for one in placed if place_of(one)[0] < _HISTORY],
+        prefix=[one for at, one in placed if at[0] < history_at],
         history=history,
         in_chat=[
             replace(one, depth=0) if one.after == "newest" else one for one in segments if one.after in _AMONG_MESSAGES
         ],
-        volatile=[one for one in placed if place_of(one)[0] >= _HISTORY],
+        volatile=[one for at, one in placed if at[0] >= history_at],
         newest=newest,
         anchor_seq=anchor_seq,
     )

@@ -1,15 +1,13 @@
 """What goes into the budget and what comes out of it. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from app.context.pieces import Worded
 from app.context.segments import Entry, Segment
-from app.memos.segment import MemoLine
-
-BuildMemos = Callable[[Sequence[MemoLine]], Segment]
-"""Makes the segment `memos` of some lines, never of none."""
+from app.kit.tokens import count_tokens
+from app.layers.contribution import Contribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +15,9 @@ class Parts:
     """Everything that could go into a context.
 
     Attributes:
-        segments: The service's and the caller's, in any order, but for `memos`, `history` and `newest`.
-            A caller's is told by its name, which is not in `ORDER`; of several the last is left out first.
-            One of the service's goes when its name's turn comes, wherever it stands.
-        memos: In the order of the story.
+        segments: The service's and the caller's, in any order, except for `history` and `newest`.
+            A caller's has a name that is not in the order of segments; of several the last is left out first.
+        contributions: The segments of the layers.
         history: The messages from the anchor on, oldest first, without `newest`.
         newest: The last message if it is the user's.
         anchor_seq: Where the history begins by the last cut.
@@ -29,7 +26,7 @@ class Parts:
     """
 
     segments: Sequence[Segment] = ()
-    memos: Sequence[MemoLine] = ()
+    contributions: Sequence[Contribution] = ()
     history: Sequence[Entry] = ()
     newest: Entry | None = None
     anchor_seq: int = 1
@@ -50,8 +47,30 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What is shown, ready to render; the memos in it; what was left out, in the order of leaving."""
+    """What is shown, ready to render; the layers' items in it; what was left out, in the order of leaving."""
 
     worded: Worded
-    memos: Sequence[MemoLine]
+    contributions: Sequence[Contribution]
     omitted: tuple[Omission, ...]
+
+
+def build_segment(contribution: Contribution) -> Segment:
+    """The segment of a contribution with at least one item. Only among the messages it has a role of its own."""
+    placement = contribution.placement
+    items = contribution.items
+    among = placement.position == "in_chat"
+    if len(items) == 1 and not contribution.heading:
+        text, tokens = items[0].text, items[0].tokens
+    else:
+        text = "\n\n".join((*((contribution.heading,) if contribution.heading else ()), *[item.text for item in items]))
+        tokens = count_tokens(text)
+    return Segment(
+        contribution.segment,
+        text,
+        tokens,
+        placement.role if among else "system",
+        tuple(source for item in items for source in item.sources),
+        after=None if placement.position == "in_prompt" else placement.position,
+        depth=placement.depth if among else 0,
+        scan=placement.scan,
+    )

@@ -1,7 +1,8 @@
-"""The one statement of a context: the chat's row, the history from its anchor with its edges, what is pinned."""
+"""The one statement of a context: the chat's row, the history from its anchor, what is pinned, what the layers ask."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ import asyncpg
 import orjson
 
 from app.context.segments import Entry
-from app.kit.db import Connection, DbSession
+from app.kit.db import Connection
 
 _ENTRIES = """
     SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at,
@@ -24,33 +25,31 @@ _HISTORY = _ENTRIES + " AND m.seq >= c.anchor_seq AND m.hidden_by IS NULL"
 _PINNED = f"""{_ENTRIES} AND m.pinned AND NOT m.blank
     AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))"""
 
-_CONTEXT = f"""
+_CONTEXT = """
     SELECT c.line_id, c.user_id, c.head_seq, c.anchor_seq, c.last_cut::text AS last_cut,
         c.characters::text AS characters, c.user_persona, c.system_prompt, c.settings::text AS settings, c.time_zone,
-        c.memo_window::text AS memo_window, c.shown::text AS shown, ({_HISTORY})::text AS history,
-        ({_PINNED})::text AS pinned, ARRAY(
-            SELECT b.last_seq + 1 FROM memos b
-            WHERE b.chat_key = c.chat_key AND b.line_id = c.line_id AND b.first_seq >= (
-                SELECT coalesce(max(a.first_seq), 0) FROM memos a
-                WHERE a.chat_key = c.chat_key AND a.line_id = c.line_id AND a.first_seq <= c.anchor_seq)
-        ) AS batch_edges
-    FROM chats c WHERE c.chat_key = $1 AND """  # noqa: S608 - constants only
-
-OF_CURRENT = _CONTEXT + "c.standing = 'current'"
-_OF_LINE = _CONTEXT + "c.line_id = $2"
-
-_PINNED_OF_LINE = f"SELECT ({_PINNED})::text FROM chats c WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
+        c.context_cache::text AS context_cache, ({history})::text AS history, ({pinned})::text AS pinned{queries}
+    FROM chats c WHERE c.chat_key = $1 AND {which}"""
 
 
-async def find_context(connection: Connection, chat_key: UUID, line_id: UUID | None) -> asyncpg.Record | None:
+@lru_cache(maxsize=8)
+def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool) -> str:
+    """The statement of a context; `queries` are a layer's name and its scalar subquery on `c`, read as `q_<name>`."""
+    return _CONTEXT.format(
+        history=_HISTORY,
+        pinned=_PINNED,
+        queries="".join(f", ({query}) AS q_{name}" for name, query in queries),
+        which="c.standing = 'current'" if of_current else "c.line_id = $2",
+    )
+
+
+async def find_context(
+    connection: Connection, chat_key: UUID, line_id: UUID | None, queries: Mapping[str, str]
+) -> asyncpg.Record | None:
     """Everything that a context is made of, or None if there is no such chat or line."""
+    statement = write_statement(tuple(queries.items()), of_current=line_id is None)
     arguments: tuple[Any, ...] = (chat_key,) if line_id is None else (chat_key, line_id)
-    return await connection.fetchrow(OF_CURRENT if line_id is None else _OF_LINE, *arguments)
-
-
-async def list_pinned(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Sequence[Entry]:
-    """The pinned messages that are not in the history, in seq order."""
-    return read_entries(await db_session.raw.fetchval(_PINNED_OF_LINE, chat_key, line_id))
+    return await connection.fetchrow(statement, *arguments)
 
 
 def read_entries(stored: str | None) -> Sequence[Entry]:

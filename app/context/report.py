@@ -2,26 +2,26 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
-from app.chats.layers import Layer
-from app.chats.models import Chat
-from app.chats.service import ChatRef, filters_of, get_chat, list_messages
+from app.chats.models import ChatLine
+from app.chats.service import ChatRef, filters_of, get_line, list_messages
 from app.chats.settings import ChatSettings, effective
+from app.context.in_use import in_use
 from app.context.inclusion import Shown, find_status
 from app.context.pinned import choose_pinned
-from app.context.queries import list_pinned
-from app.context.shown import choose_character
-from app.context.telling import tell_all
+from app.context.queries import find_context
+from app.context.service import read_material
 from app.context.wording import speech_of
 from app.kit.db import DbSession
-from app.memos.segment import choose_lines
+from app.layers.layer import Layer
 
 
 async def list_inclusion(
-    db_session: DbSession, ref: ChatRef, layers: Sequence[Layer], *, after_seq: int, limit: int
+    db_session: DbSession, ref: ChatRef, layers: Sequence[Layer], *, line: UUID | None, after_seq: int, limit: int
 ) -> list[dict[str, Any]]:
-    """How each message after a seq is in the chat's default context. Raises ChatNotFound."""
-    chat = await get_chat(db_session, ref)
+    """How each message after a seq is in the default context of a line. Raises ChatNotFound, LineNotFound."""
+    chat = await get_line(db_session, ref, line)
     messages = await list_messages(
         db_session, ref.key, chat.line_id, after_seq=after_seq, before_seq=None, limit=limit, newest=False
     )
@@ -31,7 +31,7 @@ async def list_inclusion(
     covers = [
         cover
         for layer in layers
-        for cover in await layer.list_covers(db_session, ref.key, chat.line_id, first_seq, last_seq)
+        for cover in await layer.list_coverage(db_session, ref.key, chat.line_id, first_seq, last_seq)
     ]
     settings = effective(chat.settings)
     shown = await _read_shown(db_session, chat, settings, layers)
@@ -44,17 +44,19 @@ async def list_inclusion(
     return items
 
 
-async def _read_shown(db_session: DbSession, chat: Chat, settings: ChatSettings, layers: Sequence[Layer]) -> Shown:
+async def _read_shown(db_session: DbSession, chat: ChatLine, settings: ChatSettings, layers: Sequence[Layer]) -> Shown:
     """What the context shows, of the whole chat: a budget fills from the newest, on whichever page that is."""
-    memos, memos_over = choose_lines(chat.memo_window, settings)
-    told = tell_all(layers, chat.shown, settings, choose_character(chat.characters, None))
-    entries = await list_pinned(db_session, chat.chat_key, chat.line_id)
+    row = await find_context(db_session.raw, chat.chat_key, chat.line_id, in_use().queries or {})
+    if row is None:
+        raise LookupError(f"the line {chat.line_id} is gone")
+    material = read_material(row, layers, None)
+    contributions = [one for layer in material.contributed.values() for one in layer.segments]
     speech = speech_of(settings, chat.characters, chat.time_zone)
-    pinned, pinned_over = choose_pinned(entries, settings, speech)
+    pinned, pinned_over = choose_pinned(material.pinned, settings, speech)
     return Shown(
         chat.anchor_seq,
-        standing={f"memo:{line.memo_id}" for line in memos}.union(*[one.sources for one in told]),
-        over_budget={f"memo:{line.memo_id}" for line in memos_over},
+        standing={source for one in contributions for item in one.items for source in item.sources},
+        over_budget={source for one in contributions for item in one.left_out for source in item.sources},
         pinned={line.seq for line in pinned},
         pinned_over_budget={line.seq for line in pinned_over},
     )

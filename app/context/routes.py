@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.chats.deps import Layers, ReadingChat, Seq, WritingChat, read_reading, read_writing
+from app.chats.deps import Line, ReadingChat, Seq, WritingChat, read_reading, read_writing
 from app.chats.service import append_messages
 from app.context.report import list_inclusion
 from app.context.schemas import AppendIn, AppendOut, ContextOptions, ContextOut, ContextQuery, InclusionOut
@@ -14,6 +14,7 @@ from app.kit.errors import AppError
 from app.kit.hot import handled_by, read_body, read_query
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import JsonAnswer
+from app.layers.deps import Layers
 
 router = APIRouter(prefix="/v1/chats/{chat_id}")
 
@@ -93,6 +94,7 @@ async def get_inclusion(
     ref: ReadingChat,
     db_session: Db,
     layers: Layers,
+    line: Line = None,
     after_seq: Annotated[Seq, Query(description="Only later messages.")] = 0,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
@@ -100,6 +102,6 @@ async def get_inclusion(
     """How each message is in the context, or why it is not."""
     if cursor:
         (after_seq,) = decode_cursor(cursor, int)
-    items = await list_inclusion(db_session, ref, layers, after_seq=after_seq, limit=limit + 1)
+    items = await list_inclusion(db_session, ref, layers, line=line, after_seq=after_seq, limit=limit + 1)
     more = len(items) > limit
     return JsonAnswer({"items": items[:limit], "next_cursor": encode_cursor(items[limit - 1]["seq"]) if more else None})

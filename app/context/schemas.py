@@ -6,9 +6,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.chats.message_schemas import MAX_MESSAGES, MessageIn, MessageOut, refuse_twins
-from app.context.inclusion import Status
-from app.context.segments import ORDER, Format
+from app.chats.message_schemas import MAX_MESSAGES, AppendedOut, MessageIn, refuse_twins
+from app.context.in_use import in_use
+from app.context.segments import Format
 from app.kit.blame import FieldError
 from app.kit.wire import MAX_CONTENT_CHARS, Moment, Text
 
@@ -34,10 +34,11 @@ class OwnSegment(BaseModel):
 
     @model_validator(mode="after")
     def _own_name(self) -> Self:
-        if self.name in ORDER:
+        order = in_use().tables.order
+        if self.name in order:
             raise FieldError(("name",), "is one of the service's own segments")
-        if self.after not in ("in_chat", *ORDER):
-            raise FieldError(("after",), f"must be in_chat or one of {', '.join(ORDER)}")
+        if self.after not in ("in_chat", *order):
+            raise FieldError(("after",), f"must be in_chat or one of {', '.join(order)}")
         return self
 
 
@@ -216,7 +217,7 @@ class ContextOut(BaseModel):
 class AppendOut(BaseModel):
     """What an append did."""
 
-    messages: list[MessageOut] = Field(description="All messages in the request's order.")
+    messages: list[AppendedOut] = Field(description="All messages in the request's order.")
     created: int = Field(description="How many of them are new.")
     context: ContextOut | None = Field(None, description="The context, if it was asked for and fits.")
     context_problem: dict[str, Any] | None = Field(None, description="Why there is no context; the append stands.")
@@ -227,5 +228,8 @@ class InclusionOut(BaseModel):
 
     seq: int = Field(description="Its place on the line.")
     message_id: str = Field(description="Its id.")
-    status: Status = Field(description="How it is in the context, or why it is not.")
+    status: str = Field(
+        description="`verbatim`, `pinned`, or what covers it: `memo`, `summary`, `recap`; else why it is not in the "
+        "context: `out_of_budget`, `pending`, `failed`, `expired`, `excluded`, `hidden`, `none`."
+    )
     by: str | None = Field(description="What stands for it: `memo:…`, `summary:3`, `recap:4`.")

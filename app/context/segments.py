@@ -9,30 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from app.context.tables import BASE, SegmentTables
+
 Format = Literal["segments", "openai", "anthropic", "text"]
 SegmentRole = Literal["system", "user", "assistant"]
-
-ORDER = (
-    "system",
-    "character",
-    "user",
-    "instruction",
-    "blocks",
-    "facts",
-    "pinned",
-    "diary",
-    "recap",
-    "summary",
-    "memos",
-    "history",
-    "recalled",
-    "time",
-    "newest",
-)
-"""The names of the service's own segments, by how rarely they change."""
-
-FLOOR = frozenset({"system", "character", "user", "instruction", "pinned", "newest"})
-"""What is never trimmed."""
 
 
 class Entry(NamedTuple):
@@ -67,14 +47,14 @@ class Segment:
     """A named, counted text of the context.
 
     Attributes:
-        name: One of `ORDER`, or the caller's own.
+        name: The name of a segment of the service, or of the caller's own.
         text: What the model reads.
         tokens: o200k tokens of `text`, without the overhead of a message.
         role: Who says it, where the format lets a segment have a role of its own.
         sources: What it was made of: `memo:…`, `message:…`, `summary:3`.
         cacheable: False for what changes every turn.
-        after: Where it stands if not in its own place in `ORDER`: behind the segment of this name, `in_chat`
-            among the messages, or `before_prompt` ahead of everything.
+        after: Where it goes if not to its own position in the order of segments: behind the segment of this name,
+            `in_chat` among the messages, or `before_prompt` ahead of everything.
         depth: With `in_chat`: how many messages back from the end it stands.
         scan: Whether the caller's lorebook should look through it; None where that is not said.
 
@@ -141,6 +121,7 @@ class Manner:
         prefill: anthropic: a conversation that ends with the assistant stays so, to be continued.
         token_factor: Multiplies o200k counts where they are held against `max_tokens`.
         count: The o200k tokens of a text.
+        tables: The order of segments, and that of trimming.
 
     """
 
@@ -149,6 +130,7 @@ class Manner:
     prefill: bool
     token_factor: float
     count: Callable[[str], int]
+    tables: SegmentTables = BASE
 
 
 @dataclass(frozen=True, slots=True)

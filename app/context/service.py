@@ -10,25 +10,26 @@ import orjson
 
 from app.chats.cut import every_nth_edge
 from app.chats.errors import LineNotFound
-from app.chats.layers import Layer
+from app.chats.ranges import join_ranges
 from app.chats.service import ChatRef
 from app.chats.settings import ChatSettings, effective_json
-from app.chats.told import Told
 from app.context import texts
 from app.context.budget import BudgetTooSmallError, fit
 from app.context.errors import BudgetTooSmall, UnknownCharacter
 from app.context.formats import is_said, render
+from app.context.in_use import in_use
 from app.context.parts import Fitted, Omission, Parts
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
 from app.context.queries import find_context, read_entries
 from app.context.schemas import ContextOptions, ContextQuery, OwnSegment
 from app.context.segments import Entry, Manner, Segment
-from app.context.shown import choose_character, find_edges, join_gaps, place_told
-from app.context.telling import tell_all
+from app.context.shown import choose_character
+from app.context.tables import SegmentTables
 from app.context.wording import speech_of
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
-from app.memos.segment import MemoLine, choose_lines, summarise_shown, word_lines
+from app.layers.contribution import Contributed, View
+from app.layers.layer import Layer
 
 DRAFT_ID = "draft"
 _LEFT_BY_STEPS = 16
@@ -42,8 +43,7 @@ class Source:
     row: asyncpg.Record
     settings: ChatSettings
     characters: Sequence[Mapping[str, Any]]
-    window: Mapping[str, Any]
-    shown: Mapping[str, Mapping[str, Any]]
+    contributed: Mapping[str, Contributed]
     history: Sequence[Entry]
     pinned: Sequence[Entry]
 
@@ -59,11 +59,11 @@ async def assemble_context(
 ) -> dict[str, Any]:
     """The context as it goes over the wire. Raises ChatNotFound, LineNotFound, UnknownCharacter, BudgetTooSmall."""
     async with database.raw() as connection:
-        row = await find_context(connection, ref.key, options.line)
+        row = await find_context(connection, ref.key, options.line, in_use().queries or {})
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))
     ref.check(row["user_id"])
-    source = _read(row)
+    source = read_material(row, layers, options.character)
     _check_character(options, source.characters)
     settings = source.settings
     max_tokens = options.max_tokens or settings.context_tokens
@@ -73,13 +73,12 @@ async def assemble_context(
         prefill=options.prefill,
         token_factor=settings.token_factor,
         count=count_tokens,
+        tables=in_use().tables,
     )
-    memos, memos_over = choose_lines(source.window, settings)
     pinned, pinned_over = choose_pinned(source.pinned, settings, manner.speech)
-    told = tell_all(layers, source.shown, settings, choose_character(source.characters, options.character))
-    parts = _gather(source, options, own, memos, pinned, told, options.now or now)
+    parts = _gather(source, options, own, pinned, manner, options.now or now)
     try:
-        fitted = fit(parts, max_tokens, manner, _build_memos)
+        fitted = fit(parts, max_tokens, manner)
     except BudgetTooSmallError as error:
         raise BudgetTooSmall(
             f"max_tokens is {max_tokens}, but what is never left out needs {error.needed_tokens}.",
@@ -87,19 +86,27 @@ async def assemble_context(
             extra={"needed_tokens": error.needed_tokens},
         ) from None
     over_budget = [
-        *(Omission(f"memo {line.number}", "budget", line.tokens) for line in memos_over),
+        *(Omission(item.name, "budget", item.tokens) for one in parts.contributions for item in one.left_out),
         *(Omission(f"message:{line.message_id}", "budget", line.tokens) for line in pinned_over),
     ]
     return _answer(ref, source, options, fitted, max_tokens, over_budget)
 
 
-def _read(row: asyncpg.Record) -> Source:
+def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str | None) -> Source:
+    """Read the row of the statement, and let the layers contribute; `character` is who was asked for."""
+    settings = effective_json(row["settings"])
+    characters = orjson.loads(row["characters"])
+    cache = orjson.loads(row["context_cache"])
+    chosen = choose_character(characters, character)
+    contributed = {}
+    for layer in layers:
+        queried = row[f"q_{layer.name}"] if layer.context_query else None
+        contributed[layer.name] = layer.contribute(View(cache.get(layer.name, {}), queried, settings, chosen))
     return Source(
         row=row,
-        settings=effective_json(row["settings"]),
-        characters=orjson.loads(row["characters"]),
-        window=orjson.loads(row["memo_window"]),
-        shown=orjson.loads(row["shown"]),
+        settings=settings,
+        characters=characters,
+        contributed=contributed,
         history=read_entries(row["history"]),
         pinned=read_entries(row["pinned"]),
     )
@@ -125,9 +132,8 @@ def _gather(
     source: Source,
     options: ContextQuery,
     own: Sequence[OwnSegment],
-    memos: Sequence[MemoLine],
     pinned: Sequence[PinnedLine],
-    told: Sequence[Told],
+    manner: Manner,
     now: datetime,
 ) -> Parts:
     """Everything that could go into the context."""
@@ -137,18 +143,17 @@ def _gather(
         history.append(_draft(row["head_seq"], options.draft, history, now))
     last = next((at for at in reversed(range(len(history))) if is_said(history[at])), None)
     newest = None if last is None or history[last].role != "user" else history.pop(last)
-    segments = [place_told(one) for one in told]
-    if pinned:
-        segments.append(build_pinned(pinned))
-    present = {one.name for one in segments}.union(["memos"] if memos else ())
-    segments += _word_own(source, present, now)
+    contributions = [one for layer in source.contributed.values() for one in layer.segments]
+    segments = [build_pinned(pinned)] if pinned else []
+    present = {one.name for one in segments}.union(one.segment for one in contributions if one.items)
+    segments += _word_own(source, present, manner.tables, now)
     segments += [
         Segment(given.name, given.text, count_tokens(given.text), given.role, after=given.after, depth=given.depth)
         for given in own
     ]
     return Parts(
         segments=segments,
-        memos=memos,
+        contributions=contributions,
         history=history,
         newest=newest,
         anchor_seq=row["anchor_seq"],
@@ -156,14 +161,14 @@ def _gather(
     )
 
 
-def _word_own(source: Source, present: Collection[str], now: datetime) -> list[Segment]:
+def _word_own(source: Source, present: Collection[str], tables: SegmentTables, now: datetime) -> list[Segment]:
     """What the service says of the chat itself; `present` names the segments that are memory."""
     row, settings = source.row, source.settings
     texts_by_name = [
         ("system", row["system_prompt"] or ""),
         ("character", texts.word_characters(source.characters)),
         ("user", texts.word_user(row["user_persona"])),
-        ("instruction", texts.word_instruction(settings.instruction, present)),
+        ("instruction", texts.word_instruction(settings.instruction, present, tables.instructions)),
     ]
     segments = [Segment(name, text, count_tokens(text)) for name, text in texts_by_name if text.strip()]
     if settings.time:
@@ -189,17 +194,9 @@ def _list_edges(source: Source, history: Sequence[Entry]) -> Sequence[int]:
             return [entry.seq for entry in history if entry.seq % 8 == 1]
         case "every_message":
             return [entry.seq for entry in history]
-        case "batches":
-            edges: Sequence[int] = source.row["batch_edges"]
-        case kind:
-            edges = find_edges(kind, source.shown)
+    edges = [edge for one in source.contributed.values() for edge in one.edges]
     many = history[:-_LEFT_BY_STEPS]
     return [*edges, *every_nth_edge(max(edges, default=0) + 1, many[-1].seq if many else 0, 8)]
-
-
-def _build_memos(lines: Sequence[MemoLine]) -> Segment:
-    text = word_lines(lines)
-    return Segment("memos", text, count_tokens(text), sources=tuple(f"memo:{line.memo_id}" for line in lines))
 
 
 def _answer(
@@ -235,8 +232,15 @@ def _answer(
 
 
 def _window_out(source: Source, fitted: Fitted) -> dict[str, Any]:
-    window = summarise_shown(source.window, fitted.memos)
-    return window | {"gaps": join_gaps([window, *source.shown.values()])}
+    """What the answer says of the memo window: how many are shown, what they cover, which ranges are not covered."""
+    shown = [item for one in fitted.contributions if one.is_window for item in one.items]
+    covered = [item.covers for item in shown if item.covers is not None]
+    return {
+        "memos": len(shown),
+        "first_seq": min((first for first, _ in covered), default=None),
+        "last_seq": max((last for _, last in covered), default=None),
+        "gaps": join_ranges(sorted(gap for one in source.contributed.values() for gap in one.gaps)),
+    }
 
 
 def _history_out(row: asyncpg.Record, fitted: Fitted) -> dict[str, Any]:

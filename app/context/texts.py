@@ -5,17 +5,6 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-_PARTS = {
-    "recap": 'Under "Running Recap" stands what the scenes so far have come to: '
-    "what has changed, what is still open, and how things stand.",
-    "diary": 'Under "Diary" stands what you yourself have written down, in your own voice, because it mattered to you.',
-    "summary": 'Under "Recent Conversation Summary" stands what was said and done in this conversation '
-    "before the messages below, and how it felt.",
-    "memos": 'Under "Memo Book" stands what you remember of this conversation before the messages below, oldest first. '
-    "It was said or happened there, or the user wrote it so.",
-}
-"""What stands under the heading of each part that is memory, by the name of its segment."""
-
 _USE = (
     "Let it all shape what you know, feel and say; do not recite it, "
     "and do not claim to remember what neither it nor the messages say."
@@ -26,14 +15,15 @@ _PINNED = (
 )
 
 
-def word_instruction(own: str | None, present: Collection[str]) -> str:
-    """How the model is to use what it remembers, of which segments of these names are `present`.
+def word_instruction(own: str | None, present: Collection[str], instructions: Mapping[str, str]) -> str:
+    """How the model is to use its memory, of which the segments of the names in `present` are in the context.
 
-    Nothing where there is nothing, and `own` (if not None) instead of all of it.
+    `instructions` says something of each, by the segment's name. Nothing where there is no memory; `own` (if not None)
+    instead of all of it.
     """
     if own is not None:
         return own if present else ""
-    parts = [text for name, text in _PARTS.items() if name in present]
+    parts = [text for name, text in instructions.items() if name in present]
     memory = ["\n".join([*parts, _USE])] if parts else []
     return "\n\n".join([*memory, _PINNED] if "pinned" in present else memory)
 

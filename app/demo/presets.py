@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from app.chats.settings import ChatSettings, PresetName, effective
 from app.demo.errors import DemoError
+from app.registry import LAYERS  # noqa: F401 - its layers have sections in the settings
 
 PRESETS: tuple[str, ...] = get_args(PresetName)
 
@@ -37,4 +38,4 @@ def _check(preset: str) -> None:
 
 
 def _makes_anything(settings: ChatSettings) -> bool:
-    return any(layer.enabled for layer in (settings.memos, settings.summary, settings.diary, settings.scenes))
+    return any(section.enabled for section in settings.list_sections())

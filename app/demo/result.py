@@ -9,6 +9,10 @@ from app.demo.replay import Played
 from app.demo.show import word_context, word_savings
 from app.demo.show_memory import word_book, word_diary, word_recap, word_scenes, word_summary
 from app.demo.words import Calendar
+from app.diary.settings import DiarySettings
+from app.memos.settings import MemoSettings
+from app.scenes.settings import SceneSettings
+from app.summary.settings import SummarySettings
 
 
 async def word_result(
@@ -30,13 +34,13 @@ async def word_result(
     calendar = Calendar(played.times, state["time_zone"])
     entries = await api.get_all(f"{chat}/diary")
     lines: list[str] = []
-    if settings.memos.enabled:
+    if MemoSettings.of(settings).enabled:
         lines += word_book(await api.get_all(f"{chat}/memos"), calendar, state["anchor_seq"])
-    if settings.diary.enabled:
+    if DiarySettings.of(settings).enabled:
         lines += await _word_diaries(api, chat, entries, _names(state), calendar)
-    if settings.summary.enabled:
+    if SummarySettings.of(settings).enabled:
         lines += word_summary(await api.get(f"{chat}/summary"))
-    if settings.scenes.enabled:
+    if SceneSettings.of(settings).enabled:
         lines += word_scenes(await api.get_all(f"{chat}/scenes"), calendar, await _list_hidden(api, chat))
         lines += word_recap(await api.get(f"{chat}/recap"))
     character = _choose_character(_names(state), entries)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from app.chats.settings import ChatSettings
+from app.chats.settings import ChatSettings, schema
 from app.demo.access import access
 from app.demo.api import Api
 from app.demo.errors import DemoError
@@ -19,6 +19,7 @@ from app.demo.result import word_result
 from app.demo.screen import Screen
 from app.demo.tool_calls import ToolCall, take_calls
 from app.demo.words import count
+from app.diary.settings import DiarySettings
 from app.kit.settings import Settings
 from app.local.stack import Stack
 from app.local.up import until_signal
@@ -103,7 +104,7 @@ async def _play_and_show(stack: Stack, settings: Settings, transcript: Transcrip
     ):
         api = Api(client)
         chat = await _find_free_chat(api)
-        made = ChatSettings.model_validate((await api.put(chat, transcript.chat))["settings"])
+        made = schema().whole.model_validate((await api.put(chat, transcript.chat))["settings"])
         played = await _play(api, chat, transcript, made, screen)
         for line in await word_result(api, chat, await api.get(chat), made, played):
             screen.say(line)
@@ -122,7 +123,7 @@ async def _find_free_chat(api: Api) -> str:
 async def _play(api: Api, chat: str, transcript: Transcript, settings: ChatSettings, screen: Screen) -> Played:
     hidden = set(transcript.hidden)
     shown = take_calls([message for message in transcript.messages if message["id"] not in hidden])
-    moments = [one for one in shown if settings.diary.enabled or not isinstance(one, ToolCall)]
+    moments = [one for one in shown if DiarySettings.of(settings).enabled or not isinstance(one, ToolCall)]
     calls = sum(isinstance(one, ToolCall) for one in moments)
     total = len(moments) - calls
     left_out = f" ({len(hidden)} hidden left out)" if hidden else ""

@@ -1,9 +1,8 @@
 """Asks a model to write as a character: a new entry, or the older part of the diary anew."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from app.diary.answers import parse_diary, parse_diary_entry
@@ -12,11 +11,11 @@ from app.diary.queries import Cast, Written
 from app.diary.whose import find_persona
 from app.diary.wording import word_date
 from app.kit.fillable import Fillable
-from app.kit.llm import ChatMessage, LanguageModel, ModelError
+from app.kit.llm import ChatMessage, LanguageModel
 from app.kit.tokens import count_tokens
+from app.layers.ask import ask_model
 from app.narratives.service import FoldDraft
 from app.summarising.fitting import DoesNotFit
-from app.summarising.reading import UnusableAnswer
 from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
@@ -26,10 +25,10 @@ FOLD_TOKENS = 1_000
 ENTRY_TOKENS = 400
 """Room for four sentences, likewise."""
 
+TEMPERATURE = 0.5
+
 NAMELESS = "Character"
 """What a character is called that nobody has named, in a prompt as in the transcript."""
-
-Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ async def ask_for_diary(
     """The older part of a diary anew, with `entries` folded into `former`. Raises ModelError."""
     prompt = prompts.get(DIARY.name, DIARY)
 
-    def word(budget_tokens: int) -> list[ChatMessage]:
+    def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
         return diary_messages(
             former,
             dated(entries, cast.time_zone),
@@ -64,8 +63,9 @@ async def ask_for_diary(
             count_tokens=count_tokens,
         )
 
-    text, answered_by = await _ask(model, word, partial(parse_diary, former=former), answer_tokens=FOLD_TOKENS)
-    return FoldDraft(text, "model", answered_by, prompt.version)
+    read = partial(parse_diary, former=former)
+    answer = await ask_model(model, build, read, answer_tokens=FOLD_TOKENS, temperature=TEMPERATURE)
+    return FoldDraft(answer.value, "model", answer.model, prompt.version)
 
 
 async def ask_for_entry(
@@ -81,15 +81,17 @@ async def ask_for_entry(
     """
     prompt, zone = prompts.get(DIARY_ENTRY.name, DIARY_ENTRY), ZoneInfo(source.time_zone)
 
-    def word(budget_tokens: int, said: Sequence[Utterance] = source.utterances) -> list[ChatMessage]:
-        try:
-            return word_all(budget_tokens, said)
-        except DoesNotFit:
-            if len(said) <= 1:
-                raise
-            return word(budget_tokens, said[len(said) // 2 :])
+    def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+        said = source.utterances
+        while True:
+            try:
+                return build_about(said, budget_tokens)
+            except DoesNotFit:
+                if len(said) <= 1:
+                    raise
+            said = said[len(said) // 2 :]
 
-    def word_all(budget_tokens: int, said: Sequence[Utterance]) -> list[ChatMessage]:
+    def build_about(said: Sequence[Utterance], budget_tokens: int) -> list[ChatMessage]:
         return diary_entry_messages(
             said,
             name=character or _find_name(said),
@@ -103,8 +105,8 @@ async def ask_for_entry(
             count_tokens=count_tokens,
         )
 
-    content, answered_by = await _ask(model, word, parse_diary_entry, answer_tokens=ENTRY_TOKENS)
-    return EntryDraft(content, answered_by, prompt.version)
+    answer = await ask_model(model, build, parse_diary_entry, answer_tokens=ENTRY_TOKENS, temperature=TEMPERATURE)
+    return EntryDraft(answer.value, answer.model, prompt.version)
 
 
 def _find_name(said: Sequence[Utterance]) -> str:
@@ -116,24 +118,3 @@ def _find_name(said: Sequence[Utterance]) -> str:
 def dated(entries: Sequence[Written], time_zone: str) -> list[DatedEntry]:
     """Entries with their days, for a prompt."""
     return [DatedEntry(word_date(entry.dated_at, time_zone), entry.content) for entry in entries]
-
-
-async def _ask(
-    model: LanguageModel,
-    word: Callable[[int], list[ChatMessage]],
-    parse: Callable[[str], Read],
-    *,
-    answer_tokens: int,
-) -> tuple[Read, str | None]:
-    """What the model answers to what `word` makes of a budget, as `parse` reads it; and the model's name."""
-    try:
-        messages = word(model.context_tokens - answer_tokens)
-    except DoesNotFit as error:
-        raise ModelError(str(error), transient=False) from error
-    answer = await model.complete(messages, max_tokens=answer_tokens, temperature=0.5)
-    if answer.finish_reason == "length":
-        raise ModelError("the model's answer was cut off", transient=False)
-    try:
-        return parse(answer.text), answer.model
-    except UnusableAnswer as error:
-        raise ModelError(str(error), transient=False) from error

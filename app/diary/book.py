@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from app.chats.due_work import delete_due
+from app.chats.events import LayerChanged
 from app.chats.hashes import identity
-from app.chats.models import Chat
+from app.chats.models import ChatLine
+from app.chats.scheduling import unschedule
 from app.chats.service import ChatRef, Head, get_line, lock_head
 from app.diary import change_queries, queries
 from app.diary.errors import EntryNotFound
-from app.diary.layer import (
+from app.diary.handlers import (
     ENTRY,
     NAME,
     WRITE,
@@ -82,9 +83,11 @@ async def list_entries(
     return entries, sources_of(chat)
 
 
-async def get_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID) -> tuple[DiaryEntry, frozenset[str]]:
-    """An entry, and the sources of what is in prompts. Raises ChatNotFound, EntryNotFound."""
-    chat = await get_line(db_session, ref, None)
+async def get_entry(
+    db_session: DbSession, ref: ChatRef, entry_id: UUID, *, line: UUID | None = None
+) -> tuple[DiaryEntry, frozenset[str]]:
+    """An entry, and the sources of what is in prompts. Raises ChatNotFound, LineNotFound, EntryNotFound."""
+    chat = await get_line(db_session, ref, line)
     entry = await queries.find_entry(db_session, (ref.key, chat.line_id), entry_id)
     if entry is None:
         raise _unknown(entry_id)
@@ -92,16 +95,16 @@ async def get_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID) -> tupl
 
 
 async def write_entry(
-    db_session: DbSession, ref: ChatRef, content: str, *, character: str | None, now: datetime, settle_s: float
+    db_session: DbSession, ref: ChatRef, content: str, *, character: str | None, now: datetime
 ) -> UUID:
     """Write into a character's diary as a person; returns the entry's id. Raises ChatNotFound, Invalid, Conflict."""
     head = await lock_head(db_session, ref)
     name, _ = await _choose_diary(db_session, head, character, part="body")
-    return await _write(db_session, head, name, content, words=None, now=now, settle_s=settle_s)
+    return await _write(db_session, head, name, content, words=None, now=now)
 
 
 async def save_memory(
-    db_session: DbSession, ref: ChatRef, content: str, *, character: str | None, now: datetime, settle_s: float
+    db_session: DbSession, ref: ChatRef, content: str, *, character: str | None, now: datetime
 ) -> UUID:
     """Write into a character's diary as that character; returns the entry's id. Raises ChatNotFound, Invalid, Conflict.
 
@@ -121,23 +124,21 @@ async def save_memory(
     await _forget_writing(db_session, head, name, at_seq)
     if all(one["name"] == name or one.get("disabled") for one in cast):
         begin_period(head)  # with several, only this one's next entry is left out
-    return await _write(db_session, head, name, content, words=words, now=now, settle_s=settle_s)
+    return await _write(db_session, head, name, content, words=words, now=now)
 
 
-async def edit_entry(
-    db_session: DbSession, ref: ChatRef, entry_id: UUID, content: str, *, now: datetime, settle_s: float
-) -> None:
+async def edit_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, content: str, *, now: datetime) -> None:
     """Replace the words of an entry by a person's; no model rewrites them. Raises ChatNotFound, EntryNotFound."""
     head, entry = await _lock_entry(db_session, ref, entry_id)
     edited = entry.edited or entry.origin != "person"
     values = {"content": content, "edited": edited, "source_hash": entry.current_hash}
-    await _change(db_session, head, entry, values, now=now, settle_s=settle_s)
+    await _change(db_session, head, entry, values, now=now)
 
 
-async def delete_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, *, now: datetime, settle_s: float) -> None:
+async def delete_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, *, now: datetime) -> None:
     """Leave a tombstone. Raises ChatNotFound, EntryNotFound."""
     head, entry = await _lock_entry(db_session, ref, entry_id)
-    await _change(db_session, head, entry, {"deleted_at": now}, now=now, settle_s=settle_s)
+    await _change(db_session, head, entry, {"deleted_at": now}, now=now)
 
 
 async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None, character: str | None) -> Folded:
@@ -155,9 +156,9 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
     return Folded(name, version, *counted)
 
 
-def sources_of(chat: Chat) -> frozenset[str]:
+def sources_of(chat: ChatLine) -> frozenset[str]:
     """What can go into prompts of the diaries on the chat's row: `diary:<entry_id>`, `diary:folded:<version>`."""
-    diaries = chat.shown.get(NAME, {}).get("characters", {})
+    diaries = chat.context_cache.get(NAME, {}).get("characters", {})
     told = [diary for name, diary in diaries.items() if may_be_told(chat.characters, name)]
     return frozenset(source for diary in told for source in diary["sources"])
 
@@ -186,11 +187,11 @@ async def _forget_writing(db_session: DbSession, head: Head, name: str, at_seq: 
     writing = await change_queries.list_writing(db_session, head.line, NAME, WRITE, at_seq)
     keys = [row["key"] for row in writing if row["first_seq"] <= at_seq]
     own = [key for key in keys if key.removeprefix(WRITE).partition(":")[2] == name]
-    await delete_due(db_session, head, NAME, own)
+    await unschedule(db_session, head, NAME, own)
 
 
 async def _write(
-    db_session: DbSession, head: Head, name: str, content: str, *, words: bytes | None, now: datetime, settle_s: float
+    db_session: DbSession, head: Head, name: str, content: str, *, words: bytes | None, now: datetime
 ) -> UUID:
     """Add an entry behind the newest message; `words` is the identity of a character's words, None for a person's.
 
@@ -210,21 +211,21 @@ async def _write(
         "created_at": now,
     }
     await queries.insert_entry(db_session, head.line, values)
-    await judge(db_session, head, name, now=now, settle_s=settle_s, again=False)
-    defer(db_session, "book_changed", head)
+    await judge(db_session, head, name, now=now, settle_s=db_session.settle_s, again=False)
+    defer(db_session, LayerChanged(head, NAME))
     return entry_id
 
 
 async def _change(
-    db_session: DbSession, head: Head, entry: DiaryEntry, values: dict[str, Any], *, now: datetime, settle_s: float
+    db_session: DbSession, head: Head, entry: DiaryEntry, values: dict[str, Any], *, now: datetime
 ) -> None:
     """Change an entry for a person, and what follows; the service does not write it anew any more."""
     line = head.line
     await queries.update_entry(db_session, line, entry.entry_id, values)
     keys = [f"{ENTRY}{entry.entry_id}"]
-    await delete_due(db_session, head, NAME, keys)
-    await note_entries(db_session, head, entry.character, [entry.number], now=now, settle_s=settle_s)
-    defer(db_session, "book_changed", head)
+    await unschedule(db_session, head, NAME, keys)
+    await note_entries(db_session, head, entry.character, [entry.number], now=now, settle_s=db_session.settle_s)
+    defer(db_session, LayerChanged(head, NAME))
 
 
 async def _lock_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID) -> tuple[Head, DiaryEntry]:

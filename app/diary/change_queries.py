@@ -30,7 +30,7 @@ _UNNOTICED = """
     WHERE e.chat_key = $1 AND e.line_id = $2 AND e.first_seq IS NOT NULL AND e.deleted_at IS NULL AND NOT e.edited
         AND e.source_hash IS DISTINCT FROM e.current_hash AND NOT EXISTS (
             SELECT FROM work w
-            WHERE w.chat_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.key = $4::text || e.entry_id)
+            WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.key = $4::text || e.entry_id)
     ORDER BY e.at_seq"""
 
 _REACHING = """
@@ -53,7 +53,7 @@ _LIST_WRITING = """
     SELECT key, (payload ->> 'first_seq')::int AS first_seq, (payload ->> 'last_seq')::int AS last_seq,
         (payload ->> 'number')::int AS number
     FROM work
-    WHERE chat_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4)
+    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4)
         AND (payload ->> 'last_seq')::int >= $5"""
 
 _WRITTEN_AFTER = """

@@ -5,18 +5,17 @@ where the line is cut off before it, the character has not written it in this co
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import asyncpg
 import orjson
 
-from app.chats.changes import Change, Move, Shortening, says_otherwise
-from app.chats.due_work import delete_due, forget_unasked, make_due
 from app.chats.eligibility import Filters
-from app.chats.ranges import inside_of, is_any_inside
-from app.chats.service import Head, hash_eligible, list_living
+from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
+from app.chats.ranges import is_any_inside
+from app.chats.scheduling import schedule, unschedule
+from app.chats.service import Head, list_living
 from app.diary import change_queries, queries
-from app.diary.layer import (
+from app.diary.handlers import (
     ENTRY,
     NAME,
     WRITE,
@@ -24,69 +23,87 @@ from app.diary.layer import (
     narrative_of,
     note_entries,
     note_outdated,
-    writing_due,
+    writing_work,
 )
 from app.diary.naming import adopt_nameless
 from app.diary.periods import OpenPeriod, count_turns
-from app.kit import due
+from app.diary.settings import DiarySettings
+from app.kit import work_queue
 from app.kit.db import DbSession
+from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule
 from app.narratives import service as narratives
 
 
-async def note_change(db_session: DbSession, change: Change, *, settle_s: float) -> None:
+async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     """Rewrite the hashes of the entries that were written from changed messages; those that have gone stale are due."""
-    head = change.head
+    head = event.head
     if NAME not in head.cursors:
         return
-    if head.settings.diary.enabled:
-        await _write_again(db_session, change, settle_s=settle_s)
-    deleted = [after.seq for before, after in change.pairs if before.deleted != after.deleted]
+    if DiarySettings.of(head.settings).enabled:
+        await _write_again(db_session, event)
+    deleted = [after.seq for before, after in event.pairs if before.deleted != after.deleted]
     if deleted:
         begins_seq = await _reopen_unwritten(db_session, head, deleted[0])
         await _count_again(db_session, head, head.head_seq, at_most=begins_seq)
-    line = head.line
-    touched = await change_queries.list_touched(db_session, line, [after.seq for _, after in change.pairs])
-    changed = [(row, says) for row, says in await _read_again(db_session, head, touched) if says != row["current_hash"]]
+    touched = await change_queries.list_touched(db_session, head.line, [after.seq for _, after in event.pairs])
+    rehashed = await rehash(db_session, head, [_derived(row) for row in touched])
+    await _follow(db_session, event, [one for one in rehashed if one.has_changed])
+
+
+async def _follow(db_session: DbSession, event: MessagesChanged, changed: Sequence[Rehashed[asyncpg.Record]]) -> None:
+    """Rewrite the hashes of entries whose messages changed; schedule what went stale, adapt the folds of them."""
     if not changed:
         return
-    await change_queries.update_hashes(db_session, line, [(row["entry_id"], says) for row, says in changed])
-    unwritten = [(row, says) for row, says in changed if not row["edited"]]
-    stale = [_entry_due(row) for row, says in unwritten if says != row["source_hash"]]
-    mended = [f"{ENTRY}{row['entry_id']}" for row, says in unwritten if says == row["source_hash"]]
-    if mended:
-        await forget_unasked(db_session, head, NAME, mended)
-    if stale and head.settings.diary.enabled:
-        await make_due(db_session, head, NAME, stale, now=change.now, settle_s=settle_s)
-    for name in sorted({row["character"] for row, _ in unwritten}):
-        numbers = [row["number"] for row, _ in unwritten if row["character"] == name]
-        await note_entries(db_session, head, name, numbers, now=change.now, settle_s=settle_s)
+    head, now, settle_s = event.head, event.now, event.settle_s
+    hashes = [(one.row.of["entry_id"], one.current_hash) for one in changed]
+    await change_queries.update_hashes(db_session, head.line, hashes)
+    enabled = DiarySettings.of(head.settings).enabled
+    await reschedule(db_session, head, NAME, changed, enabled=enabled, now=now, settle_s=settle_s)
+    unwritten = [one.row.of for one in changed if not one.row.is_kept]
+    for name in sorted({row["character"] for row in unwritten}):
+        numbers = [row["number"] for row in unwritten if row["character"] == name]
+        await note_entries(db_session, head, name, numbers, now=now, settle_s=settle_s)
 
 
-async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:
+    return DerivedRow(
+        of=row,
+        key=f"{ENTRY}{row['entry_id']}",
+        first_seq=row["first_seq"],
+        last_seq=row["last_seq"],
+        filters=Filters.from_json(orjson.loads(row["filters"])),
+        source_hash=row["source_hash"],
+        current_hash=row["current_hash"],
+        is_kept=row["edited"],
+    )
+
+
+async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
     """Make due what was neither folded nor written anew while diaries were switched off, or had room for more lines.
 
     The chat may also have got another time zone, so that all days are others, or a name for its character.
     """
+    head, now, settle_s = event.head, event.now, event.settle_s
     if NAME not in head.cursors:
         return
     line = head.line
     note_outdated(head)
     await adopt_nameless(db_session, head, now=now, settle_s=settle_s)
-    if head.settings.diary.enabled:
-        stale = [_entry_due(row) for row in await change_queries.list_unnoticed(db_session, line, NAME, ENTRY)]
+    if DiarySettings.of(head.settings).enabled:
+        stale = [_entry_work(row) for row in await change_queries.list_unnoticed(db_session, line, NAME, ENTRY)]
         if stale:
-            await make_due(db_session, head, NAME, stale, now=now, settle_s=settle_s)
+            await schedule(db_session, head, NAME, stale, now=now, settle_s=settle_s)
     for name in await queries.list_names(db_session, line):
         await judge(db_session, head, name, now=now, settle_s=settle_s, again=False)
 
 
-async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float) -> None:
+async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Forget what was written from where the line was cut off on; what a person wrote or edited moves to the new head.
 
     Folds that tell of any of it go, and the period that the cut goes through fills again from its start. A copy of the
     line that ends here never had the later entries, nor maybe the current fold; so no diary is left out.
     """
-    head, from_seq = cut_off.head, cut_off.from_seq
+    head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
         return
     line = head.line
@@ -94,7 +111,7 @@ async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float)
     gone = await change_queries.cut_off(db_session, line, from_seq)
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, from_seq)
     keys = [*(f"{ENTRY}{entry_id}" for entry_id in gone.entry_ids), *(row["key"] for row in writing)]
-    await delete_due(db_session, head, NAME, keys)
+    await unschedule(db_session, head, NAME, keys)
     firsts = [*gone.first_seqs, *(row["first_seq"] for row in writing), from_seq]
     await _count_again(db_session, head, from_seq - 1, at_most=min(firsts))
     note_outdated(head)
@@ -102,25 +119,25 @@ async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float)
     for name in sorted({*reaching, *await queries.list_names(db_session, line)}):
         number = reaching.get(name, behind_all)
         await narratives.cut_off(db_session, line, narrative_of(name), number, begins_seq=from_seq - 1)
-        await judge(db_session, head, name, now=cut_off.now, settle_s=settle_s, again=name in reaching)
+        await judge(db_session, head, name, now=event.now, settle_s=event.settle_s, again=name in reaching)
 
 
-async def bring_along(db_session: DbSession, move: Move) -> None:
+async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Take over what characters and people wrote behind the messages that kept their places, to where these stand now.
 
     A character's tool is not called again for messages that have only moved, so its entries go with them; the
     service's are written anew.
     """
-    head = move.head
+    head = event.head
     if NAME not in head.cursors:
         return
     line = head.line
-    written = await change_queries.list_written_after(db_session, (line[0], move.from_line_id), move.kept_seq)
+    written = await change_queries.list_written_after(db_session, (line[0], event.from_line_id), event.kept_seq)
     if written:
-        places = [(row["entry_id"], move.seq_here(row["at_seq"])) for row in written]
-        names = await change_queries.copy_written(db_session, line, move.from_line_id, places)
+        places = [(row["entry_id"], event.seq_here(row["at_seq"])) for row in written]
+        names = await change_queries.copy_written(db_session, line, event.from_line_id, places)
         for name in sorted(names):
-            await judge(db_session, head, name, now=move.now, settle_s=0)
+            await judge(db_session, head, name, now=event.now, settle_s=0)
 
 
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
@@ -141,23 +158,22 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
             begins_seq = row["first_seq"]
         if row["first_seq"] == begins_seq:
             keys.append(row["key"])
-    await delete_due(db_session, head, NAME, keys)
+    await unschedule(db_session, head, NAME, keys)
     return begins_seq
 
 
-async def _write_again(db_session: DbSession, change: Change, *, settle_s: float) -> None:
+async def _write_again(db_session: DbSession, event: MessagesChanged) -> None:
     """Have entries that are still to be written about changed messages wait again, also those that failed for good."""
-    head = change.head
-    changed = [pair[1].seq for pair in change.pairs if says_otherwise(pair)]
+    head, changed = event.head, event.changed_seqs
     if not changed:
         return
     items = []
     for row in await change_queries.list_writing(db_session, head.line, NAME, WRITE, changed[0]):
         if is_any_inside(changed, row["first_seq"], row["last_seq"]):
             character = row["key"].removeprefix(f"{WRITE}{row['first_seq']}:")
-            items.append(writing_due(character, row["first_seq"], row["last_seq"], row["number"]))
+            items.append(writing_work(character, row["first_seq"], row["last_seq"], row["number"]))
     if items:
-        await make_due(db_session, head, NAME, items, now=change.now, settle_s=settle_s)
+        await schedule(db_session, head, NAME, items, now=event.now, settle_s=event.settle_s)
 
 
 async def _count_again(db_session: DbSession, head: Head, until_seq: int, *, at_most: int | None = None) -> None:
@@ -171,18 +187,5 @@ async def _count_again(db_session: DbSession, head: Head, until_seq: int, *, at_
     cursor["period"] = count_turns(first_seq, living).to_json()
 
 
-async def _read_again(
-    db_session: DbSession, head: Head, touched: Sequence[asyncpg.Record]
-) -> list[tuple[asyncpg.Record, bytes]]:
-    """What the messages of each entry say now, as a digest."""
-    ranges = sorted({(row["first_seq"], row["last_seq"]) for row in touched})
-    living = await list_living(db_session, *head.line, ranges) if ranges else []
-    found = []
-    for row in touched:
-        filters = Filters.from_json(orjson.loads(row["filters"]))
-        found.append((row, hash_eligible(inside_of(living, row["first_seq"], row["last_seq"]), filters)))
-    return found
-
-
-def _entry_due(row: asyncpg.Record) -> due.Due:
-    return due.Due(key=f"{ENTRY}{row['entry_id']}", at_seq=row["at_seq"])
+def _entry_work(row: asyncpg.Record) -> work_queue.NewWork:
+    return work_queue.NewWork(key=f"{ENTRY}{row['entry_id']}", at_seq=row["at_seq"])

@@ -1,146 +1,125 @@
-"""The jobs that write for a character: an entry about the last turns, and one anew whose messages have changed.
+"""The jobs that write for a character: an entry about the last turns, and a stale one again.
 
-Only a model can write in somebody's voice, so without one they write nothing.
+Only a model can write in a character's voice, so without one they write nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from app.chats.service import Filters, Head, hash_eligible, list_living, lock_line, read_head
+from app.chats.service import Filters, hash_eligible, list_living, read_head
 from app.diary import queries
 from app.diary.asking import NAMELESS, EntryDraft, ask_for_entry
-from app.diary.layer import note_entries
-from app.diary.models import DiaryEntry
+from app.diary.handlers import ENTRY, WRITE, note_entries
+from app.diary.queries import Written
+from app.diary.settings import DiarySettings
 from app.diary.whose import is_active
-from app.kit.db import DbSession, defer
-from app.kit.due import Claimed, finish, holds_lease, record_failure
+from app.kit.db import DbSession
 from app.kit.ids import uuid7
-from app.kit.workbench import Workbench
+from app.kit.job_context import JobContext
+from app.kit.work_queue import Claimed
+from app.layers.job import Job, Made
 from app.summarising.source import Source, read_source
 
 REREAD_ENTRIES = 5
-"""How many of the last entries a character rereads before it writes."""
-
-_CHANGED = "its messages changed while it was being written"
+"""How many of its last entries a character reads before it writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Period:
-    """Messages to write about, as a character has lived them."""
+    """Messages to write about, for one character.
 
+    Attributes:
+        character: Whose diary it is.
+        number: The entry's number in the diary.
+        first_seq, last_seq: The range of messages, both inclusive.
+        filters: What decides on eligibility in it.
+        source: The messages.
+        last: The character's entries before this one.
+
+    """
+
+    character: str
     number: int
     first_seq: int
     last_seq: int
     filters: Filters
     source: Source
+    last: Sequence[Written]
+
+    @property
+    def speaks(self) -> bool:
+        """Whether a message of the character is left, or one without a name."""
+        names = (self.character, NAMELESS)
+        said = (one for one in self.source.utterances if one.role == "assistant")
+        return any(not self.character or one.name in names for one in said)
 
 
-async def write_entry(bench: Workbench, claimed: Claimed, character: str) -> bool:
-    """Write the entry that is due, if anything mattered; says whether a model answered. Raises ModelError."""
-    period = await _read_period(bench, claimed, character) if bench.model else None
-    draft = None
-    if period is not None:
-        draft = await _draft(bench, claimed, character, period.source, before_number=period.number)
-    async with bench.database.unit_of_work() as db_session:
-        head = await lock_line(db_session, claimed.chat_key, claimed.line_id)
-        if head is None or period is None or draft is None:
-            await finish(db_session, claimed)  # the chat is gone, nobody is there to write, or nothing to write about
-        elif await holds_lease(db_session, claimed):
-            await _save_new(bench, db_session, head, claimed, character, period, draft)
-    return draft is not None
+async def _read_new(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Period | None:
+    """The period to write about.
 
-
-async def rewrite_entry(bench: Workbench, claimed: Claimed, entry_id: UUID) -> bool:
-    """Write a stale entry anew; it is empty where nothing is left that its character said. Raises ModelError."""
+    None if the line or the character is gone, diaries are off, the character said nothing, or there is no model.
+    """
     line = (claimed.chat_key, claimed.line_id)
-    async with bench.database.unit_of_work() as db_session:
-        head = await read_head(db_session, *line)
-        entry = await queries.find_service_entry(db_session, line, entry_id)
-        source = await _read_stale(db_session, line, entry) if entry and head and head.settings.diary.enabled else None
-    draft = None
-    if entry is not None and source is not None:
-        if not _speaks(source, entry.character):
-            draft = EntryDraft(None, None, None)
-        elif bench.model is not None:
-            draft = await _draft(bench, claimed, entry.character, source, before_number=entry.number)
-    async with bench.database.unit_of_work() as db_session:
-        head = await lock_line(db_session, *line)
-        if head is None or source is None or draft is None:
-            await finish(db_session, claimed)  # chat or entry are gone, it is a person's now, or nobody can write it
-        elif await holds_lease(db_session, claimed):
-            await _save_again(bench, db_session, head, claimed, entry_id, source, draft)
-    return draft is not None and draft.model is not None
-
-
-async def _read_period(bench: Workbench, claimed: Claimed, character: str) -> _Period | None:
-    """What is to be written about; None if line or character are gone, diaries are off, or nothing was said by it."""
-    line = (claimed.chat_key, claimed.line_id)
+    head = await read_head(db_session, *line)
+    if ctx.model is None or head is None or not DiarySettings.of(head.settings).enabled:
+        return None
+    _, _, character = claimed.key.removeprefix(WRITE).partition(":")
     number, first_seq, last_seq = (claimed.payload[name] for name in ("number", "first_seq", "last_seq"))
-    async with bench.database.unit_of_work() as db_session:
-        head = await read_head(db_session, *line)
-        if head is None or not head.settings.diary.enabled:
-            return None
-        source = await read_source(db_session.raw, line, first_seq, last_seq, head.filters)
+    source = await read_source(db_session.raw, line, first_seq, last_seq, head.filters)
     if source is None or not is_active(source.characters, character):
         return None
-    return _Period(number, first_seq, last_seq, head.filters, source) if _speaks(source, character) else None
+    last = await _list_last(db_session, claimed, character, number)
+    period = _Period(character, number, first_seq, last_seq, head.filters, source, last)
+    return period if period.speaks else None
 
 
-def _speaks(source: Source, character: str) -> bool:
-    """Whether anything is left that the character said, or that nobody's name stands before."""
-    names = (character, NAMELESS)
-    return any(said.role == "assistant" and (not character or said.name in names) for said in source.utterances)
-
-
-async def _read_stale(db_session: DbSession, line: tuple[UUID, UUID], entry: DiaryEntry) -> Source | None:
-    """What a stale entry is to be written from; None if it is none, or a person's."""
+async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Period | None:
+    """What a stale entry is to be written from; None if it is not stale, or a person's, or diaries are off."""
+    line = (claimed.chat_key, claimed.line_id)
+    head = await read_head(db_session, *line)
+    entry = await queries.find_service_entry(db_session, line, _entry_id(claimed))
+    if head is None or not DiarySettings.of(head.settings).enabled or entry is None:
+        return None
     if entry.first_seq is None or entry.last_seq is None or entry.edited or entry.source_hash == entry.current_hash:
         return None
     filters = Filters.from_json(entry.filters or {})
-    return await read_source(db_session.raw, line, entry.first_seq, entry.last_seq, filters)
-
-
-async def _draft(
-    bench: Workbench, claimed: Claimed, character: str, source: Source, *, before_number: int
-) -> EntryDraft | None:
-    """What the character writes, having reread its entries before a number; None without a model."""
-    if bench.model is None:
+    source = await read_source(db_session.raw, line, entry.first_seq, entry.last_seq, filters)
+    if source is None:
         return None
-    line = (claimed.chat_key, claimed.line_id)
-    async with bench.database.unit_of_work() as db_session:
-        last = await queries.list_newest(
-            db_session,
-            line,
-            character,
-            after_number=0,
-            before_number=before_number,
-            limit=REREAD_ENTRIES,
-            by_service=True,
-        )
-    return await ask_for_entry(bench.model, bench.prompts, character, source, last)
+    last = await _list_last(db_session, claimed, entry.character, entry.number)
+    return _Period(entry.character, entry.number, entry.first_seq, entry.last_seq, filters, source, last)
 
 
-async def _save_new(
-    bench: Workbench,
-    db_session: DbSession,
-    head: Head,
-    claimed: Claimed,
-    character: str,
-    period: _Period,
-    draft: EntryDraft,
-) -> None:
-    """Write the entry if its messages still say what it was made from; where nothing mattered, that is it."""
-    now, line, source_hash = bench.clock(), head.line, period.source.hash
-    living = await list_living(db_session, *line, [(period.first_seq, period.last_seq)])
-    if hash_eligible(living, period.filters) != source_hash:
-        await record_failure(db_session, claimed, error=_CHANGED, transient=False, now=now)
-        return
-    await finish(db_session, claimed)
+async def _draft(ctx: JobContext, _claimed: Claimed, period: _Period) -> EntryDraft | None:
+    """What the character writes; an entry without text where none of its messages is left. None without a model."""
+    if not period.speaks:
+        return EntryDraft(None, None, None)
+    if ctx.model is None:
+        return None
+    return await ask_for_entry(ctx.model, ctx.prompts, period.character, period.source, period.last)
+
+
+async def _is_period_unchanged(db_session: DbSession, made: Made[_Period, EntryDraft]) -> bool:
+    period = made.source
+    messages = await list_living(db_session, *made.head.line, [(period.first_seq, period.last_seq)])
+    return hash_eligible(messages, period.filters) == period.source.hash
+
+
+async def _is_entry_unchanged(db_session: DbSession, made: Made[_Period, EntryDraft]) -> bool | None:
+    entry = await queries.find_service_entry(db_session, made.head.line, _entry_id(made.claimed))
+    return None if entry is None else entry.current_hash == made.source.source.hash
+
+
+async def _save_new(db_session: DbSession, made: Made[_Period, EntryDraft]) -> None:
+    """Write the entry; nothing where nothing mattered."""
+    period, draft, now = made.source, made.draft, made.now
     if draft.content is None:
         return
     values = {
         "entry_id": uuid7(),
-        "character": character,
+        "character": period.character,
         "number": period.number,
         "at_seq": period.last_seq,
         "origin": "service",
@@ -148,44 +127,47 @@ async def _save_new(
         "first_seq": period.first_seq,
         "last_seq": period.last_seq,
         "filters": period.filters.to_json(),
-        "source_hash": source_hash,
-        "current_hash": source_hash,
+        "source_hash": period.source.hash,
+        "current_hash": period.source.hash,
         "model": draft.model,
         "prompt_version": draft.prompt_version,
         "dated_at": max(period.source.sent_at.values(), default=now),
         "created_at": now,
     }
-    await queries.insert_entry(db_session, line, values)
-    await note_entries(db_session, head, character, [period.number], now=now, settle_s=0)
-    defer(db_session, "layer_settled", head)
+    await queries.insert_entry(db_session, made.head.line, values)
+    await note_entries(db_session, made.head, period.character, [period.number], now=now, settle_s=0)
 
 
-async def _save_again(
-    bench: Workbench,
-    db_session: DbSession,
-    head: Head,
-    claimed: Claimed,
-    entry_id: UUID,
-    source: Source,
-    draft: EntryDraft,
-) -> None:
-    """Replace the words of an entry, by none where nothing mattered any more."""
-    now, line = bench.clock(), head.line
-    entry = await queries.find_service_entry(db_session, line, entry_id)
-    if entry is None:
-        await finish(db_session, claimed)
-        return
-    if entry.current_hash != source.hash:
-        await record_failure(db_session, claimed, error=_CHANGED, transient=False, now=now)
-        return
-    values = {
+async def _save_again(db_session: DbSession, made: Made[_Period, EntryDraft]) -> None:
+    """Replace the text of the entry; by none where nothing matters any more."""
+    period, draft = made.source, made.draft
+    values: dict[str, Any] = {
         "content": draft.content or "",
-        "source_hash": source.hash,
+        "source_hash": period.source.hash,
         "model": draft.model,
         "prompt_version": draft.prompt_version,
-        "dated_at": max(source.sent_at.values(), default=entry.dated_at),
     }
-    await queries.update_entry(db_session, line, entry_id, values)
-    await finish(db_session, claimed)
-    await note_entries(db_session, head, entry.character, [entry.number], now=now, settle_s=0)
-    defer(db_session, "layer_settled", head)
+    if period.source.sent_at:
+        values["dated_at"] = max(period.source.sent_at.values())
+    await queries.update_entry(db_session, made.head.line, _entry_id(made.claimed), values)
+    await note_entries(db_session, made.head, period.character, [period.number], now=made.now, settle_s=0)
+
+
+async def _list_last(db_session: DbSession, claimed: Claimed, character: str, before_number: int) -> Sequence[Written]:
+    return await queries.list_newest(
+        db_session,
+        (claimed.chat_key, claimed.line_id),
+        character,
+        after_number=0,
+        before_number=before_number,
+        limit=REREAD_ENTRIES,
+        by_service=True,
+    )
+
+
+def _entry_id(claimed: Claimed) -> UUID:
+    return UUID(claimed.key.removeprefix(ENTRY))
+
+
+WRITE_ENTRY = Job(prefix=WRITE, read=_read_new, draft=_draft, is_unchanged=_is_period_unchanged, save=_save_new)
+REWRITE_ENTRY = Job(prefix=ENTRY, read=_read_stale, draft=_draft, is_unchanged=_is_entry_unchanged, save=_save_again)

@@ -1,7 +1,6 @@
 """What the characters wrote down, entry by entry."""
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
@@ -9,12 +8,13 @@ from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
+from app.layers.derived import MessageRangeColumns
 
 Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
 
 
-class DiaryEntry(Table):
+class DiaryEntry(MessageRangeColumns, Table):
     """One entry in the diary of a character.
 
     `number` orders the entries of one character, from 1, and is never given twice on a line; the service's has it from
@@ -49,16 +49,8 @@ class DiaryEntry(Table):
     character: Mapped[str]
     number: Mapped[int]
     at_seq: Mapped[int]
-    origin: Mapped[str]
     content: Mapped[str] = mapped_column(Text)
     identity: Mapped[bytes | None] = mapped_column(LargeBinary)
-    first_seq: Mapped[int | None]
-    last_seq: Mapped[int | None]
-    filters: Mapped[dict[str, Any] | None] = mapped_column(Json)
-    source_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
-    current_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
-    model: Mapped[str | None]
-    prompt_version: Mapped[str | None]
     edited: Mapped[bool] = mapped_column(server_default="false")
     dated_at: Mapped[datetime] = mapped_column(Time)
     created_at: Mapped[datetime] = mapped_column(Time)

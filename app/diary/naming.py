@@ -6,10 +6,10 @@ its own already, the entries of both stand in one as they were written, and fold
 
 from datetime import datetime
 
-from app.chats.due_work import delete_due, make_due
+from app.chats.scheduling import schedule, unschedule
 from app.chats.service import Head
 from app.diary import change_queries, queries
-from app.diary.layer import FOLD, NAME, WRITE, narrative_of, note_entries, writing_due
+from app.diary.handlers import FOLD, NAME, WRITE, narrative_of, note_entries, writing_work
 from app.diary.whose import find_only
 from app.kit.db import DbSession
 from app.narratives import service as narratives
@@ -36,7 +36,7 @@ async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, no
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, 0)
     nobodys = [row for row in writing if row["key"] == f"{WRITE}{row['first_seq']}:"]
     keys = [FOLD, *(row["key"] for row in nobodys)]
-    await delete_due(db_session, head, NAME, keys)
+    await unschedule(db_session, head, NAME, keys)
     if nobodys:
-        items = [writing_due(character, row["first_seq"], row["last_seq"], row["number"]) for row in nobodys]
-        await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)
+        items = [writing_work(character, row["first_seq"], row["last_seq"], row["number"]) for row in nobodys]
+        await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)

@@ -3,10 +3,10 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from app.chats.deps import Line, ReadingChat, WritingChat
-from app.diary import service
+from app.diary import book
 from app.diary.models import DiaryEntry
 from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut
 from app.kit.deps import Db, Now
@@ -17,15 +17,6 @@ EntryId = Annotated[UUID, Path(description="The entry's id.")]
 OfCharacter = Annotated[Name | None, Query(description="Whose diary.")]
 
 router = APIRouter(prefix="/v1/chats/{chat_id}/diary", tags=["narratives"])
-
-
-async def settle_s(request: Request) -> float:
-    """How long a fold waits for further changes."""
-    found: float = request.app.state.settings.memo_settle_s
-    return found
-
-
-Settle = Annotated[float, Depends(settle_s)]
 
 
 @router.get("", response_model=Page[EntryOut])
@@ -39,7 +30,7 @@ async def list_diary(
 ) -> Response:
     """What was written down, in story order: of one character, or of all."""
     after = decode_cursor(cursor, int, int) if cursor else None
-    entries, sources = await service.list_entries(
+    entries, sources = await book.list_entries(
         db_session,
         ref,
         line=line,
@@ -64,33 +55,37 @@ async def get_folded_diary(
 
     Entries that are folded are still in the list.
     """
-    return JsonAnswer(_folded_out(await service.read_folded(db_session, ref, line=line, character=character)))
+    return JsonAnswer(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
 
 
 @router.post("", status_code=201, response_model=EntryOut)
-async def write_diary_entry(ref: WritingChat, body: EntryIn, db_session: Db, clock: Now, settles: Settle) -> Response:
+async def write_diary_entry(ref: WritingChat, body: EntryIn, db_session: Db, clock: Now) -> Response:
     """Write into a character's diary; it shows at once."""
-    entry_id = await service.write_entry(
-        db_session, ref, body.content, character=body.character, now=clock(), settle_s=settles
-    )
+    entry_id = await book.write_entry(db_session, ref, body.content, character=body.character, now=clock())
     await db_session.run_deferred()
-    return JsonAnswer(_entry_out(*await service.get_entry(db_session, ref, entry_id)), status_code=201)
+    return JsonAnswer(_entry_out(*await book.get_entry(db_session, ref, entry_id)), status_code=201)
+
+
+@router.get("/{entry_id}", response_model=EntryOut)
+async def get_diary_entry(ref: ReadingChat, entry_id: EntryId, db_session: Db, line: Line = None) -> Response:
+    """One entry."""
+    return JsonAnswer(_entry_out(*await book.get_entry(db_session, ref, entry_id, line=line)))
 
 
 @router.patch("/{entry_id}", response_model=EntryOut)
 async def edit_diary_entry(
-    ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now, settles: Settle
+    ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now
 ) -> Response:
     """Replace the words of an entry; what was folded of it is folded anew."""
-    await service.edit_entry(db_session, ref, entry_id, body.content, now=clock(), settle_s=settles)
+    await book.edit_entry(db_session, ref, entry_id, body.content, now=clock())
     await db_session.run_deferred()
-    return JsonAnswer(_entry_out(*await service.get_entry(db_session, ref, entry_id)))
+    return JsonAnswer(_entry_out(*await book.get_entry(db_session, ref, entry_id)))
 
 
 @router.delete("/{entry_id}", status_code=204)
-async def delete_diary_entry(ref: WritingChat, entry_id: EntryId, db_session: Db, clock: Now, settles: Settle) -> None:
+async def delete_diary_entry(ref: WritingChat, entry_id: EntryId, db_session: Db, clock: Now) -> None:
     """Delete an entry; what was folded of it is folded anew without it."""
-    await service.delete_entry(db_session, ref, entry_id, now=clock(), settle_s=settles)
+    await book.delete_entry(db_session, ref, entry_id, now=clock())
 
 
 def _entry_out(entry: DiaryEntry, sources: frozenset[str]) -> dict[str, Any]:
@@ -112,7 +107,7 @@ def _entry_out(entry: DiaryEntry, sources: frozenset[str]) -> dict[str, Any]:
     }
 
 
-def _folded_out(folded: service.Folded) -> dict[str, Any]:
+def _folded_out(folded: book.Folded) -> dict[str, Any]:
     version = folded.version
     return {
         "character": folded.character or None,

@@ -1,15 +1,20 @@
-"""What a diary puts into a context, of what the chat's row holds of it. Pure."""
+"""What a diary puts into a context, from what the chat's row holds of it. Pure."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from app.diary.settings import DiarySettings
+from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, place
 
-from app.chats.settings import ChatSettings
-from app.chats.told import Told
+SEGMENT = SegmentSpec(
+    "diary",
+    instruction='Under "Diary" stands what you yourself have written down, in your own voice, because it mattered to '
+    "you.",
+)
 
 
-def tell(shown: Mapping[str, Any], _settings: ChatSettings, *, character: str | None) -> Sequence[Told]:
-    """The diary of `character` and nobody else's; without one, that of a chat which names no characters."""
-    diary = shown.get("characters", {}).get(character or "")
-    if not diary:
-        return ()
-    return (Told("diary", diary["text"], diary["tokens"], sources=tuple(diary["sources"])),)
+def contribute(view: View) -> Contributed:
+    """The diary of the character whose prompt it is; without one, that of a chat which names no characters."""
+    diary = view.cached.get("characters", {}).get(view.character or "")
+    placement = place(DiarySettings.of(view.settings))
+    if placement is None or not diary:
+        return Contributed()
+    item = Item(diary["text"], diary["tokens"], tuple(diary["sources"]))
+    return Contributed((Contribution("diary", (item,), placement=placement),))

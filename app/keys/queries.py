@@ -63,6 +63,13 @@ async def list_keys(db_session: DbSession, *, before: tuple[datetime, str] | Non
     return list(await db_session.scalars(query))
 
 
+async def find_listed(db_session: DbSession, key_id: str) -> Key | None:
+    """One key as lists show it, unless it was revoked."""
+    return (
+        await db_session.execute(select(Key).where(Key.key_id == key_id, Key.revoked_at.is_(None)))
+    ).scalar_one_or_none()
+
+
 async def update_revoked(db_session: DbSession, key_id: str, now: datetime) -> bool:
     """Revoke a key. Returns whether there was one to revoke."""
     query = update(Key).where(Key.key_id == key_id, Key.revoked_at.is_(None)).values(revoked_at=now)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 
 from app.keys import service
 from app.keys.credentials import KEY_ID_PATTERN
+from app.keys.models import Key
 from app.keys.schemas import KeyIn, KeyOut, NewKeyOut, TokenIn, TokenOut
 from app.keys.service import DatabaseKeyring
 from app.kit.auth import Admin, Caller
@@ -53,18 +54,14 @@ async def list_keys(
     before = decode_cursor(cursor, datetime, str) if cursor else None
     found = await service.list_keys(db_session, before=(before[0], before[1]) if before else None, limit=limit + 1)
     page = found[:limit]
-    items = [
-        KeyOut(
-            id=key.key_id,
-            tenant=key.tenant,
-            scopes=key.scopes,
-            from_environment=key.from_environment,
-            created_at=key.created_at,
-        )
-        for key in page
-    ]
     last = encode_cursor(page[-1].created_at, page[-1].key_id) if len(found) > limit else None
-    return Page(items=items, next_cursor=last)
+    return Page(items=[_key_out(key) for key in page], next_cursor=last)
+
+
+@router.get("/keys/{key_id}")
+async def get_key(key_id: KeyId, _caller: Admin, db_session: Db) -> KeyOut:
+    """One key, without its secret."""
+    return _key_out(await service.get_key(db_session, key_id))
 
 
 @router.delete("/keys/{key_id}", status_code=204)
@@ -80,3 +77,13 @@ async def create_token(wanted: TokenIn, caller: Anyone, clock: Now, ring: Ring, 
     token, expires_at = await service.issue_token(ring, caller, wanted, clock())
     response.headers["Cache-Control"] = "no-store"
     return TokenOut(token=token, expires_at=expires_at)
+
+
+def _key_out(key: Key) -> KeyOut:
+    return KeyOut(
+        id=key.key_id,
+        tenant=key.tenant,
+        scopes=key.scopes,
+        from_environment=key.from_environment,
+        created_at=key.created_at,
+    )

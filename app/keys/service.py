@@ -24,6 +24,7 @@ __all__ = [
     "DatabaseKeyring",
     "create_key",
     "ensure_admin_key",
+    "get_key",
     "has_keys",
     "issue_token",
     "list_keys",
@@ -71,6 +72,14 @@ async def create_key(db_session: DbSession, tenant: str, scopes: Iterable[str], 
 async def list_keys(db_session: DbSession, *, before: tuple[datetime, str] | None = None, limit: int) -> list[Key]:
     """Keys of all tenants that have not been revoked, newest first, those after `before` in that order."""
     return await queries.list_keys(db_session, before=before, limit=limit)
+
+
+async def get_key(db_session: DbSession, key_id: str) -> Key:
+    """One key that has not been revoked. Raises KeyNotFound."""
+    key = await queries.find_listed(db_session, key_id)
+    if key is None:
+        raise KeyNotFound(f"There is no key {key_id!r}.")
+    return key
 
 
 async def revoke_key(db_session: DbSession, key_id: str, now: datetime) -> None:

@@ -7,19 +7,20 @@ share one transaction: what is hot runs on the connection, the rest on whichever
     async with database.unit_of_work() as db_session: ...   # BEGIN … COMMIT
     async with database.raw() as connection: ...            # single reads, asyncpg's own speed
 
-`defer(db_session, "line_advanced", payload)` triggers upwards by name: what is deferred runs before the
-commit, in the same transaction, through the table of followers that the application hands in.
+`defer(db_session, MessagesAppended(…))` triggers upwards by the event's type: its follower, from the table that the
+application hands in, runs before the commit, in the same transaction.
 `after_commit(db_session, callback)` is for what must not happen if the transaction fails.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, cast
 
 import asyncpg
 import orjson
 from sqlalchemy import AdaptedConnection, MetaData, event
+from sqlalchemy import Table as CoreTable
 from sqlalchemy.engine import Connection as SyncConnection
 from sqlalchemy.exc import DBAPIError, DisconnectionError, EmulatedDBAPIException, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -30,7 +31,19 @@ from sqlalchemy.pool import PoolProxiedConnection
 from app.kit.errors import Unavailable
 from app.kit.shelf import Connection, Shelf
 
-__all__ = ["Connection", "Database", "DbSession", "Follower", "Table", "after_commit", "defer", "unavailable_if_away"]
+__all__ = [
+    "Connection",
+    "Database",
+    "DbSession",
+    "Follower",
+    "Table",
+    "after_commit",
+    "defer",
+    "driver_error",
+    "list_tables",
+    "unavailable_if_away",
+    "use_tables",
+]
 
 Follower = Callable[["DbSession", Any], Awaitable[None]]
 
@@ -73,8 +86,9 @@ _AWAY = (
 class Table(DeclarativeBase):
     """The base of all tables; constraints are named by convention so that migrations can find them.
 
-    A table with a `line_id` is copied with its line. Its `info` says how: `begins` is an expression for the seq
-    that a row begins at, and a column's `copied_as` one for what the copy holds instead of the same value.
+    A table whose primary key begins (chat_key, line_id) or (owner_key, line_id) is copied with its line. Its `info`
+    says how: `begins` is an expression for the seq that a row begins at, and a column's `copied_as` one for the value
+    in the copy, where that is another one.
     """
 
     metadata = MetaData(
@@ -86,6 +100,20 @@ class Table(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
+
+
+_tables_of_layers: list[CoreTable] = []
+
+
+def use_tables(tables: Iterable[CoreTable]) -> None:
+    """Name the tables of the layers in use; they may have a metadata of their own. `app/registry.py` calls it."""
+    _tables_of_layers[:] = tables
+
+
+def list_tables() -> list[CoreTable]:
+    """Every table of the service and of the layers in use, by name."""
+    tables = {table.name: table for table in (*Table.metadata.tables.values(), *_tables_of_layers)}
+    return [tables[name] for name in sorted(tables)]
 
 
 class _BoundLate(Session):
@@ -102,17 +130,25 @@ class _BoundLate(Session):
 
 
 class DbSession(AsyncSession):
-    """An ORM session inside a unit of work, with the asyncpg connection it runs on."""
+    """An ORM session inside a unit of work, with the asyncpg connection it runs on.
+
+    `settle_s` is how long due work that is scheduled in it waits for further edits.
+    """
 
     sync_session_class = _BoundLate
 
     def __init__(
-        self, raw: Connection, bind_late: Callable[[], SyncConnection], followers: Mapping[str, Follower]
+        self,
+        raw: Connection,
+        bind_late: Callable[[], SyncConnection],
+        followers: Mapping[type, Follower],
+        settle_s: float,
     ) -> None:
         super().__init__(expire_on_commit=False)
         cast("_BoundLate", self.sync_session).bind_late = bind_late
         self.raw = raw
-        self.deferred: list[tuple[str, Any]] = []
+        self.settle_s = settle_s
+        self.deferred: list[object] = []
         self.committed: list[Callable[[], None]] = []
         self._followers = followers
 
@@ -121,9 +157,9 @@ class DbSession(AsyncSession):
         for _ in range(_MAX_DEFERRED):
             if not self.deferred:
                 return
-            name, payload = self.deferred.pop(0)
-            await self._followers[name](self, payload)
-        raise RuntimeError(f"followers trigger each other without end: {name}")
+            event = self.deferred.pop(0)
+            await self._followers[type(event)](self, event)
+        raise RuntimeError(f"followers trigger each other without end: {type(event).__name__}")
 
     async def restart(self) -> None:
         """Begin the transaction anew, which gives its locks back. Raises RuntimeError if it has done more than lock."""
@@ -137,9 +173,9 @@ class DbSession(AsyncSession):
         return self.in_transaction() or bool(self.new)
 
 
-def defer(db_session: DbSession, name: str, payload: object) -> None:
-    """Have the follower called `name` run with `payload` before the commit, in the same transaction."""
-    db_session.deferred.append((name, payload))
+def defer(db_session: DbSession, event: object) -> None:
+    """Run the follower of the event's type before the commit, in the same transaction."""
+    db_session.deferred.append(event)
 
 
 def after_commit(db_session: DbSession, callback: Callable[[], None]) -> None:
@@ -156,13 +192,13 @@ def unavailable_if_away() -> Iterator[None]:
         raise _unavailable(error) from error
     except (DBAPIError, EmulatedDBAPIException) as error:  # the latter from the pool, which does not wrap it
         lost = isinstance(error, InterfaceError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
-        cause = _driver_error(error)
+        cause = driver_error(error)
         if not lost and not isinstance(cause, _AWAY):
             raise
         raise _unavailable(cause) from error
 
 
-def _driver_error(error: DBAPIError | EmulatedDBAPIException) -> BaseException | None:
+def driver_error(error: DBAPIError | EmulatedDBAPIException) -> BaseException | None:
     """What asyncpg raised; None for an error of SQLAlchemy's own."""
     orig = error.orig
     return orig.orig if isinstance(orig, EmulatedDBAPIException) else orig
@@ -185,11 +221,19 @@ class Database:
     Args:
         url: `postgresql+asyncpg://…`.
         pool_size: The most connections this process opens.
-        followers: What runs when something is deferred, by name.
+        followers: What runs when an event is deferred, by the event's type.
+        settle_s: How long due work waits for further edits, for whoever schedules it in a unit of work.
 
     """
 
-    def __init__(self, url: str, *, pool_size: int = 20, followers: Mapping[str, Follower] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 20,
+        followers: Mapping[type, Follower] | None = None,
+        settle_s: float = 0.0,
+    ) -> None:
         self._engine: AsyncEngine = create_async_engine(
             url,
             isolation_level="AUTOCOMMIT",
@@ -205,6 +249,7 @@ class Database:
         event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
         self._shelf = Shelf(self._engine)
         self._followers = dict(followers or {})
+        self._settle_s = settle_s
 
     @asynccontextmanager
     async def unit_of_work(self) -> AsyncGenerator[DbSession]:
@@ -216,7 +261,9 @@ class Database:
         with unavailable_if_away():
             async with self._taken() as pooled:
                 raw = cast("Connection", pooled.driver_connection)
-                db_session = DbSession(raw, lambda: SyncConnection(self._engine.sync_engine, pooled), self._followers)
+                db_session = DbSession(
+                    raw, lambda: SyncConnection(self._engine.sync_engine, pooled), self._followers, self._settle_s
+                )
                 try:
                     await raw.execute("BEGIN")
                     yield db_session

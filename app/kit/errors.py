@@ -14,12 +14,12 @@ AppError
 │   ├── VersionNotFound           narratives/errors.py
 │   ├── EntryNotFound             diary/errors.py
 │   ├── SceneNotFound             scenes/errors.py
+│   ├── BreakNotFound             scenes/errors.py
 │   ├── ToolNotFound              tools/errors.py
 │   ├── KeyNotFound               keys/errors.py
 │   └── WorkNotFound              operations/routes.py
 ├── Conflict                 409
 │   ├── MessageIdTaken            chats/errors.py
-│   ├── ChatBusy                  chats/errors.py
 │   ├── ChatTaken                 chats/errors.py
 │   ├── CheckpointTaken           chats/errors.py
 │   ├── LineIsCheckpoint          chats/errors.py
@@ -34,10 +34,14 @@ AppError
 │   ├── WrongArguments            tools/errors.py
 │   └── BudgetTooSmall            context/errors.py
 └── Unavailable              503  raised in kit/db.py
+    └── ChatBusy                  chats/errors.py
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
+
+MAX_ERRORS = 100
+"""A problem document lists at most so many places; a body of thousands of messages can be wrong in each."""
 
 
 class AppError(Exception):
@@ -45,7 +49,8 @@ class AppError(Exception):
 
     Args:
         detail: One sentence about this occurrence.
-        errors: `[{"loc": [...], "msg": "..."}]`, where single places are to blame.
+        errors: `[{"loc": [...], "msg": "...", "id"?: "..."}]`, where single places are to blame; `id` is one that is
+            taken. An answer lists the first MAX_ERRORS of them.
         extra: Further members of the problem document.
 
     """
@@ -97,7 +102,7 @@ class Invalid(AppError):
 
 
 class Unavailable(AppError):
-    """PostgreSQL is away, or keeps what is needed locked; the same request may be sent again."""
+    """PostgreSQL is away, or a row that is needed stays locked; the same request may be sent again."""
 
     status = 503
     code = "unavailable"

@@ -1,4 +1,4 @@
-"""Identifiers: time-ordered UUIDs, and the keys under which a chat's and a user's rows lie together."""
+"""Identifiers: time-ordered UUIDs, and the keys under which the rows of a chat, a user or a tenant are stored."""
 
 import hashlib
 import os
@@ -37,6 +37,11 @@ def chat_key(tenant: str, chat_id: str) -> UUID:
 def user_key(tenant: str, user_id: str) -> UUID:
     """The key of a user of a tenant, made like `chat_key`."""
     return _key(tenant, user_id)
+
+
+def tenant_key(tenant: str) -> UUID:
+    """The key of a tenant, made like `chat_key` with an empty id, which no chat and no user has."""
+    return _key(tenant, "")
 
 
 def _key(tenant: str, name: str) -> UUID:

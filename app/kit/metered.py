@@ -36,6 +36,9 @@ class MeteredModel:
         tenant: For whom the model is asked.
         layer: For what.
 
+    Attributes:
+        has_answered: Whether any call has brought an answer.
+
     """
 
     def __init__(self, model: LanguageModel, database: Database, clock: Clock, *, tenant: str, layer: str) -> None:
@@ -44,6 +47,7 @@ class MeteredModel:
         self._clock = clock
         self._tenant = tenant
         self._layer = layer
+        self.has_answered = False
 
     @property
     def context_tokens(self) -> int:
@@ -61,6 +65,7 @@ class MeteredModel:
             tokens = _told(error.prompt_tokens), _told(error.completion_tokens)
             await self._count(asked_at, _loop_s() - asked_s, tokens, failed=True)
             raise
+        self.has_answered = True
         tokens = _prompt_tokens(messages, answer), _completion_tokens(answer)
         await self._count(asked_at, _loop_s() - asked_s, tokens, failed=False)
         return answer

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Connection, Table
 from app.kit.limits import TokenLimits
+from app.kit.ripe_work import WAITING_TENANTS
 
 
 class ModelUsage(Table):
@@ -64,17 +65,11 @@ class ModelCall:
     wait_ms: int
 
 
-# The skip through the tenants that wait is the one of `list_ripe_lines`: a probe of an index for each of them.
-_USED_BY_WAITING = """
-    WITH RECURSIVE waiting AS (
-        SELECT min(tenant) AS tenant FROM work WHERE failed_at IS NULL
-        UNION ALL
-        SELECT (SELECT min(w.tenant) FROM work w WHERE w.failed_at IS NULL AND w.tenant > waiting.tenant)
-        FROM waiting WHERE waiting.tenant IS NOT NULL
-    )
+_USED_BY_WAITING = f"""
+    WITH RECURSIVE {WAITING_TENANTS}
     SELECT waiting.tenant, sum(u.prompt_tokens + u.completion_tokens)::bigint AS used_tokens
-    FROM waiting JOIN model_usage u ON u.tenant = waiting.tenant AND u.month = $1
-    GROUP BY waiting.tenant"""
+    FROM waiting_tenants AS waiting JOIN model_usage u ON u.tenant = waiting.tenant AND u.month = $1
+    GROUP BY waiting.tenant"""  # noqa: S608 - composed of constants
 
 
 def month_of(at: datetime) -> date:
@@ -138,7 +133,7 @@ async def is_at_limit(connection: Connection, limits: TokenLimits, *, tenant: st
 
 
 async def list_held_tenants(connection: Connection, limits: TokenLimits, *, now: datetime) -> list[str]:
-    """The tenants that have due work and have used up the tokens of this month."""
+    """Return the tenants that have due work, of whatever owner, and have used up the tokens of this month."""
     if not limits.limits_anyone():
         return []
     rows = await connection.fetch(_USED_BY_WAITING, month_of(now))

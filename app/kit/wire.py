@@ -2,18 +2,23 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import UUID
 from zoneinfo import available_timezones
 
 import orjson
 from fastapi import Response
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from app.kit.blame import FieldError
 
 CHAT_ID_PATTERN = r"^[A-Za-z0-9._:@-]{1,200}$"
 MAX_METADATA_BYTES = 16 * 1024
 MAX_CONTENT_CHARS = 100_000
 MAX_SEQ = 2_147_483_647
+
+WORK_ID = "The background work that was scheduled: read it at `GET /v1/work/{work_id}`."
+"""The description of `work_id`, which every 202 answers with."""
 
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
@@ -69,6 +74,32 @@ class Given(BaseModel):
     """A request's body: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+def absent() -> Any:
+    """The default of a field that may be left out but may not be null: `text: Text = Field(default_factory=absent)`.
+
+    What was left out is not in `model_fields_set`.
+    """
+    return None
+
+
+class Patch(Given):
+    """The body of a PATCH: an absent field stays, null clears it or returns it to its default.
+
+    A field that cannot be cleared has the default `absent`, so null is refused there.
+    """
+
+    @model_validator(mode="after")
+    def _has_a_field(self) -> Self:
+        if not self.model_fields_set:
+            names = list(type(self).model_fields)
+            raise FieldError((names[0],), f"give at least one of {', '.join(names)}")
+        return self
+
+    def given(self) -> dict[str, Any]:
+        """The fields that were sent, null included, by name."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class JsonAnswer(Response):

@@ -1,6 +1,6 @@
 """The bell: arq on Redis tells the workers that something is due, and nothing depends on it.
 
-What is due stands in PostgreSQL (`kit/due.py`). Redis may be lost with everything in it: a worker's own loop
+What is due stands in PostgreSQL (`kit/work_queue.py`). Redis may be lost with everything in it: a worker's own loop
 finds the work without it, only later.
 """
 

@@ -1,30 +1,30 @@
 """The verbs of the memo book: what people read, write, edit, delete and have made again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.chats.due_work import delete_due, make_due
-from app.chats.service import ChatRef, Head, get_chat, get_line, lock_head
-from app.kit import due
+from app.chats.events import LayerChanged
+from app.chats.scheduling import get_scheduled, schedule, unschedule
+from app.chats.service import ChatRef, Head, get_line, lock_head
+from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.ids import uuid7
 from app.memos import queries
 from app.memos.errors import MemoEdited, MemoNotFound, NothingToSummarise
-from app.memos.highlights import highlights_from_text
-from app.memos.layer import NAME, text_values
-from app.memos.models import Memo
+from app.memos.highlights import highlights_from_text, text_values
+from app.memos.models import NAME, Memo
 
 
 async def list_book(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, after: tuple[int, int] | None, limit: int
-) -> tuple[Sequence[tuple[Memo, due.Work | None]], frozenset[str]]:
+) -> tuple[Sequence[tuple[Memo, work_queue.WorkItem | None]], frozenset[str]]:
     """A page of the book in story order, each memo with its due work; and the ids in the window."""
     chat = await get_line(db_session, ref, line)
     book = await queries.list_book(db_session, ref.key, chat.line_id, layer=NAME, after=after, limit=limit)
-    return book, ids_in_window(chat.memo_window)
+    return book, ids_in_window(chat.context_cache.get(NAME, {}))
 
 
 def ids_in_window(window: dict[str, Any]) -> frozenset[str]:
@@ -59,34 +59,33 @@ async def write_person_memo(
     )
     db_session.add(memo)
     await db_session.flush()
-    defer(db_session, "book_changed", head)
+    defer(db_session, LayerChanged(head, NAME))
     return memo.memo_id
 
 
-async def edit_memo(
-    db_session: DbSession, ref: ChatRef, memo_id: UUID, *, text: str | None, pinned: bool | None
-) -> None:
-    """Replace a memo's text by a person's, pin or unpin it. Raises MemoNotFound."""
+async def edit_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, given: Mapping[str, Any]) -> None:
+    """Change what `given` names of a memo: text, pinned. Raises ChatNotFound, MemoNotFound."""
     head, memo = await _lock_memo(db_session, ref, memo_id)
-    values: dict[str, Any] = {} if pinned is None else {"pinned": pinned}
-    if text is not None:
+    values: dict[str, Any] = {"pinned": bool(given["pinned"])} if "pinned" in given else {}
+    if "text" in given:
+        text = given["text"]
         values |= text_values(highlights_from_text(text), text) | {
             "status": "ready",
             "edited": memo.first_seq is not None,
             "source_hash": memo.current_hash,
         }
-        await delete_due(db_session, head, NAME, [str(memo_id)])
+        await unschedule(db_session, head, NAME, [str(memo_id)])
     await queries.update_memo(db_session, *head.line, memo_id, values)
-    defer(db_session, "book_changed", head)
+    defer(db_session, LayerChanged(head, NAME))
 
 
 async def delete_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, now: datetime) -> None:
     """Leave a tombstone that is never made again unless regenerated. Raises MemoNotFound."""
     head, _ = await _lock_memo(db_session, ref, memo_id)
-    await delete_due(db_session, head, NAME, [str(memo_id)])
+    await unschedule(db_session, head, NAME, [str(memo_id)])
     await queries.update_memo(db_session, *head.line, memo_id, {"deleted_at": now})
     head.memo_count -= 1
-    defer(db_session, "book_changed", head)
+    defer(db_session, LayerChanged(head, NAME))
 
 
 async def regenerate_memo(
@@ -97,8 +96,8 @@ async def regenerate_memo(
     instruction: str | None,
     replace_edited: bool,
     now: datetime,
-) -> None:
-    """Have a memo made again now, deleted ones too.
+) -> UUID:
+    """Schedule a new text of a memo, deleted ones too, and return the work item's id.
 
     Raises MemoNotFound, NothingToSummarise for a person's own, MemoEdited for an edited one unless `replace_edited`.
     """
@@ -117,18 +116,21 @@ async def regenerate_memo(
         }
         await queries.update_memo(db_session, *head.line, memo_id, values)
     # A payload also where there is no instruction: what a person asks for is not forgotten when an edit is undone.
-    item = due.Due(key=str(memo_id), at_seq=memo.first_seq, payload={"instruction": instruction})
-    await make_due(db_session, head, NAME, [item], now=now, settle_s=0)
-    defer(db_session, "book_changed", head)
+    item = work_queue.NewWork(key=str(memo_id), at_seq=memo.first_seq, payload={"instruction": instruction})
+    await schedule(db_session, head, NAME, [item], now=now, settle_s=0)
+    defer(db_session, LayerChanged(head, NAME))
+    return (await get_scheduled(db_session, head, NAME, str(memo_id))).work_id
 
 
-async def get_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> tuple[Memo, due.Work | None, bool]:
-    """A memo with its due work, and whether it is in the window. Raises MemoNotFound."""
-    chat = await get_chat(db_session, ref)
+async def get_memo(
+    db_session: DbSession, ref: ChatRef, memo_id: UUID, *, line: UUID | None = None
+) -> tuple[Memo, work_queue.WorkItem | None, bool]:
+    """A memo with its due work, and whether it is in the window. Raises ChatNotFound, LineNotFound, MemoNotFound."""
+    chat = await get_line(db_session, ref, line)
     found = await queries.find_memo(db_session, ref.key, chat.line_id, memo_id, layer=NAME)
     if found is None or found[0].deleted_at is not None:
         raise _unknown(memo_id)
-    return *found, str(memo_id) in ids_in_window(chat.memo_window)
+    return *found, str(memo_id) in ids_in_window(chat.context_cache.get(NAME, {}))
 
 
 async def _lock_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, deleted: bool = False) -> tuple[Head, Memo]:

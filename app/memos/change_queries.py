@@ -69,7 +69,7 @@ _UNNOTICED = """
     SELECT m.memo_id, m.first_seq FROM memos m
     WHERE m.chat_key = $1 AND m.line_id = $2 AND m.source_hash IS DISTINCT FROM m.current_hash
         AND m.deleted_at IS NULL AND m.first_seq IS NOT NULL AND NOT m.edited AND NOT EXISTS (
-            SELECT FROM work w WHERE w.chat_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.key = m.memo_id::text)
+            SELECT FROM work w WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.key = m.memo_id::text)
     ORDER BY m.first_seq"""
 
 

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from app.kit.tokens import count_tokens
 
 Category = Literal["relationship", "milestone", "keepsake", "turning_point"]
 
@@ -30,3 +32,12 @@ def highlights_from_text(text: str) -> list[Highlight]:
     """
     lines = (_SHOWN_LABEL.sub("", line, count=1).strip() for line in text.splitlines())
     return [Highlight(line) for line in lines if line]
+
+
+def text_values(highlights: Sequence[Highlight], text: str) -> dict[str, Any]:
+    """The columns that hold a memo's text."""
+    return {
+        "highlights": [asdict(highlight) for highlight in highlights],
+        "text": text,
+        "tokens": count_tokens(text),
+    }

@@ -1,4 +1,4 @@
-"""The job that makes one memo: read, summarise with no transaction open, write in one that checks the source."""
+"""The job that makes a memo."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,20 +8,22 @@ import asyncpg
 import orjson
 
 from app.chats.eligibility import Filters
-from app.chats.service import lock_line
-from app.kit.due import Claimed, finish
-from app.kit.workbench import Workbench
+from app.kit.db import DbSession
+from app.kit.job_context import JobContext
+from app.kit.work_queue import Claimed
+from app.layers.job import Job, Made
 from app.memos import queries
-from app.memos.layer import MemoDraft, save_memo
+from app.memos.highlights import render_highlights, text_values
+from app.memos.models import NAME
 from app.memos.prompts import MEMO
-from app.memos.summarisers import MemoRequest, Summariser, choose_summariser
+from app.memos.summarisers import MemoDraft, MemoRequest, Summariser, choose_summariser
 from app.summarising.source import name_speaker, read_source
 from app.summarising.transcript import Utterance
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A batch as it stands now, and its hash."""
+    """A batch as it reads now, and its hash."""
 
     batch: Sequence[Utterance]
     history: Sequence[Utterance]
@@ -30,22 +32,28 @@ class _Source:
     language: str | None
 
 
-async def make_memo(bench: Workbench, claimed: Claimed) -> bool:
-    """Make the memo that `claimed` asks for; says whether a model answered. Raises ModelError."""
-    summariser = choose_summariser(bench.model, bench.prompts.get(MEMO.name, MEMO))
-    source = await _read_source(bench, claimed, summariser.history_messages)
-    draft = await _draft(summariser, source, claimed.payload.get("instruction")) if source else None
-    async with bench.database.unit_of_work() as db_session:
-        head = await lock_line(db_session, claimed.chat_key, claimed.line_id)
-        if head is None or source is None or draft is None:
-            await finish(db_session, claimed)  # chat or memo are gone
-        else:
-            await save_memo(db_session, head, claimed, draft, source_hash=source.hash, now=bench.clock())
-    return draft is not None and draft.model is not None
+async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
+    """The batch of the memo, or None if the memo is gone."""
+    line = (claimed.chat_key, claimed.line_id)
+    row = await queries.find_batch(db_session.raw, *line, UUID(claimed.key))
+    if row is None:
+        return None
+    filters = Filters.from_json(orjson.loads(row["filters"]))
+    source = await read_source(db_session.raw, line, row["first_seq"], row["last_seq"], filters)
+    if source is None:
+        return None
+    before: Sequence[asyncpg.Record] = ()
+    wanted = _choose(ctx).history_messages
+    if wanted:
+        before = await queries.list_before(db_session.raw, *line, before_seq=row["first_seq"], limit=wanted)
+    history = [name_speaker(m["seq"], m["role"], m["name"], m["content"], source.names) for m in before]
+    batch = source.utterances
+    return _Source(batch, [*history, *batch], source.hash, source.names, source.language)
 
 
-async def _draft(summariser: Summariser, source: _Source, instruction: str | None) -> MemoDraft:
-    if not source.batch:  # nothing eligible is left: nobody has to be asked
+async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraft:
+    summariser = _choose(ctx)
+    if not source.batch:  # nothing eligible is left, so no model has to be asked
         return MemoDraft((), summariser.origin, None, None)
     return await summariser.summarise(
         MemoRequest(
@@ -53,25 +61,34 @@ async def _draft(summariser: Summariser, source: _Source, instruction: str | Non
             history=source.history,
             characters=source.characters,
             language=source.language,
-            instruction=instruction,
+            instruction=claimed.payload.get("instruction"),
         )
     )
 
 
-async def _read_source(bench: Workbench, claimed: Claimed, history_messages: int) -> _Source | None:
-    """The batch behind a claim, or None if chat or memo are gone."""
-    line = (claimed.chat_key, claimed.line_id)
-    async with bench.database.raw() as connection:
-        row = await queries.find_batch(connection, *line, UUID(claimed.key))
-        if row is None:
-            return None
-        filters = Filters.from_json(orjson.loads(row["filters"]))
-        source = await read_source(connection, line, row["first_seq"], row["last_seq"], filters)
-        if source is None:
-            return None
-        before: Sequence[asyncpg.Record] = ()
-        if history_messages:
-            before = await queries.list_before(connection, *line, before_seq=row["first_seq"], limit=history_messages)
-    history = [name_speaker(m["seq"], m["role"], m["name"], m["content"], source.names) for m in before]
-    batch = source.utterances
-    return _Source(batch, [*history, *batch], source.hash, source.names, source.language)
+async def _is_unchanged(db_session: DbSession, made: Made[_Source, MemoDraft]) -> bool | None:
+    found = await queries.find_memo(db_session, *made.head.line, UUID(made.claimed.key), layer=NAME)
+    return found and found[0].current_hash == made.source.hash
+
+
+async def _save(db_session: DbSession, made: Made[_Source, MemoDraft]) -> None:
+    draft = made.draft
+    values = {
+        **text_values(draft.highlights, render_highlights(draft.highlights)),
+        "status": "ready" if draft.highlights else "empty",
+        "origin": draft.origin,
+        "source_hash": made.source.hash,
+        "model": draft.model,
+        "prompt_version": draft.prompt_version,
+        "attempts": made.claimed.attempts,
+        "edited": False,
+        "made_at": made.now,
+    }
+    await queries.update_memo(db_session, *made.head.line, UUID(made.claimed.key), values)
+
+
+def _choose(ctx: JobContext) -> Summariser:
+    return choose_summariser(ctx.model, ctx.prompts.get(MEMO.name, MEMO))
+
+
+MAKE_MEMO = Job(read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

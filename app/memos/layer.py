@@ -1,245 +1,32 @@
-"""What the pipeline asks of the layer: plan, settled_seq, list_edges, refresh, list_covers; and how a memo is saved.
+"""Memos as a layer."""
 
-What it asks when messages change (note_change, catch_up, reopen, bring_along) is in `changes.py`.
-"""
+from app.layers.layer import Layer
+from app.memos.changes import on_change, on_move, on_settings_changed, on_truncate
+from app.memos.handlers import covered_through, list_coverage, list_edges, on_append, refresh_cache
+from app.memos.jobs import MAKE_MEMO
+from app.memos.models import NAME, Memo
+from app.memos.prompts import MEMO
+from app.memos.routes import router
+from app.memos.segment import EDGES, SEGMENT, contribute
+from app.memos.settings import MemoSettings
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
-from typing import Any, Literal
-from uuid import UUID
-
-import orjson
-
-from app.chats.cover import Cover
-from app.chats.due_work import make_due
-from app.chats.eligibility import Filters
-from app.chats.ranges import inside_of
-from app.chats.service import Advance, Head, hash_eligible, is_eligible, list_living, list_range
-from app.chats.settings import ChatSettings
-from app.chats.told import Told
-from app.kit import due
-from app.kit.db import DbSession, defer
-from app.kit.ids import uuid7
-from app.kit.tokens import count_tokens
-from app.kit.wire import MAX_SEQ
-from app.memos import queries
-from app.memos.batches import Batch, OpenBatch, form_batches
-from app.memos.highlights import Highlight, render_highlights
-from app.memos.models import Memo
-from app.memos.window import make_window
-
-NAME = "memos"
-
-Origin = Literal["model", "extractive"]
-
-
-@dataclass(frozen=True, slots=True)
-class MemoDraft:
-    """What a summariser made of a batch; no highlights is an empty memo."""
-
-    highlights: Sequence[Highlight]
-    origin: Origin
-    model: str | None
-    prompt_version: str | None
-
-
-async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> None:
-    """Form the batches that the new messages fill, and make their memos due."""
-    head = advance.head
-    settings = head.settings.memos
-    if not settings.enabled:
-        head.cursors.pop(NAME, None)
-        return
-    stored = head.cursors.get(NAME)
-    formed, open_batch = await _catch_up(db_session, advance, OpenBatch.from_json(stored)) if stored else ([], None)
-    batches, open_batch = form_batches(open_batch, advance.fresh, size=settings.every_messages, filters=head.filters)
-    batches = [*formed, *batches]
-    head.cursors[NAME] = open_batch.to_json() if open_batch else None
-    if batches:
-        rows = await _insert_batches(db_session, head, batches, advance.now)
-        items = [due.Due(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
-        await make_due(db_session, head, NAME, items, now=advance.now, settle_s=settle_s)
-        if batches[0].first_seq < head.anchor_seq:  # a forced cut went through it while it filled
-            await refresh(db_session, head)
-
-
-async def settled_seq(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Up to which seq memos stand for old text: the last batch before one still to be made. None if memos are off."""
-    if not head.settings.memos.enabled:
-        return None
-    unsettled = await queries.find_first_unsettled(db_session, *head.line, from_seq, NAME)
-    if unsettled is not None:
-        return unsettled - 1
-    return await queries.find_last_batch_end(db_session, *head.line) or 0
-
-
-async def prepare(_db_session: DbSession, _head: Head, _until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
-    """Every batch before a cut is due since it was formed."""
-    return True
-
-
-async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
-    """The seqs after batches."""
-    if head.settings.history.edges != "batches":
-        return ()
-    return await queries.list_batch_edges(db_session, *head.line, from_seq)
-
-
-async def refresh(db_session: DbSession, head: Head) -> None:
-    """Write the memo window on the chat's row."""
-    window = await read_window(db_session, head)
-    await queries.update_window(db_session, *head.line, orjson.dumps(window).decode())
-
-
-async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
-    """What the window is by the book: the last memos that begin before the anchor, the pinned ones, the gaps."""
-    settings = head.settings.memos
-    line, anchor_seq = head.line, head.anchor_seq
-    memos = await queries.list_window(
-        db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled, limit=settings.window
-    )
-    pinned = await queries.list_pinned(db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled)
-    if not settings.enabled:
-        return make_window(memos, pinned, ())
-    gaps: list[tuple[int, int]] = []
-    if settings.window:
-        # A window with room to spare begins where the book does: what is missing there would be in it.
-        from_place = memos[0]["place"] if len(memos) >= settings.window else 0
-        gaps = await queries.list_gaps(db_session, *line, anchor_seq=anchor_seq, from_place=from_place)
-    filling = head.cursors.get(NAME)
-    if filling and filling["first_seq"] < anchor_seq:  # a forced cut went through it: no memo will tell of this yet
-        gaps.append((filling["first_seq"], anchor_seq - 1))
-    return make_window(memos, pinned, gaps)
-
-
-def tell(_shown: Mapping[str, Any], _settings: ChatSettings, *, character: str | None) -> Sequence[Told]:  # noqa: ARG001
-    """Nothing: memos are trimmed in groups, so a context takes them from their window (`segment.py`)."""
-    return ()
-
-
-async def list_covers(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
-) -> Sequence[Cover]:
-    """The batches of a range of messages, also the one that fills."""
-    found = await queries.list_overlapping(db_session, chat_key, line_id, first_seq, last_seq, layer=NAME)
-    covers = [
-        Cover(
-            memo.first_seq or 0,
-            memo.last_seq or 0,
-            "memo",
-            str(memo.memo_id),
-            _state(memo, work),
-            Filters.from_json(memo.filters or {}),
-        )
-        for memo, work in found
-    ]
-    stored = await queries.find_cursor(db_session, chat_key, line_id, NAME)
-    if stored:
-        filling = OpenBatch.from_json(stored)
-        covers.append(Cover(filling.first_seq, MAX_SEQ, "memo", None, "pending", filling.filters))
-    return covers
-
-
-def _state(memo: Memo, work: due.Work | None) -> Literal["pending", "failed", "empty", "made"]:
-    if memo.status == "pending" or (memo.source_hash != memo.current_hash and not memo.edited):
-        return "failed" if work is not None and work.failed_at is not None else "pending"
-    return "empty" if memo.status == "empty" else "made"
-
-
-async def save_memo(
-    db_session: DbSession,
-    head: Head,
-    claimed: due.Claimed,
-    draft: MemoDraft,
-    *,
-    source_hash: bytes,
-    now: datetime,
-) -> bool:
-    """Write what was made, if the claim stands and the batch still says what it was made from.
-
-    The chat's row must be locked. Says whether it was written.
-    """
-    memo_id = UUID(claimed.key)
-    found = await queries.find_memo(db_session, *head.line, memo_id, layer=NAME)
-    if not await due.holds_lease(db_session, claimed):
-        return False
-    if found is None:
-        await due.finish(db_session, claimed)
-        return False
-    if found[0].current_hash != source_hash:
-        error = "its messages changed while it was being made"
-        await due.record_failure(db_session, claimed, error=error, transient=False, now=now)
-        return False
-    text = render_highlights(draft.highlights)
-    values = {
-        **text_values(draft.highlights, text),
-        "status": "ready" if draft.highlights else "empty",
-        "origin": draft.origin,
-        "source_hash": source_hash,
-        "model": draft.model,
-        "prompt_version": draft.prompt_version,
-        "attempts": claimed.attempts,
-        "edited": False,
-        "made_at": now,
-    }
-    await queries.update_memo(db_session, *head.line, memo_id, values)
-    await due.finish(db_session, claimed)
-    defer(db_session, "layer_settled", head)
-    return True
-
-
-def text_values(highlights: Sequence[Highlight], text: str) -> dict[str, Any]:
-    """The columns that a memo's text fills."""
-    return {
-        "highlights": [asdict(highlight) for highlight in highlights],
-        "text": text,
-        "tokens": count_tokens(text),
-    }
-
-
-async def _catch_up(
-    db_session: DbSession, advance: Advance, open_batch: OpenBatch
-) -> tuple[list[Batch], OpenBatch | None]:
-    """What has become of the batch that fills where messages or settings have changed since the last append.
-
-    One that has more than it takes is formed from its first message on, as if they had been so from the start.
-    One that has nothing yet takes up the settings of today, and what is eligible by these.
-    """
-    size, filters = advance.head.settings.memos.every_messages, advance.head.filters
-    if open_batch.count > 0:
-        if open_batch.count < open_batch.size:
-            return [], open_batch
-        size, filters = open_batch.size, open_batch.filters
-    elif (open_batch.size, open_batch.filters) == (size, filters):
-        return [], open_batch
-    head, emptied = advance.head, OpenBatch(open_batch.first_seq, size, filters)
-    older = await list_range(db_session, *head.line, emptied.first_seq, advance.former_head_seq)
-    return form_batches(emptied, older, size=size, filters=filters)
-
-
-async def _insert_batches(
-    db_session: DbSession, head: Head, batches: Sequence[Batch], now: datetime
-) -> list[dict[str, Any]]:
-    whole = (batches[0].first_seq, batches[-1].last_seq)
-    messages = await list_living(db_session, *head.line, [whole])
-    rows = []
-    head.memo_count += len(batches)
-    for batch in batches:
-        inside = inside_of(messages, batch.first_seq, batch.last_seq)
-        told = [message for message in inside if is_eligible(message, batch.filters)]
-        head.memo_number += 1
-        rows.append(
-            {
-                "memo_id": uuid7(),
-                "number": head.memo_number,
-                "first_seq": batch.first_seq,
-                "last_seq": batch.last_seq,
-                "first_message_id": told[0].message_id,
-                "size": batch.size,
-                "filters": batch.filters.to_json(),
-                "current_hash": hash_eligible(inside, batch.filters),
-            }
-        )
-    await queries.insert_batches(db_session, *head.line, now=now, rows=rows)
-    return rows
+LAYER = Layer(
+    name=NAME,
+    settings=MemoSettings,
+    models=(Memo,),
+    jobs=(MAKE_MEMO,),
+    routers=(router,),
+    prompts=(MEMO,),
+    on_append=on_append,
+    on_change=on_change,
+    on_truncate=on_truncate,
+    on_move=on_move,
+    on_settings_changed=on_settings_changed,
+    covered_through=covered_through,
+    list_coverage=list_coverage,
+    list_edges=list_edges,
+    refresh_cache=refresh_cache,
+    segments=(SEGMENT,),
+    context_query=EDGES,
+    contribute=contribute,
+)

@@ -4,17 +4,21 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
+from sqlalchemy import CheckConstraint, Index, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
+from app.layers.derived import MessageRangeColumns
 
 Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
 
+NAME = "memos"
+"""The layer's name."""
 
-class Memo(Table):
+
+class Memo(MessageRangeColumns, Table):
     """One memo: of the batch `first_seq…last_seq` (inclusive), or a person's, which covers no messages.
 
     `place` orders the book: twice the first seq of a batch; twice the seq a person's stands after, plus one.
@@ -54,21 +58,13 @@ class Memo(Table):
     memo_id: Mapped[UUID] = mapped_column(primary_key=True)
     number: Mapped[int]
     place: Mapped[int]
-    first_seq: Mapped[int | None]
-    last_seq: Mapped[int | None]
     first_message_id: Mapped[str | None]
     status: Mapped[str] = mapped_column(server_default="pending")
-    origin: Mapped[str]
     highlights: Mapped[list[dict[str, Any]]] = mapped_column(Json, server_default="[]")
     text: Mapped[str] = mapped_column(Text, server_default="")
     tokens: Mapped[int] = mapped_column(server_default="0")
     size: Mapped[int | None]
-    filters: Mapped[dict[str, Any] | None] = mapped_column(Json)
-    source_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
-    current_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
     attempts: Mapped[int] = mapped_column(server_default="0")
-    model: Mapped[str | None]
-    prompt_version: Mapped[str | None]
     pinned: Mapped[bool] = mapped_column(server_default="false")
     edited: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(Time)

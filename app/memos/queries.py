@@ -10,7 +10,7 @@ import orjson
 from sqlalchemy import Select, String, and_, cast, or_, select, tuple_, update
 
 from app.kit.db import Connection, DbSession
-from app.kit.due import Work
+from app.kit.work_queue import WorkItem
 from app.memos.models import Memo
 
 _SHOWN = """
@@ -46,7 +46,7 @@ _INSERT_BATCHES = """
 
 _FIRST_UNSETTLED = """
     SELECT m.first_seq FROM memos m JOIN work w
-        ON w.chat_key = m.chat_key AND w.line_id = m.line_id AND w.layer = $4 AND w.key = m.memo_id::text
+        ON w.owner_key = m.chat_key AND w.line_id = m.line_id AND w.layer = $4 AND w.key = m.memo_id::text
     WHERE m.chat_key = $1 AND m.line_id = $2 AND m.last_seq >= $3 AND m.deleted_at IS NULL AND w.failed_at IS NULL
         AND m.first_seq >= (
             SELECT coalesce(max(first_seq), 0) FROM memos WHERE chat_key = $1 AND line_id = $2 AND first_seq <= $3)
@@ -116,16 +116,6 @@ async def list_gaps(
     return [(row["first_seq"], row["last_seq"]) for row in rows]
 
 
-async def update_window(db_session: DbSession, chat_key: UUID, line_id: UUID, window: str) -> None:
-    """Write the window on the chat's row, unless it stands there already."""
-    await db_session.raw.execute(
-        "UPDATE chats SET memo_window = $3 WHERE chat_key = $1 AND line_id = $2 AND memo_window <> $3::jsonb",
-        chat_key,
-        line_id,
-        window,
-    )
-
-
 async def find_first_unsettled(
     db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int, layer: str
 ) -> int | None:
@@ -171,7 +161,7 @@ async def list_book(
     layer: str,
     after: tuple[int, int] | None,
     limit: int,
-) -> Sequence[tuple[Memo, Work | None]]:
+) -> Sequence[tuple[Memo, WorkItem | None]]:
     """Memos in story order with the due work of each."""
     query = _with_work(chat_key, line_id, layer).where(Memo.deleted_at.is_(None))
     if after:
@@ -182,7 +172,7 @@ async def list_book(
 
 async def find_memo(
     db_session: DbSession, chat_key: UUID, line_id: UUID, memo_id: UUID, *, layer: str
-) -> tuple[Memo, Work | None] | None:
+) -> tuple[Memo, WorkItem | None] | None:
     """One memo with its due work, deleted ones too."""
     row = (await db_session.execute(_with_work(chat_key, line_id, layer).where(Memo.memo_id == memo_id))).one_or_none()
     return None if row is None else (row[0], row[1])
@@ -207,7 +197,7 @@ async def find_cursor(db_session: DbSession, chat_key: UUID, line_id: UUID, laye
 
 async def list_overlapping(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int, *, layer: str
-) -> Sequence[tuple[Memo, Work | None]]:
+) -> Sequence[tuple[Memo, WorkItem | None]]:
     """The batches that hold a message of the range, in its order, with their due work."""
     first_of_all = (
         select(Memo.first_seq)
@@ -228,16 +218,16 @@ async def list_overlapping(
     return [(memo, work) for memo, work in rows]
 
 
-def _with_work(chat_key: UUID, line_id: UUID, layer: str) -> Select[Memo, Work]:
+def _with_work(chat_key: UUID, line_id: UUID, layer: str) -> Select[Memo, WorkItem]:
     return (
-        select(Memo, Work)
+        select(Memo, WorkItem)
         .outerjoin(
-            Work,
+            WorkItem,
             and_(
-                Work.chat_key == Memo.chat_key,
-                Work.line_id == Memo.line_id,
-                Work.layer == layer,
-                Work.key == cast(Memo.memo_id, String),
+                WorkItem.owner_key == Memo.chat_key,
+                WorkItem.line_id == Memo.line_id,
+                WorkItem.layer == layer,
+                WorkItem.key == cast(Memo.memo_id, String),
             ),
         )
         .where(Memo.chat_key == chat_key, Memo.line_id == line_id)

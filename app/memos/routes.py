@@ -9,12 +9,12 @@ from app.chats.deps import Line, ReadingChat, WritingChat
 from app.chats.service import ChatRef
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
-from app.kit.due import Work
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import JsonAnswer
-from app.memos import service
+from app.kit.work_queue import WorkItem
+from app.memos import book
 from app.memos.models import Memo
-from app.memos.schemas import MemoIn, MemoOut, MemoPatch, Regenerate
+from app.memos.schemas import MemoIn, MemoOut, MemoPatch, Regenerate, RegeneratingMemo
 
 MemoId = Annotated[UUID, Path(description="The memo's id.")]
 
@@ -27,47 +27,47 @@ async def list_memos(
 ) -> Response:
     """The memo book in story order: the table of contents of the conversation."""
     after = decode_cursor(cursor, int, int) if cursor else None
-    book, in_window = await service.list_book(
+    memos, in_window = await book.list_book(
         db_session, ref, line=line, after=(after[0], after[1]) if after else None, limit=limit + 1
     )
-    items = [_memo_out(memo, work, str(memo.memo_id) in in_window) for memo, work in book[:limit]]
-    last = book[limit - 1][0] if len(book) > limit else None
+    items = [_memo_out(memo, work, str(memo.memo_id) in in_window) for memo, work in memos[:limit]]
+    last = memos[limit - 1][0] if len(memos) > limit else None
     return JsonAnswer({"items": items, "next_cursor": encode_cursor(last.place, last.number) if last else None})
 
 
 @router.get("/{memo_id}", response_model=MemoOut)
-async def get_memo(ref: ReadingChat, memo_id: MemoId, db_session: Db) -> Response:
+async def get_memo(ref: ReadingChat, memo_id: MemoId, db_session: Db, line: Line = None) -> Response:
     """One memo."""
-    return JsonAnswer(_memo_out(*await service.get_memo(db_session, ref, memo_id)))
+    return JsonAnswer(_memo_out(*await book.get_memo(db_session, ref, memo_id, line=line)))
 
 
 @router.post("", status_code=201, response_model=MemoOut)
 async def write_memo(ref: WritingChat, memo: MemoIn, db_session: Db, clock: Now) -> Response:
     """Write a memory that never happened in the conversation; it shows at once."""
-    memo_id = await service.write_person_memo(db_session, ref, text=memo.text, after_seq=memo.after_seq, now=clock())
+    memo_id = await book.write_person_memo(db_session, ref, text=memo.text, after_seq=memo.after_seq, now=clock())
     return JsonAnswer(await _changed(db_session, ref, memo_id), status_code=201)
 
 
 @router.patch("/{memo_id}", response_model=MemoOut)
 async def edit_memo(ref: WritingChat, memo_id: MemoId, patch: MemoPatch, db_session: Db) -> Response:
     """Edit a memo's text, pin or unpin it."""
-    await service.edit_memo(db_session, ref, memo_id, text=patch.text, pinned=patch.pinned)
+    await book.edit_memo(db_session, ref, memo_id, patch.given())
     return JsonAnswer(await _changed(db_session, ref, memo_id))
 
 
 @router.delete("/{memo_id}", status_code=204)
 async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now) -> None:
     """Delete a memo; it is never made again unless regenerated."""
-    await service.delete_memo(db_session, ref, memo_id, now=clock())
+    await book.delete_memo(db_session, ref, memo_id, now=clock())
 
 
-@router.post("/{memo_id}/regenerate", status_code=202, response_model=MemoOut)
+@router.post("/{memo_id}/regenerate", status_code=202, response_model=RegeneratingMemo)
 async def regenerate_memo(
     ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now, wish: Regenerate | None = None
 ) -> Response:
     """Have a memo made again in the background; deleted and failed ones too."""
     wish = wish or Regenerate()
-    await service.regenerate_memo(
+    work_id = await book.regenerate_memo(
         db_session,
         ref,
         memo_id,
@@ -75,16 +75,16 @@ async def regenerate_memo(
         replace_edited=wish.replace_edited,
         now=clock(),
     )
-    return JsonAnswer(await _changed(db_session, ref, memo_id), status_code=202)
+    return JsonAnswer(await _changed(db_session, ref, memo_id) | {"work_id": work_id}, status_code=202)
 
 
 async def _changed(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> dict[str, Any]:
     """The memo as this transaction leaves it, with the window brought in line first."""
     await db_session.run_deferred()
-    return _memo_out(*await service.get_memo(db_session, ref, memo_id))
+    return _memo_out(*await book.get_memo(db_session, ref, memo_id))
 
 
-def _memo_out(memo: Memo, work: Work | None, in_window: bool) -> dict[str, Any]:
+def _memo_out(memo: Memo, work: WorkItem | None, in_window: bool) -> dict[str, Any]:
     failed = memo.status == "pending" and work is not None and work.failed_at is not None
     return {
         "id": memo.memo_id,

@@ -1,13 +1,12 @@
 """What goes over the wire about memos."""
 
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.blame import FieldError
-from app.kit.wire import MAX_SEQ, Text
+from app.kit.wire import MAX_SEQ, WORK_ID, Patch, Text, absent
 
 MAX_MEMO_CHARS = 20_000
 
@@ -51,6 +50,12 @@ class MemoOut(BaseModel):
     created_at: datetime = Field(description="When its batch was full, or it was written.")
 
 
+class RegeneratingMemo(MemoOut):
+    """A memo that is made again."""
+
+    work_id: UUID = Field(description=WORK_ID)
+
+
 class MemoIn(BaseModel):
     """A memory that a person writes."""
 
@@ -65,22 +70,17 @@ class MemoIn(BaseModel):
     )
 
 
-class MemoPatch(BaseModel):
-    """What to change of a memo."""
+class MemoPatch(Patch):
+    """What to change of a memo: an absent field stays."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"text": "Kai gave Mira the brass key.", "pinned": True}]},
+        json_schema_extra={"examples": [{"text": "Kai gave Mira the brass key.", "pinned": True}]}
     )
 
-    text: MemoText | None = Field(None, description="Replaces the text; no model rewrites it unasked.")
-    pinned: bool | None = Field(None, description="Keep it in the prompt beside the window.")
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if self.text is None and self.pinned is None:
-            raise FieldError(("text",), "give text or pinned")
-        return self
+    text: MemoText = Field(
+        default_factory=absent, description="Replaces the text; no model rewrites it unless `regenerate` asks for it."
+    )
+    pinned: bool | None = Field(None, description="Keep it in the prompt beside the window. Null is false.")
 
 
 class Regenerate(BaseModel):

@@ -1,69 +1,68 @@
 """What memos put into a context, from the window on the chat's row alone. Pure."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from app.chats.budgets import choose_newest_first
-from app.chats.settings import ChatSettings
+from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, list_gaps, place
+from app.memos.settings import MemoSettings
 
 HEADING = "## Memo Book"
+MEMOS_IN_GROUP = 5
+"""So many memos, by their numbers in the book, are trimmed together."""
+
 WINDOW_PARTS = ("memos", "pinned")
 
+SEGMENT = SegmentSpec(
+    "memos",
+    instruction='Under "Memo Book" stands what you remember of this conversation before the messages below, oldest '
+    "first. It was said or happened there, or the user wrote it so.",
+)
 
-class MemoLine(NamedTuple):
-    """One memo as it would be shown.
-
-    Attributes:
-        number: Its number in the book, from 1.
-        text: Its highlights.
-        tokens: o200k tokens of `text`.
-        memo_id: Its id.
-        pinned: Whether a person wants it kept.
-
-    """
-
-    number: int
-    text: str
-    tokens: int
-    memo_id: str
-    pinned: bool = False
+EDGES = """
+    ARRAY(
+        SELECT b.last_seq + 1 FROM memos b
+        WHERE b.chat_key = c.chat_key AND b.line_id = c.line_id AND b.first_seq >= (
+            SELECT coalesce(max(a.first_seq), 0) FROM memos a
+            WHERE a.chat_key = c.chat_key AND a.line_id = c.line_id AND a.first_seq <= c.anchor_seq)
+    )"""
+"""Where batches end, from the one around the anchor on."""
 
 
-def choose_lines(window: Mapping[str, Any], settings: ChatSettings) -> tuple[list[MemoLine], list[MemoLine]]:
-    """The window's memos and the pinned ones in story order, each kind within its own budget; and what exceeds it."""
-    chosen: list[tuple[int, MemoLine]] = []
-    left_out: list[MemoLine] = []
-    budgets = (settings.memos.budget, settings.memos.pinned_budget)
-    for part, budget in zip(WINDOW_PARTS, budgets, strict=True):
-        stored = window.get(part, ())
-        limit = budget.tokens(settings.context_tokens) if budget else None
+def contribute(view: View) -> Contributed:
+    """The window's memos and the pinned ones in story order, each kind within its own budget."""
+    settings = MemoSettings.of(view.settings)
+    placement = place(settings)
+    edges = view.queried if view.settings.history.edges == "batches" else ()
+    gaps = list_gaps(view.cached)
+    if placement is None:
+        return Contributed(gaps=gaps, edges=edges)
+    chosen: list[tuple[tuple[int, int], Item]] = []
+    left_out: list[Item] = []
+    for part, budget in zip(WINDOW_PARTS, (settings.budget, settings.pinned_budget), strict=True):
+        stored = view.cached.get(part, ())
+        limit = budget.tokens(view.settings.context_tokens) if budget else None
         kept = choose_newest_first([memo["tokens"] for memo in stored], limit)
         for index, memo in enumerate(stored):
-            line = MemoLine(memo["number"], memo["text"], memo["tokens"], memo["id"], part == "pinned")
+            item = _item(memo, pinned=part == "pinned")
             if index in kept:
-                chosen.append((memo["place"], line))
+                chosen.append(((memo["place"], memo["number"]), item))
             else:
-                left_out.append(line)
-    return [line for _, line in sorted(chosen, key=lambda found: (found[0], found[1].number))], left_out
+                left_out.append(item)
+    items = [item for _, item in sorted(chosen, key=lambda found: found[0])]
+    segment = Contribution("memos", items, HEADING, left_out, placement, is_window=True)
+    return Contributed((segment,), gaps, edges)
 
 
-def word_lines(lines: Sequence[MemoLine]) -> str:
-    """The text of the segment: memos in story order under their heading."""
-    return "\n\n".join((HEADING, *[line.text for line in lines]))
-
-
-def summarise_shown(window: Mapping[str, Any], shown: Sequence[MemoLine]) -> dict[str, Any]:
-    """What a context says of its memos: how many, which messages they cover, which ranges have none."""
-    ids = {line.memo_id for line in shown}
-    ranges = [
-        memo
-        for part in WINDOW_PARTS
-        for memo in window.get(part, ())
-        if memo["id"] in ids and memo["first_seq"] is not None
-    ]
-    return {
-        "memos": len(shown),
-        "first_seq": min((memo["first_seq"] for memo in ranges), default=None),
-        "last_seq": max((memo["last_seq"] for memo in ranges), default=None),
-        "gaps": window.get("gaps", []),
-    }
+def _item(memo: Mapping[str, Any], *, pinned: bool) -> Item:
+    number = memo["number"]
+    first = number - (number - 1) % MEMOS_IN_GROUP
+    group = f"{'pinned ' if pinned else ''}memos {first}–{first + MEMOS_IN_GROUP - 1}"
+    return Item(
+        memo["text"],
+        memo["tokens"],
+        (f"memo:{memo['id']}",),
+        name=f"memo {number}",
+        group=TrimGroup((pinned, first), group),
+        covers=None if memo["first_seq"] is None else (memo["first_seq"], memo["last_seq"]),
+    )

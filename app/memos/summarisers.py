@@ -3,25 +3,37 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from app.kit.fillable import Fillable
-from app.kit.llm import LanguageModel, ModelError
+from app.kit.llm import ChatMessage, LanguageModel
 from app.kit.tokens import count_tokens
+from app.layers.ask import ask_model
 from app.memos.answers import parse_highlights
 from app.memos.highlights import Highlight
-from app.memos.layer import MemoDraft, Origin
 from app.memos.prompts import MEMO, memo_messages
 from app.summarising.extractive import extract
-from app.summarising.fitting import DoesNotFit
-from app.summarising.reading import UnusableAnswer
 from app.summarising.transcript import Utterance
 
 ANSWER_TOKENS = 600
 """Room for three highlights, also in scripts that take many tokens."""
 
+TEMPERATURE = 0.2
+
 EXTRACT_TOKENS = 60
 EXTRACT_VERSION = "extractive/1"
+
+Origin = Literal["model", "extractive"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoDraft:
+    """What a summariser made of a batch; no highlights is an empty memo."""
+
+    highlights: Sequence[Highlight]
+    origin: Origin
+    model: str | None
+    prompt_version: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +85,23 @@ class ModelSummariser:
         self._prompt = prompt
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:
-        """Ask for highlights and read the answer. Raises ModelError, also for an answer that cannot be read."""
-        try:
-            messages = memo_messages(
+        """Ask for highlights. Raises ModelError, also for an answer that cannot be read, and DoesNotFit."""
+
+        def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+            return memo_messages(
                 request.batch,
                 language=request.language,
                 characters=request.characters,
                 instruction=request.instruction,
                 prompt=self._prompt,
-                budget_tokens=self._model.context_tokens - ANSWER_TOKENS,
+                budget_tokens=budget_tokens,
                 count_tokens=count_tokens,
             )
-        except DoesNotFit as error:
-            raise ModelError(str(error), transient=False) from error
-        answer = await self._model.complete(messages, max_tokens=ANSWER_TOKENS, temperature=0.2)
-        if answer.finish_reason == "length":
-            raise ModelError("the model's answer was cut off", transient=False)
-        try:
-            highlights = parse_highlights(answer.text)
-        except UnusableAnswer as error:
-            raise ModelError(str(error), transient=False) from error
-        return MemoDraft(highlights, self.origin, answer.model, self._prompt.version)
+
+        answer = await ask_model(
+            self._model, build, parse_highlights, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE
+        )
+        return MemoDraft(answer.value, self.origin, answer.model, self._prompt.version)
 
 
 class ExtractiveSummariser:

@@ -33,6 +33,11 @@ class Link(NamedTuple):
     own_clean: bool
     deleted: bool = False
 
+    @property
+    def has_step(self) -> bool:
+        """Whether it has a step of its own; a person's text that took the place of no version has none."""
+        return self.first_place <= self.last_place
+
 
 @dataclass(frozen=True)
 class Chain:

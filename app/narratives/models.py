@@ -1,7 +1,6 @@
 """The versions of all narratives. A version is one step: its own range of material, folded into the version before."""
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
@@ -9,12 +8,13 @@ from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
+from app.layers.derived import DerivedColumns
 
 Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
 
 
-class NarrativeVersion(Table):
+class NarrativeVersion(DerivedColumns, Table):
     """One version of a narrative.
 
     `layer` and `subject` say of which: `summary`, `recap`, or `diary` with the character's name.
@@ -71,14 +71,10 @@ class NarrativeVersion(Table):
     begins_seq: Mapped[int]
     first_place: Mapped[int]
     last_place: Mapped[int]
-    origin: Mapped[str]
     text: Mapped[str] = mapped_column(Text)
     tokens: Mapped[int]
-    filters: Mapped[dict[str, Any] | None] = mapped_column(Json)
     source_hash: Mapped[bytes] = mapped_column(LargeBinary)
     current_hash: Mapped[bytes] = mapped_column(LargeBinary)
-    model: Mapped[str | None]
-    prompt_version: Mapped[str | None]
     current: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(Time)
     deleted_at: Mapped[datetime | None] = mapped_column(Time)

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.paging import encode_cursor
-from app.kit.wire import Given, Text
+from app.kit.wire import MAX_SEQ, WORK_ID, Given, Text
 from app.narratives.models import NarrativeVersion
 
 MAX_NARRATIVE_CHARS = 20_000
 
+VersionPath = Annotated[int, Path(ge=1, le=MAX_SEQ, description="The version's number.")]
 NarrativeText = Annotated[Text, Field(min_length=1, max_length=MAX_NARRATIVE_CHARS, pattern=r"\S")]
 
 
@@ -31,6 +34,12 @@ class VersionOut(BaseModel):
     )
     model: str | None = Field(description="The model that made it.")
     prompt_version: str | None = Field(description="The prompt it was made with.")
+
+
+class RegeneratingVersion(VersionOut):
+    """The version in use while its newest step is made again."""
+
+    work_id: UUID | None = Field(description=f"{WORK_ID} Null if there is nothing to fold yet.")
 
 
 class NarrativeIn(Given):

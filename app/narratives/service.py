@@ -84,7 +84,7 @@ async def read_version(db_session: DbSession, line: Line, narrative: Narrative, 
     """One version. Raises VersionNotFound."""
     found = await queries.find_version(db_session, _key(line, narrative), version)
     if found is None:
-        raise VersionNotFound(f"There is no version {version}.")
+        raise _unknown(version)
     return found
 
 
@@ -102,6 +102,16 @@ async def list_versions(
     links = await queries.list_links_between(db_session, key, [version.version for version in versions])
     by_version = {link.version: link for link in links}
     return [(version, _chain_to(by_version, version.version).is_stale(version.version)) for version in versions]
+
+
+async def get_version(
+    db_session: DbSession, line: Line, narrative: Narrative, version: int
+) -> tuple[NarrativeVersion, bool]:
+    """One version, with whether it is stale. Raises VersionNotFound."""
+    found = await list_versions(db_session, line, narrative, before=version + 1, limit=1)
+    if not found or found[0][0].version != version:
+        raise _unknown(version)
+    return found[0]
 
 
 async def save_fold(
@@ -270,6 +280,10 @@ def _chain_to(links: Mapping[int, Link], version: int) -> Chain:
         chain.append(link)
         link = links.get(link.base_version) if link.base_version is not None else None
     return Chain(chain[::-1])
+
+
+def _unknown(version: int) -> VersionNotFound:
+    return VersionNotFound(f"There is no version {version}.")
 
 
 def _key(line: Line, narrative: Narrative) -> queries.Key:

@@ -1,4 +1,8 @@
-"""SQL of operations: due work across the chats of a tenant, or of all."""
+"""SQL of operations: due work of a tenant, or of all.
+
+A caller sees the work of its tenant. A token of one user sees the work of that user and of the user's chats, a token of
+one chat that of the chat alone. Parked work is on lines that are not current: no caller sees or retries it.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,61 +10,85 @@ from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import ColumnElement, and_, exists, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select, tuple_, update
+from sqlalchemy.orm import aliased
 
-from app.chats.models import CURRENT, Chat
+from app.chats.models import CURRENT, ChatLine
+from app.kit.auth import Caller
 from app.kit.db import Connection, DbSession
-from app.kit.due import Work
-from app.kit.ids import user_key
+from app.kit.ids import chat_key, user_key
+from app.kit.owners import NO_LINE
+from app.kit.work_queue import WorkItem
 
 Status = Literal["due", "running", "failed"]
 
-_LEASED = Work.leased_until > func.clock_timestamp()
-
-
-def _has_status(status: Status) -> ColumnElement[bool]:
-    if status == "failed":
-        return Work.failed_at.is_not(None)
-    leased = func.coalesce(_LEASED, False)
-    return and_(Work.failed_at.is_(None), leased if status == "running" else ~leased)
-
-
-def _of_current_line() -> ColumnElement[bool]:
-    return exists().where(Chat.chat_key == Work.chat_key, Chat.line_id == Work.line_id, Chat.standing == CURRENT)
+_LEASED = func.coalesce(WorkItem.leased_until > func.clock_timestamp(), False)
 
 
 async def list_work(
     db_session: DbSession,
+    caller: Caller,
     *,
-    tenant: str,
     status: Status | None,
-    only_chat: UUID | None,
-    only_user: str | None,
+    chat_id: str | None,
     after: UUID | None,
     limit: int,
 ) -> Sequence[Any]:
-    """Due work on current lines, in the order it became due."""
-    query = (
-        select(Work, Chat.chat_id, func.coalesce(_LEASED, False).label("leased"))
-        .join(Chat, and_(Chat.chat_key == Work.chat_key, Chat.line_id == Work.line_id, Chat.standing == CURRENT))
-        .where(Work.tenant == tenant)
-    )
+    """Return items that the caller sees, in the order in which they were first scheduled."""
+    query = _select_visible(caller)
     if status:
         query = query.where(_has_status(status))
-    if only_chat:
-        query = query.where(Work.chat_key == only_chat)
-    if only_user:
-        query = query.where(Chat.user_id == only_user)
+    if chat_id is not None:
+        query = query.where(_of_chat(caller.tenant, chat_id))
     if after:
-        query = query.where(tuple_(Work.tenant, Work.work_id) > (tenant, after))
-    return (await db_session.execute(query.order_by(Work.work_id).limit(limit))).all()
+        query = query.where(tuple_(WorkItem.tenant, WorkItem.work_id) > (caller.tenant, after))
+    return list(await db_session.execute(query.order_by(WorkItem.work_id).limit(limit)))
+
+
+async def find_work(db_session: DbSession, caller: Caller, work_id: UUID) -> Any | None:
+    """Return an item that the caller sees, or None if there is no such item."""
+    return (await db_session.execute(_select_visible(caller).where(WorkItem.work_id == work_id))).one_or_none()
+
+
+async def retry_work(db_session: DbSession, caller: Caller, work_id: UUID, *, now: datetime) -> bool:
+    """Make an item due now with all its attempts left, even one that is being made; False if there is no such item."""
+    query = update(WorkItem).where(_is_visible(caller), WorkItem.work_id == work_id)
+    done = await db_session.execute(query.values(_due_from(now)).returning(WorkItem.work_id))
+    return done.first() is not None
+
+
+async def retry_failed(
+    db_session: DbSession,
+    caller: Caller,
+    *,
+    layer: str | None,
+    chat_id: str | None,
+    after: UUID | None,
+    limit: int,
+    now: datetime,
+) -> Sequence[UUID]:
+    """Make failed items due now with all their attempts left; return their ids, at most `limit` and in order.
+
+    An item that another transaction has locked is left out: it is being rescheduled or erased.
+    """
+    chosen = select(WorkItem.owner_key, WorkItem.line_id, WorkItem.layer, WorkItem.key)
+    chosen = chosen.where(_is_visible(caller), WorkItem.failed_at.is_not(None))
+    if layer is not None:
+        chosen = chosen.where(WorkItem.layer == layer)
+    if chat_id is not None:
+        chosen = chosen.where(_of_chat(caller.tenant, chat_id))
+    if after:
+        chosen = chosen.where(tuple_(WorkItem.tenant, WorkItem.work_id) > (caller.tenant, after))
+    failed = chosen.order_by(WorkItem.work_id).limit(limit).with_for_update(skip_locked=True).cte("failed")
+    same_item = and_(*(column == failed.c[column.key] for column in WorkItem.__table__.primary_key))
+    done = await db_session.execute(
+        update(WorkItem).where(same_item).values(_due_from(now)).returning(WorkItem.work_id)
+    )
+    return sorted(done.scalars())
 
 
 async def count_work(connection: Connection) -> Sequence[asyncpg.Record]:
-    """How much of every tenant and layer stands how.
-
-    Rows of other lines than current ones rest, which their `run_after` tells without a look at the chats.
-    """
+    """Return how many items of every tenant and layer have which status, of all owners, without those parked."""
     return await connection.fetch(
         """
         SELECT tenant, layer, count(*) AS rows,
@@ -71,35 +99,59 @@ async def count_work(connection: Connection) -> Sequence[asyncpg.Record]:
     )
 
 
-async def retry_work(
-    db_session: DbSession,
-    *,
-    tenant: str,
-    work_id: UUID,
-    only_chat: UUID | None,
-    only_user: str | None,
-    now: datetime,
-) -> bool:
-    """Make a row due now with all its attempts before it, also one that is being made; False if there is none.
-
-    Rows of other lines than current ones are out of reach: nobody makes them, and a checkpoint stays as it is.
-    """
-    query = update(Work).where(Work.tenant == tenant, Work.work_id == work_id, _of_current_line())
-    if only_chat:
-        query = query.where(Work.chat_key == only_chat)
-    if only_user:
-        of_user = select(Chat.chat_key).where(Chat.user_key == user_key(tenant, only_user), Chat.standing == CURRENT)
-        query = query.where(Work.chat_key.in_(of_user))
-    done = await db_session.execute(
-        query.values(
-            failed_at=None,
-            attempts=0,
-            error=None,
-            transient=False,
-            lease=None,
-            leased_until=None,
-            run_after=now,
-            first_due_at=now,
-        ).returning(Work.key)
+def _select_visible(caller: Caller) -> Select[WorkItem, str, str, bool]:
+    """Items that the caller sees, with the chat and the user that they are for."""
+    return (
+        select(
+            WorkItem,
+            ChatLine.chat_id,
+            func.coalesce(WorkItem.user_id, ChatLine.user_id).label("user_id"),
+            _LEASED.label("leased"),
+        )
+        .outerjoin(ChatLine, and_(ChatLine.chat_key == WorkItem.owner_key, ChatLine.line_id == WorkItem.line_id))
+        .where(_is_visible(caller))
     )
-    return done.first() is not None
+
+
+def _is_visible(caller: Caller) -> ColumnElement[bool]:
+    visible = and_(WorkItem.tenant == caller.tenant, func.isfinite(WorkItem.run_after))
+    if caller.chat_id is not None:
+        visible = and_(visible, _of_chat(caller.tenant, caller.chat_id))
+    if caller.user_id is not None:
+        visible = and_(visible, _of_user(caller.tenant, caller.user_id))
+    return visible
+
+
+def _of_chat(tenant: str, chat_id: str) -> ColumnElement[bool]:
+    return and_(WorkItem.owner_key == chat_key(tenant, chat_id), WorkItem.line_id != NO_LINE)
+
+
+def _of_user(tenant: str, user_id: str) -> ColumnElement[bool]:
+    """Whether an item is the user's own or of one of the user's chats."""
+    key = user_key(tenant, user_id)
+    chat = aliased(ChatLine)
+    chats = select(chat.chat_key).where(chat.user_key == key, chat.standing == CURRENT)
+    return or_(
+        and_(WorkItem.owner_key == key, WorkItem.line_id == NO_LINE),
+        and_(WorkItem.owner_key.in_(chats), WorkItem.line_id != NO_LINE),
+    )
+
+
+def _has_status(status: Status) -> ColumnElement[bool]:
+    if status == "failed":
+        return WorkItem.failed_at.is_not(None)
+    return and_(WorkItem.failed_at.is_(None), _LEASED if status == "running" else ~_LEASED)
+
+
+def _due_from(now: datetime) -> dict[str, Any]:
+    """The columns of an item that is due now as if for the first time."""
+    return {
+        "failed_at": None,
+        "attempts": 0,
+        "error": None,
+        "transient": False,
+        "lease": None,
+        "leased_until": None,
+        "run_after": now,
+        "first_due_at": now,
+    }

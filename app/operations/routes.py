@@ -9,20 +9,26 @@ import asyncpg
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from app.kit.auth import Admin, Forbidden, Reader, Writer
-from app.kit.db import defer
 from app.kit.deps import Db, Now, Pool
-from app.kit.errors import NotFound, Unavailable
-from app.kit.ids import chat_key
+from app.kit.errors import Unavailable
 from app.kit.limits import UNLIMITED, TokenLimits
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.settings import Settings
 from app.kit.usage import is_at_limit, list_usage, list_usage_ever, month_of
 from app.kit.wire import JsonAnswer
 from app.kit.work import Bell
-from app.operations import queries
+from app.operations import queries, service
 from app.operations.metrics import MEDIA_TYPE, write_metrics
 from app.operations.revisions import is_migrated
-from app.operations.schemas import Health, Readiness, UsageOut, WorkOut
+from app.operations.schemas import (
+    Health,
+    Readiness,
+    RetriedOut,
+    RetryFailed,
+    UsageOut,
+    WorkAccepted,
+    WorkOut,
+)
 
 router = APIRouter(tags=["operations"])
 
@@ -34,13 +40,7 @@ async def holding_limits(request: Request) -> TokenLimits:
 
 
 Holding = Annotated[TokenLimits, Depends(holding_limits)]
-
-
-class WorkNotFound(NotFound):
-    """There is no such due work."""
-
-    code = "work_not_found"
-    title = "Unknown work"
+WorkId = Annotated[UUID, Path(description="The id of the work item.")]
 
 
 @router.get("/healthz", response_model=Health)
@@ -76,51 +76,44 @@ async def list_work(
     db_session: Db,
     clock: Now,
     limits: Holding,
-    status: Annotated[queries.Status | None, Query(description="Only what stands so.")] = None,
-    chat_id: Annotated[str | None, Query(max_length=200, description="Only this chat's.")] = None,
+    status: Annotated[queries.Status | None, Query(description="Only items with this status.")] = None,
+    chat_id: Annotated[str | None, Query(max_length=200, description="Only items of this chat.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """What is waiting to be made, being made, or has failed for good."""
+    """List background work that is due, running or failed.
+
+    A token of one user sees the work of that user and of the user's chats, a token of one chat that of the chat alone.
+    Finished work is deleted.
+    """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
-    wanted = caller.chat_id or chat_id
-    if caller.chat_id and chat_id not in (None, caller.chat_id):
-        return JsonAnswer({"items": [], "next_cursor": None})
-    rows = await queries.list_work(
-        db_session,
-        tenant=caller.tenant,
-        status=status,
-        only_chat=chat_key(caller.tenant, wanted) if wanted else None,
-        only_user=caller.user_id,
-        after=after,
-        limit=limit + 1,
-    )
+    rows = await queries.list_work(db_session, caller, status=status, chat_id=chat_id, after=after, limit=limit + 1)
     held = await is_at_limit(db_session.raw, limits, tenant=caller.tenant, now=clock())
     items = [_work_out(row, held=held) for row in rows[:limit]]
     return JsonAnswer({"items": items, "next_cursor": encode_cursor(items[-1]["id"]) if len(rows) > limit else None})
 
 
-@router.post("/v1/work/{work_id}/retry", status_code=202, response_class=Response)
-async def retry_work(
-    work_id: Annotated[UUID, Path(description="The id of the work.")],
-    caller: Writer,
-    db_session: Db,
-    clock: Now,
-) -> Response:
-    """Try something again now, as if for the first time."""
-    only_chat = chat_key(caller.tenant, caller.chat_id) if caller.chat_id else None
-    found = await queries.retry_work(
-        db_session,
-        tenant=caller.tenant,
-        work_id=work_id,
-        only_chat=only_chat,
-        only_user=caller.user_id,
-        now=clock(),
-    )
-    if not found:
-        raise WorkNotFound(f"There is no due work {str(work_id)!r}.")
-    defer(db_session, "work_due", None)
-    return Response(status_code=202)
+@router.get("/v1/work/{work_id}", response_model=WorkOut)
+async def read_work(work_id: WorkId, caller: Reader, db_session: Db, clock: Now, limits: Holding) -> Response:
+    """Read one item of background work. It answers 404 once the work is finished."""
+    row = await service.get_work(db_session, caller, work_id)
+    held = await is_at_limit(db_session.raw, limits, tenant=caller.tenant, now=clock())
+    return JsonAnswer(_work_out(row, held=held))
+
+
+@router.post("/v1/work/{work_id}/retry", status_code=202, response_model=WorkAccepted)
+async def retry_work(work_id: WorkId, caller: Writer, db_session: Db, clock: Now) -> Response:
+    """Retry one item now, with all its attempts left. A running attempt is dropped."""
+    await service.retry_work(db_session, caller, work_id, now=clock())
+    return JsonAnswer({"work_id": work_id}, status_code=202)
+
+
+@router.post("/v1/work/retry", response_model=RetriedOut)
+async def retry_failed_work(caller: Writer, pool: Pool, clock: Now, wanted: RetryFailed | None = None) -> Response:
+    """Retry everything that has failed, of one layer, of one chat, or all that the key or token may see."""
+    wanted = wanted or RetryFailed()
+    retried = await service.retry_failed(pool, caller, layer=wanted.layer, chat_id=wanted.chat_id, now=clock())
+    return JsonAnswer({"retried": retried})
 
 
 @router.get("/v1/usage", response_model=UsageOut)
@@ -164,7 +157,7 @@ async def metrics(request: Request, _caller: Admin, pool: Pool, clock: Now, limi
         write_metrics,
         usage=usage,
         work=work,
-        layers=[layer.NAME for layer in request.app.state.layers],
+        layers=[layer.name for layer in request.app.state.layers],
         limits=limits,
         version=request.app.version,
     )
@@ -177,14 +170,14 @@ def _layer_usage(row: asyncpg.Record) -> dict[str, Any]:
 
 
 def _work_out(row: Any, *, held: bool) -> dict[str, Any]:
-    """A row, with the reason that holds it if it is due and its tenant at its limit."""
-    work = row.Work
+    """An item as the API shows it; `held` if its tenant is at its limit."""
+    work = row.WorkItem
     status = "failed" if work.failed_at else "running" if row.leased else "due"
     return {
         "id": work.work_id,
         "chat_id": row.chat_id,
+        "user_id": row.user_id,
         "layer": work.layer,
-        "key": work.key,
         "status": status,
         "held": "monthly_token_limit" if held and status == "due" else None,
         "attempts": work.attempts,

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.kit.wire import Given, Name
+
 
 class Health(BaseModel):
     """The process lives."""
@@ -25,21 +27,68 @@ class Readiness(BaseModel):
 
 
 class WorkOut(BaseModel):
-    """Something that is to be made."""
+    """An item of background work. It belongs to a chat, to a user, or to the tenant."""
 
-    id: UUID = Field(description="Its id.")
-    chat_id: str = Field(description="The chat it is for.")
-    layer: str = Field(description="The kind of memory.")
-    key: str = Field(description="What of the layer: a memo's id, a fold, a scene, an entry of a diary.")
-    status: Literal["due", "running", "failed"] = Field(description="Where it stands.")
-    held: Literal["monthly_token_limit"] | None = Field(
-        description="Why nobody makes it although it is due. `monthly_token_limit`: the tenant has used up the tokens "
-        "of this month; it is made in the next one, or when the limit is raised."
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "019aa2b4-6f00-7c1e-8d53-6b1a2f0c9e47",
+                    "chat_id": "lighthouse",
+                    "user_id": "mira",
+                    "layer": "memos",
+                    "status": "failed",
+                    "held": None,
+                    "attempts": 6,
+                    "error": "503 Service Unavailable",
+                    "run_after": "2026-04-01T13:11:13Z",
+                    "failed_at": "2026-04-01T13:11:14Z",
+                }
+            ]
+        }
     )
-    attempts: int = Field(description="How often it was tried.")
-    error: str | None = Field(description="What went wrong last.")
-    run_after: datetime = Field(description="It is tried no earlier.")
-    failed_at: datetime | None = Field(description="When it failed for good.")
+
+    id: UUID = Field(description="The id of the item.")
+    chat_id: str | None = Field(description="The chat; null if the item belongs to a user or to the tenant.")
+    user_id: str | None = Field(
+        description="The user, or the user of the chat; null if the chat has none or the item belongs to the tenant."
+    )
+    layer: str = Field(description="The layer that makes it.")
+    status: Literal["due", "running", "failed"] = Field(
+        description="`due`: waits for its time or for a worker. `running`: a worker has claimed it. "
+        "`failed`: all attempts have failed; it stays until it is retried."
+    )
+    held: Literal["monthly_token_limit"] | None = Field(
+        description="Why the item is not made although it is due. `monthly_token_limit`: the tenant has used up the "
+        "tokens of this month; the item is made next month, or when the limit is raised."
+    )
+    attempts: int = Field(description="How many attempts were made, the running one included.")
+    error: str | None = Field(description="Why the last attempt failed.")
+    run_after: datetime = Field(description="The item is not tried before this time.")
+    failed_at: datetime | None = Field(description="When the last of all attempts failed.")
+
+
+class WorkAccepted(BaseModel):
+    """The work is scheduled."""
+
+    work_id: UUID = Field(description="The id of the work item; `GET /v1/work/{work_id}` shows its status.")
+
+
+class RetryFailed(Given):
+    """Which failed items to retry; without any field all of them."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"layer": "memos", "chat_id": "lighthouse"}]}
+    )
+
+    layer: Name | None = Field(None, description="Only items of this layer.")
+    chat_id: Name | None = Field(None, description="Only items of this chat.")
+
+
+class RetriedOut(BaseModel):
+    """How much is retried."""
+
+    retried: int = Field(description="How many failed items are due again.")
 
 
 class LayerUsage(BaseModel):

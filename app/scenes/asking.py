@@ -1,16 +1,16 @@
 """Asks a model where a scene ends, what remains of it, and how the running recap goes on. Each raises ModelError."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from app.kit.fillable import Fillable
-from app.kit.llm import ChatMessage, Completion, LanguageModel, ModelError
+from app.kit.llm import ChatMessage, LanguageModel
 from app.kit.tokens import count_tokens
+from app.layers.ask import ask_model
 from app.narratives.service import FoldDraft
 from app.scenes.answers import SceneText, parse_recap, parse_scene_recap, render_recap
 from app.scenes.break_answers import parse_scene_break
@@ -23,10 +23,10 @@ from app.summarising.reading import UnusableAnswer
 from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
-Read = TypeVar("Read")
-
 MOST_MESSAGES = 60
 """So many messages of a scene at most are told at once: what cheap models still read well."""
+
+TEMPERATURE = 0.3
 
 BREAK_TOKENS = 300
 SCENE_TOKENS = 1_200
@@ -39,7 +39,7 @@ async def ask_for_break(
 ) -> tuple[int | None, str]:
     """The candidate on which the scene ends, or None, and why; a wrong answer is asked again once."""
 
-    def build(complaint: str | None) -> list[ChatMessage]:
+    def build(budget_tokens: int, complaint: str | None) -> list[ChatMessage]:
         return scene_break_messages(
             source.utterances,
             candidates=candidates,
@@ -47,22 +47,19 @@ async def ask_for_break(
             language=source.language,
             complaint=complaint,
             prompt=prompts.get(SCENE_BREAK.name, SCENE_BREAK),
-            budget_tokens=model.context_tokens - BREAK_TOKENS,
+            budget_tokens=budget_tokens,
             count_tokens=count_tokens,
         )
 
-    complaint: str | None = None
-    for _ in range(2):
-        answer = await model.complete(_fit(partial(build, complaint)), max_tokens=BREAK_TOKENS, temperature=0.0)
-        try:
-            break_at, reason = parse_scene_break(answer.text)
-        except UnusableAnswer as error:
-            complaint = str(error)
-            continue
+    def read(text: str) -> tuple[int | None, str]:
+        break_at, reason = parse_scene_break(text)
         complaint = object_to(break_at, candidates)
-        if complaint is None:
-            return break_at, reason
-    raise ModelError(f"the model was asked twice where the scene ends: {complaint}", transient=False)
+        if complaint is not None:
+            raise UnusableAnswer(complaint)
+        return break_at, reason
+
+    answer = await ask_model(model, build, read, answer_tokens=BREAK_TOKENS, temperature=0.0, tries=2)
+    return answer.value
 
 
 async def ask_for_scene(
@@ -80,15 +77,17 @@ async def ask_for_scene(
     while waiting:  # a part is told, or halved down to single messages
         part = waiting.popleft()
         before = render_recap(told[-1]) if told else ""
+        build = partial(_scene_messages, prompt, source, part, before, instruction)
         try:
-            messages = _scene_messages(model, prompt, source, part, former=before, instruction=instruction)
-        except DoesNotFit as error:
+            answer = await ask_model(
+                model, build, parse_scene_recap, answer_tokens=SCENE_TOKENS, temperature=TEMPERATURE
+            )
+        except DoesNotFit:
             if len(part) == 1:
-                raise ModelError(str(error), transient=False) from error
+                raise
             waiting.extendleft(reversed(part_evenly(part, (len(part) + 1) // 2)))
             continue
-        answer = _whole(await model.complete(messages, max_tokens=SCENE_TOKENS, temperature=0.3))
-        told.append(_read(parse_scene_recap, answer))
+        told.append(answer.value)
         made_by = answer.model
     whole = told[0] if len(told) == 1 else await _join(model, prompts, told, language=source.language)
     return whole, made_by, prompt.version
@@ -102,13 +101,13 @@ def part_evenly(said: Sequence[Utterance], most: int) -> list[Sequence[Utterance
 
 
 def _scene_messages(
-    model: LanguageModel,
     prompt: Fillable,
     source: Source,
     said: Sequence[Utterance],
-    *,
     former: str,
     instruction: str | None,
+    budget_tokens: int,
+    _complaint: str | None,
 ) -> list[ChatMessage]:
     """The request for the recap of `said`, which is of `source`. Raises DoesNotFit."""
     zone = ZoneInfo(source.time_zone)
@@ -121,7 +120,7 @@ def _scene_messages(
         language=source.language,
         instruction=instruction,
         prompt=prompt,
-        budget_tokens=model.context_tokens - SCENE_TOKENS,
+        budget_tokens=budget_tokens,
         count_tokens=count_tokens,
     )
 
@@ -147,35 +146,17 @@ async def ask_for_recap(
 ) -> FoldDraft:
     """The running recap that `former` becomes with `scenes` folded in."""
     prompt = prompts.get(RECAP.name, RECAP)
-    messages = _fit(
-        lambda: recap_messages(
+
+    def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+        return recap_messages(
             former,
             scenes,
             language=language,
             prompt=prompt,
-            budget_tokens=model.context_tokens - RECAP_TOKENS,
+            budget_tokens=budget_tokens,
             count_tokens=count_tokens,
         )
-    )
-    answer = _whole(await model.complete(messages, max_tokens=RECAP_TOKENS, temperature=0.3))
-    return FoldDraft(_read(partial(parse_recap, former=former), answer), "model", answer.model, prompt.version)
 
-
-def _fit(build: Callable[[], list[ChatMessage]]) -> list[ChatMessage]:
-    try:
-        return build()
-    except DoesNotFit as error:
-        raise ModelError(str(error), transient=False) from error
-
-
-def _whole(answer: Completion) -> Completion:
-    if answer.finish_reason == "length":
-        raise ModelError("the model's answer was cut off", transient=False)
-    return answer
-
-
-def _read(parse: Callable[[str], Read], answer: Completion) -> Read:
-    try:
-        return parse(answer.text)
-    except UnusableAnswer as error:
-        raise ModelError(str(error), transient=False) from error
+    read = partial(parse_recap, former=former)
+    answer = await ask_model(model, build, read, answer_tokens=RECAP_TOKENS, temperature=TEMPERATURE)
+    return FoldDraft(answer.value, "model", answer.model, prompt.version)

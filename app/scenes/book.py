@@ -1,24 +1,25 @@
 """The verbs of scenes: what people read, where they set breaks and lift them, what they write and have made again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.chats.due_work import delete_due, make_due
-from app.chats.service import ChatRef, Head, get_chat, get_line, list_living, lock_head
-from app.kit import due
+from app.chats.events import LayerChanged
+from app.chats.scheduling import get_scheduled, schedule, unschedule
+from app.chats.service import ChatRef, Head, get_line, list_living, lock_head
+from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
 from app.scenes import change_queries, queries
 from app.scenes.closing import close_at, lift
-from app.scenes.errors import SceneEdited, SceneNotFound
+from app.scenes.errors import BreakNotFound, SceneEdited, SceneNotFound
 from app.scenes.folding import judge_fold, rehash_steps
 from app.scenes.models import Scene
-from app.scenes.work import DEBOUNCE_S, DETECT, NAME, begin, get_due, hides, make_hide_due
+from app.scenes.work import DEBOUNCE_S, DETECT, NAME, begin, hides, schedule_hide
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Listed:
     """
 
     scene: Scene | None
-    work: due.Work | None
+    work: work_queue.WorkItem | None
     number: int
     first_seq: int
     messages: int | None
@@ -53,62 +54,73 @@ async def list_scenes(
     return await _list(db_session, ref.key, chat.line_id, after_seq=after_seq, limit=limit)
 
 
-async def get_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID) -> Listed:
-    """One closed scene. Raises ChatNotFound, SceneNotFound."""
-    chat = await get_chat(db_session, ref)
+async def get_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID, *, line: UUID | None = None) -> Listed:
+    """One closed scene. Raises ChatNotFound, LineNotFound, SceneNotFound."""
+    chat = await get_line(db_session, ref, line)
     found = await queries.find_scene(db_session, ref.key, chat.line_id, scene_id)
     if found is None:
         raise _unknown(scene_id)
     return (await _with_messages(db_session, ref.key, chat.line_id, [found], None))[0]
 
 
-async def toggle_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datetime) -> tuple[bool, list[Listed]]:
-    """Set a break on a message, or lift the one that is there.
+async def set_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datetime) -> tuple[bool, list[Listed]]:
+    """Set a break on a message; one that is there stays as it is.
 
-    Returns whether it is set now, and the scenes that have become others. Raises ChatNotFound, or Invalid where no
-    message stands.
+    Returns whether the break is new, and the scenes on both sides of it. Raises ChatNotFound, or Invalid if `seq` is
+    not the seq of a message.
     """
     head = await lock_head(db_session, ref)
     await _check_seq(db_session, head, seq)
-    there = await change_queries.find_holding(db_session, head, seq)
-    if there is not None and there.last_seq == seq:
-        first_seq, limit = there.first_seq, 1
-        await lift(db_session, head, there, now=now, settle_s=DEBOUNCE_S)
-    else:
+    scene = await _find_ending(db_session, head, seq)
+    is_new = scene is None
+    if scene is None:
         scene = await close_at(db_session, head, seq, by="person", now=now, settle_s=DEBOUNCE_S)
-        first_seq, limit = scene.first_seq, 2
-    defer(db_session, "layer_settled", head)
-    await db_session.run_deferred()
-    return limit > 1, await _list(db_session, *head.line, after_seq=first_seq - 1, limit=limit)
+        defer(db_session, LayerChanged(head, NAME))
+        await db_session.run_deferred()
+    return is_new, await _list(db_session, *head.line, after_seq=scene.first_seq - 1, limit=2)
 
 
-async def ask_for_look(db_session: DbSession, ref: ChatRef, *, now: datetime) -> due.Work:
+async def lift_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datetime) -> None:
+    """Delete the break on a message; the recap is kept for the break being set again.
+
+    Raises ChatNotFound, BreakNotFound.
+    """
+    head = await lock_head(db_session, ref)
+    scene = await _find_ending(db_session, head, seq)
+    if scene is None:
+        raise BreakNotFound(f"There is no break on the message with seq {seq}.")
+    await lift(db_session, head, scene, now=now, settle_s=DEBOUNCE_S)
+    defer(db_session, LayerChanged(head, NAME))
+
+
+async def ask_for_look(db_session: DbSession, ref: ChatRef, *, now: datetime) -> work_queue.WorkItem:
     """Have a break looked for now, also where that is switched off. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     begin(head)
     first_seq = await queries.find_last_break(db_session, head) + 1
-    item = due.Due(DETECT, min(first_seq, max(head.head_seq, 1)), {"asked": True})
-    await make_due(db_session, head, NAME, [item], now=now, settle_s=0)
-    defer(db_session, "layer_settled", head)
-    return await get_due(db_session, head, DETECT)
+    item = work_queue.NewWork(DETECT, min(first_seq, max(head.head_seq, 1)), {"asked": True})
+    await schedule(db_session, head, NAME, [item], now=now, settle_s=0)
+    defer(db_session, LayerChanged(head, NAME))
+    return await get_scheduled(db_session, head, NAME, DETECT)
 
 
 async def edit_scene(
-    db_session: DbSession, ref: ChatRef, scene_id: UUID, *, title: str | None, recap: str | None, now: datetime
+    db_session: DbSession, ref: ChatRef, scene_id: UUID, given: Mapping[str, Any], *, now: datetime
 ) -> None:
-    """Give a scene a person's title or recap. Raises ChatNotFound, SceneNotFound."""
+    """Change what `given` names of a scene: title, recap; no title removes it. Raises ChatNotFound, SceneNotFound."""
     head, scene = await _lock_scene(db_session, ref, scene_id)
-    if title is not None:
-        scene.title, scene.titled = title, True
-    if recap is not None:
+    if "title" in given:
+        scene.title, scene.titled = given["title"], given["title"] is not None
+    if "recap" in given:
+        recap = given["recap"]
         scene.recap, scene.tokens, scene.status, scene.origin = recap, count_tokens(recap), "ready", "person"
         scene.edited, scene.source_hash, scene.made_at = True, scene.current_hash, now
-        await delete_due(db_session, head, NAME, [str(scene_id)])
+        await unschedule(db_session, head, NAME, [str(scene_id)])
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await judge_fold(db_session, head, now=now)
     if hides(head):  # until it is folded in, the recap that is shown does not tell of it
-        await make_hide_due(db_session, head, now=now)
-    defer(db_session, "layer_settled", head)
+        await schedule_hide(db_session, head, now=now)
+    defer(db_session, LayerChanged(head, NAME))
 
 
 async def regenerate_scene(
@@ -119,8 +131,8 @@ async def regenerate_scene(
     instruction: str | None,
     replace_edited: bool,
     now: datetime,
-) -> None:
-    """Have a scene's recap made again now; a title that a person gave stays.
+) -> UUID:
+    """Schedule a new recap of a scene and return the work item's id; a title that a person gave stays.
 
     Raises ChatNotFound, SceneNotFound, SceneEdited for a person's recap unless `replace_edited`.
     """
@@ -128,9 +140,10 @@ async def regenerate_scene(
     if scene.edited and not replace_edited:
         raise SceneEdited("A person wrote this scene's recap; send replace_edited: true to have it written anew.")
     # A payload also where there is no instruction: what a person asks for is not forgotten when an edit is undone.
-    item = due.Due(str(scene_id), scene.first_seq, {"instruction": instruction})
-    await make_due(db_session, head, NAME, [item], now=now, settle_s=0)
-    defer(db_session, "layer_settled", head)
+    item = work_queue.NewWork(str(scene_id), scene.first_seq, {"instruction": instruction})
+    await schedule(db_session, head, NAME, [item], now=now, settle_s=0)
+    defer(db_session, LayerChanged(head, NAME))
+    return (await get_scheduled(db_session, head, NAME, str(scene_id))).work_id
 
 
 async def _lock_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID) -> tuple[Head, Scene]:
@@ -141,6 +154,12 @@ async def _lock_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID) -> tu
     return head, found[0]
 
 
+async def _find_ending(db_session: DbSession, head: Head, seq: int) -> Scene | None:
+    """The closed scene whose last message has this seq."""
+    scene = await change_queries.find_holding(db_session, head, seq)
+    return scene if scene is not None and scene.last_seq == seq else None
+
+
 async def _check_seq(db_session: DbSession, head: Head, seq: int) -> None:
     if seq > head.head_seq:
         message = f"is beyond the newest message, which is {head.head_seq}" if head.head_seq else "the chat is empty"
@@ -148,7 +167,7 @@ async def _check_seq(db_session: DbSession, head: Head, seq: int) -> None:
         message = "is the seq of a deleted message; give that of one that is there"
     else:
         return
-    raise Invalid(f"seq: {message}", errors=[{"loc": ["body", "seq"], "msg": message}])
+    raise Invalid(f"seq: {message}", errors=[{"loc": ["path", "seq"], "msg": message}])
 
 
 async def _list(db_session: DbSession, chat_key: UUID, line_id: UUID, *, after_seq: int, limit: int) -> list[Listed]:
@@ -164,7 +183,7 @@ async def _with_messages(
     db_session: DbSession,
     chat_key: UUID,
     line_id: UUID,
-    rows: Sequence[tuple[Scene, due.Work | None]],
+    rows: Sequence[tuple[Scene, work_queue.WorkItem | None]],
     open_after: tuple[int, int] | None,
 ) -> list[Listed]:
     """The scenes of `rows` with their messages, and the open one if it has any.
@@ -176,7 +195,7 @@ async def _with_messages(
         ranges.append((open_after[1] + 1, MAX_SEQ))
     found = await queries.list_messages_of(db_session, chat_key, line_id, ranges) if ranges else {}
 
-    def told(first_seq: int, number: int, scene: Scene | None, work: due.Work | None) -> Listed:
+    def told(first_seq: int, number: int, scene: Scene | None, work: work_queue.WorkItem | None) -> Listed:
         messages: dict[str, Any] = found[first_seq]
         ids = (messages["first_message_id"], messages["last_message_id"])
         return Listed(scene, work, number, first_seq, messages["messages"], *ids)

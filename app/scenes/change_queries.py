@@ -39,7 +39,8 @@ _NEWEST_FROM = """
 _UNNOTICED = f"""
     SELECT s.scene_id, s.first_seq FROM scenes s
     WHERE {_LIVE} AND s.source_hash IS DISTINCT FROM s.current_hash AND NOT s.edited AND NOT EXISTS (
-        SELECT FROM work w WHERE w.chat_key = $1 AND w.line_id = $2 AND w.layer = 'scenes' AND w.key = s.scene_id::text)
+        SELECT FROM work w
+        WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = 'scenes' AND w.key = s.scene_id::text)
     ORDER BY s.last_seq"""  # noqa: S608
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
-from app.chats.changes import Change, Move, Shortening, says_otherwise
-from app.chats.due_work import delete_due, make_due
+from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged, content_changed
+from app.chats.scheduling import schedule, unschedule
 from app.chats.service import Head
-from app.kit import due
+from app.kit import work_queue
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.narratives import service as narratives
@@ -20,17 +20,18 @@ from app.scenes.closing import follow, new_scene, rehash
 from app.scenes.folding import RECAP, judge_fold
 from app.scenes.models import Scene
 from app.scenes.opened import OpenScene
-from app.scenes.work import DEBOUNCE_S, NAME, hides, make_hide_due
+from app.scenes.settings import SceneSettings
+from app.scenes.work import DEBOUNCE_S, NAME, hides, schedule_hide
 from app.scenes.written import hand_on
 
 _Placed = tuple[int, Scene]
 """A scene of another line, behind the seq on which it ends here."""
 
 
-async def note_change(db_session: DbSession, change: Change, *, settle_s: float) -> None:
+async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     """Rewrite the hashes of the scenes that hold changed messages; those that say something else are due."""
-    head = change.head
-    pairs = [pair for pair in change.pairs if says_otherwise(pair)]
+    head, settle_s = event.head, event.settle_s
+    pairs = [pair for pair in event.pairs if content_changed(pair)]
     if NAME not in head.cursors or not pairs:
         return
     opened = OpenScene.from_json(head.cursors[NAME])
@@ -38,7 +39,7 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
     if in_open:
         head.cursors[NAME] = opened.uncounted().to_json()
     if hides(head) and any(after.deleted for after in in_open):
-        await make_hide_due(db_session, head, now=change.now)  # the open scene may have lost its last message
+        await schedule_hide(db_session, head, now=event.now)  # the open scene may have lost its last message
     gone = {after.seq for _, after in pairs if after.deleted}
     if gone:
         await _move_lifted(db_session, head, gone)
@@ -46,10 +47,8 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
     if not scenes:
         return
     if any(scene.last_seq in gone for scene in scenes):
-        scenes = await _move_breaks(db_session, head, scenes, gone, now=change.now, settle_s=settle_s)
-    former = {scene.scene_id: scene.current_hash for scene in scenes}
-    await rehash(db_session, head, scenes)
-    changed = [scene for scene in scenes if scene.current_hash != former[scene.scene_id]]
+        scenes = await _move_breaks(db_session, head, scenes, gone, now=event.now, settle_s=settle_s)
+    changed = [one.row.of for one in await rehash(db_session, head, scenes) if one.has_changed]
     if changed:
         await follow(
             db_session,
@@ -57,61 +56,66 @@ async def note_change(db_session: DbSession, change: Change, *, settle_s: float)
             changed,
             from_seq=changed[0].first_seq,
             until_seq=changed[-1].last_seq,
-            now=change.now,
+            now=event.now,
             settle_s=settle_s,
         )
 
 
-async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
     """Make due what has gone stale while scenes were switched off; hide and show by the settings of today."""
+    head, now, settle_s = event.head, event.now, event.settle_s
     if NAME not in head.cursors:
         return
     head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).uncounted().to_json()
-    if head.settings.scenes.enabled:
+    if SceneSettings.of(head.settings).enabled:
         rows = await change_queries.list_unnoticed(db_session, head)
         if rows:
-            items = [due.Due(str(row["scene_id"]), row["first_seq"]) for row in rows]
-            await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)
+            items = [work_queue.NewWork(str(row["scene_id"]), row["first_seq"]) for row in rows]
+            await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)
     await judge_fold(db_session, head, now=now, settle_s=settle_s, only_news=True)
-    await make_hide_due(db_session, head, now=now)
+    await schedule_hide(db_session, head, now=now)
 
 
-async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float) -> None:
+async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Forget the breaks from where the line was cut off on; the scene that it was cut through is open again.
 
     What a person wrote of any of them is kept with its break lifted, for the next scene that ends there or behind.
     """
-    head, from_seq = cut_off.head, cut_off.from_seq
+    head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
         return
     reaching = await change_queries.list_reaching(db_session, head, from_seq)
-    await delete_due(db_session, head, NAME, [str(scene.scene_id) for scene in reaching])
+    await unschedule(db_session, head, NAME, [str(scene.scene_id) for scene in reaching])
     for scene in reaching:
-        await _open_again(db_session, head, scene, cut_off)
+        await _open_again(db_session, head, scene, event)
     await narratives.cut_off(db_session, head.line, RECAP, from_seq, begins_seq=max(from_seq - 1, 1))
-    await follow(db_session, head, [], from_seq=from_seq, until_seq=head.head_seq, now=cut_off.now, settle_s=settle_s)
-    await make_hide_due(db_session, head, now=cut_off.now)
+    await follow(
+        db_session, head, [], from_seq=from_seq, until_seq=head.head_seq, now=event.now, settle_s=event.settle_s
+    )
+    await schedule_hide(db_session, head, now=event.now)
 
 
-async def bring_along(db_session: DbSession, move: Move) -> None:
+async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Set the breaks that people set or told of on the other line behind the same messages, wherever these are now.
 
     Where they lifted one it is not looked for here either.
     """
-    head = move.head
+    head = event.head
     if NAME not in head.cursors:
         return
-    there = await change_queries.list_moving(db_session, head, move.from_line_id, move.kept_seq)
-    moving = _place(move, there)
+    there = await change_queries.list_moving(db_session, head, event.from_line_id, event.kept_seq)
+    moving = _place(event, there)
     if moving:
-        await _forget_clipped(db_session, move, moving)
+        await _forget_clipped(db_session, event, moving)
         for last_seq, scene in moving:
             if scene.lifted_at is not None:
                 db_session.add(_copy_lifted(head, scene, last_seq))
-        await _close_moved(db_session, move, [one for one in moving if one[1].lifted_at is None])
-    begins_seq = max(move.kept_seq, 1)
-    await narratives.bring_written(db_session, head.line, move.from_line_id, RECAP, begins_seq=begins_seq, now=move.now)
-    await make_hide_due(db_session, head, now=move.now)
+        await _close_moved(db_session, event, [one for one in moving if one[1].lifted_at is None])
+    begins_seq = max(event.kept_seq, 1)
+    await narratives.bring_written(
+        db_session, head.line, event.from_line_id, RECAP, begins_seq=begins_seq, now=event.now
+    )
+    await schedule_hide(db_session, head, now=event.now)
 
 
 async def _move_breaks(
@@ -159,7 +163,7 @@ async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]
     await db_session.flush()
 
 
-async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: Shortening) -> None:
+async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: LineTruncated) -> None:
     """Have a scene that reaches behind the cut be none; keep what a person wrote of it for the next one that ends."""
     if not (scene.edited or scene.titled):
         await db_session.delete(scene)
@@ -173,7 +177,7 @@ async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: 
 
 async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: datetime) -> None:
     """Have a scene without a message be none; what a person wrote of it is kept with its break lifted."""
-    await delete_due(db_session, head, NAME, [str(scene.scene_id)])
+    await unschedule(db_session, head, NAME, [str(scene.scene_id)])
     if scene.edited or scene.titled:
         scene.lifted_at = now
     else:
@@ -181,7 +185,7 @@ async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: dateti
     await change_queries.renumber_after(db_session, head, scene.last_seq, -1)
 
 
-def _place(move: Move, scenes: Sequence[Scene]) -> list[_Placed]:
+def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
     """Where `scenes` of the other line end here, in that order; those whose last message did not come along do not.
 
     What was cut off there has no message; it stands behind the one that it stood behind.
@@ -191,7 +195,7 @@ def _place(move: Move, scenes: Sequence[Scene]) -> list[_Placed]:
     return sorted(((last_seq, one) for last_seq, one in ends if last_seq), key=lambda placed: placed[0])
 
 
-async def _forget_clipped(db_session: DbSession, move: Move, moving: Sequence[_Placed]) -> None:
+async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
     """What is left of a scene that this line was cut off in goes where that comes along whole."""
     whole = {scene.scene_id for _, scene in moving}
     for left in await change_queries.list_cut_off(db_session, move.head, 1, max(move.kept_seq, 1)):
@@ -199,7 +203,7 @@ async def _forget_clipped(db_session: DbSession, move: Move, moving: Sequence[_P
             await db_session.delete(left)
 
 
-async def _close_moved(db_session: DbSession, move: Move, moving: Sequence[_Placed]) -> None:
+async def _close_moved(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
     """Close the scenes of another line here, behind all that are closed, with what people wrote of them."""
     if not moving:
         return

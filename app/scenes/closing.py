@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from app.chats.due_work import delete_due, forget_unasked, make_due
 from app.chats.eligibility import Filters
-from app.chats.ranges import inside_of
-from app.chats.service import Head, hash_eligible, list_living, range_hash
-from app.kit import due
+from app.chats.events import AnchorMoved
+from app.chats.scheduling import unschedule
+from app.chats.service import Head, range_hash
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
+from app.layers import derived
+from app.layers.derived import DerivedRow, Rehashed, reschedule
 from app.scenes import change_queries, queries
 from app.scenes.folding import judge_fold, rehash_steps
 from app.scenes.models import Scene
 from app.scenes.opened import OpenScene
-from app.scenes.work import NAME, hides, make_hide_due
+from app.scenes.settings import SceneSettings
+from app.scenes.work import NAME, hides, schedule_hide
 from app.scenes.written import hand_on
 
 By = Literal["person", "model", "time", "cut"]
@@ -62,7 +64,7 @@ async def lift(db_session: DbSession, head: Head, scene: Scene, *, now: datetime
     """Take a break away and keep its recap; returns the closed scene that its messages belong to now, if it is one."""
     after = await change_queries.find_holding(db_session, head, scene.last_seq + 1)
     scene.lifted_at = now
-    await delete_due(db_session, head, NAME, [str(scene.scene_id)])
+    await unschedule(db_session, head, NAME, [str(scene.scene_id)])
     await change_queries.renumber_after(db_session, head, scene.last_seq, -1)
     if after is not None:
         after.first_seq = scene.first_seq
@@ -94,48 +96,43 @@ async def follow(
 
     """
     await db_session.flush()
-    await rehash(db_session, head, changed)
+    rehashed = await rehash(db_session, head, changed)
     head.cursors[NAME] = OpenScene(await queries.find_last_break(db_session, head) + 1).to_json()
-    awaited = await make_recaps_due(db_session, head, changed, now=now, settle_s=settle_s)
+    # The running recap goes on in the order of the story, so it waits for a recap that is scheduled here.
+    enabled = SceneSettings.of(head.settings).enabled
+    awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
     await judge_fold(db_session, head, now=now, only_news=awaited)
     if hides(head):
-        await make_hide_due(db_session, head, now=now)
+        await schedule_hide(db_session, head, now=now)
 
 
-async def rehash(db_session: DbSession, head: Head, scenes: Sequence[Scene]) -> None:
-    """Say what the ranges of `scenes` say now."""
-    if not scenes:
-        return
-    ranges = [(scene.first_seq, scene.last_seq) for scene in scenes]
-    messages = await list_living(db_session, *head.line, ranges)
-    for scene in scenes:
-        inside = inside_of(messages, scene.first_seq, scene.last_seq)
-        scene.current_hash = hash_eligible(inside, Filters.from_json(scene.filters))
+async def rehash(db_session: DbSession, head: Head, scenes: Sequence[Scene]) -> list[Rehashed[Scene]]:
+    """Write what the ranges of `scenes` say now."""
+    rehashed = await derived.rehash(db_session, head, [_derived(scene) for scene in scenes])
+    for one in rehashed:
+        one.row.of.current_hash = one.current_hash
     await db_session.flush()
+    return rehashed
 
 
-async def make_recaps_due(
-    db_session: DbSession, head: Head, scenes: Sequence[Scene], *, now: datetime, settle_s: float
-) -> bool:
-    """Make the recaps due that are missing or stale, but for a person's, and forget those that need not be made.
-
-    Returns whether any is due: the running recap, which tells the story in its order, waits there.
-    """
-    stale = [scene for scene in scenes if not scene.edited and scene.source_hash != scene.current_hash]
-    true = [str(scene.scene_id) for scene in scenes if scene.source_hash == scene.current_hash]
-    if true:
-        await forget_unasked(db_session, head, NAME, true)
-    if not stale or not head.settings.scenes.enabled:
-        return False
-    items = [due.Due(str(scene.scene_id), scene.first_seq) for scene in stale]
-    await make_due(db_session, head, NAME, items, now=now, settle_s=settle_s)
-    return True
+def _derived(scene: Scene) -> DerivedRow[Scene]:
+    return DerivedRow(
+        of=scene,
+        key=str(scene.scene_id),
+        first_seq=scene.first_seq,
+        last_seq=scene.last_seq,
+        filters=Filters.from_json(scene.filters),
+        source_hash=scene.source_hash,
+        current_hash=scene.current_hash,
+        is_kept=scene.edited,
+    )
 
 
-async def note_cut(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
-    """After the anchor has moved: a forced cut through the open scene closes it there, so that its recap is made."""
-    if not head.settings.scenes.enabled or not head.last_cut or head.last_cut["reason"] != "forced":
+async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
+    """Close the open scene where a forced cut goes through it, so that its recap is made."""
+    head = event.head
+    if not SceneSettings.of(head.settings).enabled or event.reason != "forced":
         return
     open_seq = OpenScene.from_json(head.cursors.get(NAME)).first_seq
     if open_seq is None:
@@ -143,7 +140,7 @@ async def note_cut(db_session: DbSession, head: Head, *, now: datetime, settle_s
     last_seq = await change_queries.find_last_living(db_session, head, open_seq, head.anchor_seq - 1)
     if last_seq is not None:
         reason = "the history was cut before a break was found"
-        await close_at(db_session, head, last_seq, by="cut", reason=reason, now=now, settle_s=settle_s)
+        await close_at(db_session, head, last_seq, by="cut", reason=reason, now=event.now, settle_s=event.settle_s)
 
 
 def new_scene(head: Head, now: datetime) -> Scene:

@@ -4,17 +4,20 @@ One look finds one break. Where enough messages are left behind it, or have come
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from app.chats.service import Head, is_eligible, list_living, lock_line, read_head
-from app.kit.db import DbSession, defer
-from app.kit.due import Claimed, finish, holds_lease, record_failure
-from app.kit.workbench import Workbench
+from app.chats.service import Head, is_eligible, list_living, read_head
+from app.kit.db import DbSession
+from app.kit.job_context import JobContext
+from app.kit.work_queue import Claimed
+from app.layers.job import Job, Made
 from app.scenes import change_queries, queries
 from app.scenes.asking import ask_for_break
 from app.scenes.breaks import find_candidates, find_pause
 from app.scenes.closing import By, close_at
 from app.scenes.counting import count_eligible
-from app.scenes.work import DETECT, make_due_once
+from app.scenes.settings import SceneSettings
+from app.scenes.work import DETECT, schedule_once
 from app.summarising.source import Source, read_source
 
 
@@ -47,50 +50,45 @@ class _Found:
     reason: str
 
 
-async def detect_break(bench: Workbench, claimed: Claimed) -> bool:
-    """Look for a break in the open scene; says whether a model answered. Raises ModelError."""
-    look = await _read_look(bench, claimed)
-    found = await _find_break(bench, look) if look else None
-    async with bench.database.unit_of_work() as db_session:
-        head = await lock_line(db_session, claimed.chat_key, claimed.line_id)
-        if head is None or look is None:
-            await finish(db_session, claimed)
-        elif await holds_lease(db_session, claimed):
-            await _save(bench, db_session, head, claimed, look, found)
-    return look is not None and bench.model is not None
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What a look has found; None where the scene goes on."""
+
+    found: _Found | None
 
 
-async def _read_look(bench: Workbench, claimed: Claimed) -> _Look | None:
-    """What there is to look at; None if the chat is gone, nobody wants it any more, or nothing may be a break."""
-    async with bench.database.unit_of_work() as db_session:
-        head = await read_head(db_session, claimed.chat_key, claimed.line_id)
-        if head is None or not _is_wanted(head, claimed):
-            return None
-        scenes = head.settings.scenes
-        first_seq = await queries.find_last_break(db_session, head) + 1
-        read_seq = await change_queries.find_newest_from(db_session, head, first_seq, scenes.max_messages)
-        if read_seq is None:
-            return None
-        before = await count_eligible(db_session, head, first_seq, read_seq - 1, enough=scenes.min_messages)
-        line = head.line
-        source = await read_source(db_session.raw, line, read_seq, head.head_seq, head.filters)
-        if source is None:
-            return None
-        lifted = await change_queries.list_lifted_between(db_session, head, read_seq, head.head_seq)
+async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Look | None:
+    """The open scene; None if the line is gone, a look is no longer wanted, or no message may be a break."""
+    head = await read_head(db_session, claimed.chat_key, claimed.line_id)
+    if head is None or not _is_wanted(head, claimed):
+        return None
+    scenes = SceneSettings.of(head.settings)
+    first_seq = await queries.find_last_break(db_session, head) + 1
+    read_seq = await change_queries.find_newest_from(db_session, head, first_seq, scenes.max_messages)
+    if read_seq is None:
+        return None
+    before = await count_eligible(db_session, head, first_seq, read_seq - 1, enough=scenes.min_messages)
+    source = await read_source(db_session.raw, head.line, read_seq, head.head_seq, head.filters)
+    if source is None:
+        return None
     candidates = find_candidates(
         [said.seq for said in source.utterances],
         before=before,
         min_messages=scenes.min_messages,
         offset=scenes.offset,
-        lifted=lifted,
+        lifted=await change_queries.list_lifted_between(db_session, head, read_seq, head.head_seq),
     )
     return _Look(first_seq, head.head_seq, source, candidates, scenes.offset) if candidates else None
 
 
-async def _find_break(bench: Workbench, look: _Look) -> _Found | None:
-    if bench.model is not None:
+async def _draft(ctx: JobContext, _claimed: Claimed, look: _Look) -> _Looked:
+    return _Looked(await _find_break(ctx, look))
+
+
+async def _find_break(ctx: JobContext, look: _Look) -> _Found | None:
+    if ctx.model is not None:
         last_seq, reason = await ask_for_break(
-            bench.model, bench.prompts, look.source, candidates=look.candidates, offset=look.offset
+            ctx.model, ctx.prompts, look.source, candidates=look.candidates, offset=look.offset
         )
         return None if last_seq is None else _Found(last_seq, "model", reason)
     seqs = [said.seq for said in look.source.utterances]
@@ -100,23 +98,21 @@ async def _find_break(bench: Workbench, look: _Look) -> _Found | None:
     return _Found(pause[0], "time", f"no model: {pause[1].total_seconds() / 3600:.0f} h passed here")
 
 
-async def _save(
-    bench: Workbench, db_session: DbSession, head: Head, claimed: Claimed, look: _Look, found: _Found | None
-) -> None:
-    """Set the break, if the open scene still begins where it did and the message may still be its last."""
-    now = bench.clock()
-    if await queries.find_last_break(db_session, head) + 1 != look.first_seq or (
-        found and not await _may_end(db_session, head, found.last_seq)
-    ):
-        error = "the scene changed while it was looked at"
-        await record_failure(db_session, claimed, error=error, transient=False, now=now)
-        return
-    await finish(db_session, claimed)
-    if found and _is_wanted(head, claimed):
+async def _is_unchanged(db_session: DbSession, made: Made[_Look, _Looked]) -> bool:
+    """Whether the open scene still begins where it did, and may still end on the message that was found."""
+    if await queries.find_last_break(db_session, made.head) + 1 != made.source.first_seq:
+        return False
+    found = made.draft.found
+    return found is None or await _may_end(db_session, made.head, found.last_seq)
+
+
+async def _save(db_session: DbSession, made: Made[_Look, _Looked]) -> None:
+    """Set the break, and schedule another look where there is more to look at."""
+    head, found, now = made.head, made.draft.found, made.now
+    if found and _is_wanted(head, made.claimed):
         await close_at(db_session, head, found.last_seq, by=found.by, reason=found.reason or None, now=now, settle_s=0)
-        defer(db_session, "layer_settled", head)
-    if found or head.head_seq > look.head_seq:
-        await _look_again(bench, db_session, head)
+    if found or head.head_seq > made.source.head_seq:
+        await _look_again(db_session, head, now)
 
 
 async def _may_end(db_session: DbSession, head: Head, seq: int) -> bool:
@@ -127,17 +123,20 @@ async def _may_end(db_session: DbSession, head: Head, seq: int) -> bool:
     return not await change_queries.list_lifted_between(db_session, head, seq, seq)
 
 
-async def _look_again(bench: Workbench, db_session: DbSession, head: Head) -> None:
+async def _look_again(db_session: DbSession, head: Head, now: datetime) -> None:
     """Make another look due if there is enough to look at."""
-    scenes = head.settings.scenes
+    scenes = SceneSettings.of(head.settings)
     if scenes.enabled and scenes.detect:
         first_seq = await queries.find_last_break(db_session, head) + 1
         enough = scenes.min_messages + scenes.offset
         if await count_eligible(db_session, head, first_seq, head.head_seq, enough=enough) >= enough:
-            await make_due_once(db_session, head, DETECT, at_seq=first_seq, now=bench.clock(), settle_s=0)
+            await schedule_once(db_session, head, DETECT, at_seq=first_seq, now=now, settle_s=0)
 
 
 def _is_wanted(head: Head, claimed: Claimed) -> bool:
     """Whether it is still to be looked for a break: a person has asked, or the settings say so."""
-    scenes = head.settings.scenes
+    scenes = SceneSettings.of(head.settings)
     return bool(claimed.payload.get("asked")) or (scenes.enabled and scenes.detect)
+
+
+DETECT_BREAK = Job(prefix=DETECT, read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -10,6 +10,13 @@ class SceneNotFound(NotFound):
     title = "Unknown scene"
 
 
+class BreakNotFound(NotFound):
+    """No scene ends on this message."""
+
+    code = "break_not_found"
+    title = "Unknown break"
+
+
 class SceneEdited(Conflict):
     """A person wrote its recap: a model rewrites it only if asked to."""
 

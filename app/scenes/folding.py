@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.chats.due_work import find_due, forget_unasked
+from app.chats.scheduling import cancel_automatic, find_scheduled
 from app.chats.service import Head
 from app.kit.db import DbSession
 from app.narratives import service as narratives
@@ -11,7 +11,8 @@ from app.narratives.chain import Chain, Link
 from app.narratives.service import Narrative
 from app.scenes import queries
 from app.scenes.running import MOST_SCENES, ClosedScene, choose_fold, find_limit, hash_steps
-from app.scenes.work import DEBOUNCE_S, FOLD, NAME, make_due_once
+from app.scenes.settings import SceneSettings
+from app.scenes.work import DEBOUNCE_S, FOLD, NAME, schedule_once
 
 RECAP = Narrative("recap")
 
@@ -53,7 +54,7 @@ class Fold:
 
 async def read_standing(db_session: DbSession, head: Head) -> Standing:
     """Where the running recap stands; with the layer off, of what people wrote."""
-    scenes = head.settings.scenes
+    scenes = SceneSettings.of(head.settings)
     left_out = scenes.recap.exclude_latest
     newest = await queries.list_newest_breaks(db_session, head, left_out + 1) if left_out else []
     limit_seq = find_limit(newest, left_out, head.head_seq)
@@ -87,12 +88,12 @@ async def judge_fold(
     With `only_news` not where a later version than the current one tells of all that would be folded: then a person has
     chosen an older one, which waits for a new scene.
     """
-    fold = await find_fold(db_session, head) if head.settings.scenes.enabled else None
+    fold = await find_fold(db_session, head) if SceneSettings.of(head.settings).enabled else None
     if fold and not (only_news and await _is_told_later(db_session, head, fold)):
         at_seq = fold.scenes[0].first_seq
-        await make_due_once(db_session, head, FOLD, at_seq=at_seq, now=now, settle_s=settle_s)
+        await schedule_once(db_session, head, FOLD, at_seq=at_seq, now=now, settle_s=settle_s)
     else:
-        await forget_unasked(db_session, head, NAME, [FOLD])
+        await cancel_automatic(db_session, head, NAME, [FOLD])
 
 
 async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing) -> None:
@@ -101,7 +102,7 @@ async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing
     Not where a version is true that went on there: then a person has chosen an older one, which waits for a new scene.
     """
     failed = await queries.find_newest_failed(db_session, head, standing.covered_seq, standing.limit_seq)
-    if failed is None or await find_due(db_session, head, NAME, FOLD):
+    if failed is None or await find_scheduled(db_session, head, NAME, FOLD):
         return
     last_seq, failed_at = failed
     steps = await narratives.list_steps(db_session, head.line, RECAP.layer, last_seq, last_seq)

@@ -1,149 +1,41 @@
-"""Scenes as the pipeline asks for them: plan, prepare, settled_seq, list_edges, refresh, list_covers.
+"""Scenes as a layer, with their running recap."""
 
-What it asks when messages change is in `changes.py`, what goes into a context in `segment.py`.
-"""
+from app.layers.layer import Layer
+from app.narratives.models import NarrativeVersion
+from app.scenes.changes import on_change, on_move, on_settings_changed, on_truncate
+from app.scenes.closing import on_cut
+from app.scenes.detect_job import DETECT_BREAK
+from app.scenes.handlers import covered_through, list_coverage, list_edges, on_append, refresh_cache, request_coverage
+from app.scenes.hide_job import HIDE_SCENES
+from app.scenes.models import Scene
+from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP
+from app.scenes.recap_job import FOLD_RECAP
+from app.scenes.recap_prompt import RECAP
+from app.scenes.recap_routes import router as recap_router
+from app.scenes.routes import router
+from app.scenes.scene_job import MAKE_SCENE_RECAP
+from app.scenes.segment import SEGMENT, contribute
+from app.scenes.settings import SceneSettings
+from app.scenes.work import NAME
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Literal
-from uuid import UUID
-
-import orjson
-
-from app.chats.cover import Cover
-from app.chats.due_work import find_due
-from app.chats.eligibility import Filters
-from app.chats.ranges import join_ranges
-from app.chats.service import Advance, Head, find_shown, read_head, update_shown
-from app.kit.db import DbSession
-from app.narratives import service as narratives
-from app.scenes import queries
-from app.scenes.counting import count_eligible
-from app.scenes.folding import RECAP, judge_fold, pass_over_failed, read_standing
-from app.scenes.hiding import keep_newest
-from app.scenes.opened import OpenScene
-from app.scenes.segment import count_told
-from app.scenes.work import DETECT, FOLD, NAME, hides, make_due_once, make_hide_due
-
-
-async def plan(db_session: DbSession, advance: Advance, *, settle_s: float) -> None:
-    """Count the open scene, and make a look for a break due once it may hold one."""
-    head = advance.head
-    scenes = head.settings.scenes
-    if not scenes.enabled:
-        if NAME in head.cursors:
-            head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).uncounted().to_json()
-            if head.settings.history.edges == "scenes":  # a message behind the last break makes that an edge
-                await refresh(db_session, head)
-        return
-    former = OpenScene.from_json(head.cursors.get(NAME))
-    opened = await _count(db_session, advance, former)
-    head.cursors[NAME] = opened.to_json()
-    first_seq, count = opened.first_seq or 1, opened.count or 0
-    was_empty = advance.former_head_seq < first_seq or former.count is None  # or all that it held may be deleted
-    if first_seq > 1 and was_empty:  # there is one scene more than before
-        if hides(head):
-            await make_hide_due(db_session, head, now=advance.now)
-        if head.settings.history.edges == "scenes":
-            head.cut_waits = False  # there is an edge more: a full cut is judged anew
-        await refresh(db_session, head)
-    has_answer = any(message.role == "assistant" and message.kind is None for message in advance.fresh)
-    if scenes.detect and has_answer and count >= scenes.min_messages + scenes.offset:
-        await make_due_once(
-            db_session, head, DETECT, at_seq=first_seq, now=advance.now, settle_s=settle_s, patient=True
-        )
-
-
-async def prepare(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
-    """Have the recap fold what it is behind with; the recaps of scenes are due since these were closed.
-
-    A fold that is due keeps its next try, and one that has failed for good waits for something new.
-    """
-    if head.settings.scenes.enabled and NAME in head.cursors and not await find_due(db_session, head, NAME, FOLD):
-        await judge_fold(db_session, head, now=now, settle_s=0)
-    return True
-
-
-async def settled_seq(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Up to which seq the recap that is shown tells of every scene; None if scenes are off."""
-    if not head.settings.scenes.enabled:
-        return None
-    return (await read_standing(db_session, head)).covered_seq if NAME in head.cursors else 0
-
-
-async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
-    """The seqs after breaks, but for those inside the newest scenes, which a cut leaves."""
-    if head.settings.history.edges != "scenes" or NAME not in head.cursors:
-        return ()
-    breaks = await queries.list_breaks(db_session, head, from_seq)
-    if not breaks:
-        return ()
-    has_open = await queries.has_message_after(db_session, head, breaks[-1])
-    old = keep_newest(len(breaks), has_open=has_open, keep=head.settings.history.keep_scenes)
-    return [last_seq + 1 for last_seq in breaks[:old]]
-
-
-async def refresh(db_session: DbSession, head: Head) -> None:
-    """Write on the chat's row which version of the running recap is shown, what is missing in it, and the edges."""
-    if NAME not in head.cursors:
-        return
-    standing = await read_standing(db_session, head)
-    shown: dict[str, Any] = {}
-    if standing.shown:
-        version = await narratives.read_version(db_session, head.line, RECAP, standing.shown.version)
-        shown = {
-            "version": version.version,
-            "text": version.text,
-            "tokens": count_told(version.text),
-            "last_seq": version.last_place,
-            "stale": standing.chain.is_stale(version.version),
-        }
-    if head.settings.scenes.enabled:
-        await pass_over_failed(db_session, head, standing)
-        missing = await queries.list_gaps(db_session, head, standing.covered_seq, standing.limit_seq)
-        if missing:
-            shown["gaps"] = join_ranges(missing)
-    edges = [edge for edge in await list_edges(db_session, head, head.anchor_seq) if edge >= head.anchor_seq]
-    if edges:
-        shown["edges"] = edges
-    await update_shown(db_session, *head.line, NAME, shown or None)
-
-
-async def list_covers(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
-) -> Sequence[Cover]:
-    """The closed scenes of a range of messages, and what of the running recap stands for each."""
-    head = await read_head(db_session, chat_key, line_id)
-    if head is None or NAME not in head.cursors:
-        return ()
-    rows = await queries.list_overlapping(db_session, chat_key, line_id, first_seq, last_seq)
-    shown = await find_shown(db_session, chat_key, line_id, NAME) if rows else {}
-    covers = []
-    for row in rows:
-        state: Literal["made", "empty", "pending", "failed"] = row["state"]
-        is_shown = state == "made" and row["last_seq"] <= shown.get("last_seq", 0)
-        if not is_shown and not head.settings.scenes.enabled:
-            continue  # nobody is going to tell of it
-        if state == "made" and not is_shown:
-            state = "pending"  # its recap is there, but not yet part of the one that is shown
-        version = str(shown["version"]) if state == "made" else None
-        filters = Filters.from_json(orjson.loads(row["filters"]))
-        covers.append(Cover(row["first_seq"], row["last_seq"], "recap", version, state, filters))
-    return covers
-
-
-async def _count(db_session: DbSession, advance: Advance, opened: OpenScene) -> OpenScene:
-    """The `opened` scene with the new messages counted in."""
-    head = advance.head
-    if opened.first_seq is None:
-        # A line that begins has no scenes, and so nothing has to be asked for them.
-        last_break = await queries.find_last_break(db_session, head) if advance.former_head_seq else 0
-        opened = OpenScene(last_break + 1)
-    if advance.former_head_seq < (opened.first_seq or 1):
-        opened = OpenScene(opened.first_seq, 0)
-    if opened.count is not None:
-        return opened.with_more(advance.fresh, head.filters)
-    scenes = head.settings.scenes
-    enough = scenes.min_messages + scenes.offset
-    count = await count_eligible(db_session, head, opened.first_seq or 1, head.head_seq, enough=enough)
-    return OpenScene(opened.first_seq, count)
+LAYER = Layer(
+    name=NAME,
+    settings=SceneSettings,
+    models=(Scene, NarrativeVersion),
+    jobs=(DETECT_BREAK, FOLD_RECAP, HIDE_SCENES, MAKE_SCENE_RECAP),
+    routers=(router, recap_router),
+    prompts=(SCENE_BREAK, SCENE_RECAP, RECAP),
+    on_append=on_append,
+    on_change=on_change,
+    on_truncate=on_truncate,
+    on_move=on_move,
+    on_settings_changed=on_settings_changed,
+    on_cut=on_cut,
+    covered_through=covered_through,
+    request_coverage=request_coverage,
+    list_coverage=list_coverage,
+    list_edges=list_edges,
+    refresh_cache=refresh_cache,
+    segments=(SEGMENT,),
+    contribute=contribute,
+)

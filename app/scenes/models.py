@@ -9,12 +9,13 @@ from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
+from app.layers.derived import MessageRangeColumns
 
 Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
 
 
-class Scene(Table):
+class Scene(MessageRangeColumns, Table):
     """One closed scene `first_seq…last_seq` (inclusive) and its recap; what follows the last break is the open one.
 
     Scenes follow each other without a gap from seq 1 on, and are numbered from 1. The break sits on `last_seq`. Where
@@ -61,8 +62,8 @@ class Scene(Table):
     line_id: Mapped[UUID] = mapped_column(primary_key=True)
     scene_id: Mapped[UUID] = mapped_column(primary_key=True)
     number: Mapped[int]
-    first_seq: Mapped[int]
-    last_seq: Mapped[int]
+    first_seq: Mapped[int] = mapped_column()
+    last_seq: Mapped[int] = mapped_column()
     closed_by: Mapped[str]
     reason: Mapped[str | None] = mapped_column(Text)
     status: Mapped[str] = mapped_column(server_default="pending")
@@ -71,11 +72,8 @@ class Scene(Table):
     recap: Mapped[str] = mapped_column(Text, server_default="")
     tokens: Mapped[int] = mapped_column(server_default="0")
     filters: Mapped[dict[str, Any]] = mapped_column(Json)
-    source_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
     current_hash: Mapped[bytes] = mapped_column(LargeBinary)
     attempts: Mapped[int] = mapped_column(server_default="0")
-    model: Mapped[str | None]
-    prompt_version: Mapped[str | None]
     edited: Mapped[bool] = mapped_column(server_default="false")
     titled: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(Time)

@@ -10,8 +10,8 @@ from sqlalchemy import Select, String, and_, cast, select
 
 from app.chats.service import Head
 from app.kit.db import DbSession
-from app.kit.due import Work
 from app.kit.wire import MAX_SEQ
+from app.kit.work_queue import WorkItem
 from app.scenes.models import Scene
 from app.scenes.running import ClosedScene, digest_of
 
@@ -36,8 +36,8 @@ _CLOSED_SCENE = f"""s.scene_id, s.first_seq, s.last_seq,
     CASE WHEN {_HOLDS} THEN CASE s.status WHEN 'empty' THEN 'empty' ELSE 'made' END
         WHEN w.failed_at IS NOT NULL THEN 'failed' ELSE 'pending' END AS state"""
 
-_WITH_WORK = """scenes s LEFT JOIN work w ON w.chat_key = s.chat_key AND w.line_id = s.line_id AND w.layer = 'scenes'
-        AND w.key = s.scene_id::text"""
+_WITH_WORK = """scenes s LEFT JOIN work w
+        ON w.owner_key = s.chat_key AND w.line_id = s.line_id AND w.layer = 'scenes' AND w.key = s.scene_id::text"""
 
 _CLOSED_WITH_TEXT = f"""
     SELECT {_CLOSED_SCENE}, s.title, s.recap FROM {_WITH_WORK}
@@ -175,7 +175,7 @@ async def find_newest_failed(
 
 async def list_page(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, after_seq: int, limit: int
-) -> Sequence[tuple[Scene, Work | None]]:
+) -> Sequence[tuple[Scene, WorkItem | None]]:
     """Closed scenes in story order, those whose last seq is behind `after_seq`, with the due work of each."""
     query = _with_work(chat_key, line_id).where(Scene.last_seq > after_seq, Scene.lifted_at.is_(None))
     rows = await db_session.execute(query.order_by(Scene.last_seq).limit(limit))
@@ -191,7 +191,7 @@ async def find_newest(db_session: DbSession, chat_key: UUID, line_id: UUID) -> S
 
 async def find_scene(
     db_session: DbSession, chat_key: UUID, line_id: UUID, scene_id: UUID
-) -> tuple[Scene, Work | None] | None:
+) -> tuple[Scene, WorkItem | None] | None:
     """One closed scene with its due work."""
     query = _with_work(chat_key, line_id).where(Scene.scene_id == scene_id, Scene.lifted_at.is_(None))
     row = (await db_session.execute(query)).one_or_none()
@@ -210,16 +210,16 @@ async def list_messages_of(
     return {row["first_seq"]: dict(row) for row in rows}
 
 
-def _with_work(chat_key: UUID, line_id: UUID) -> Select[Scene, Work]:
+def _with_work(chat_key: UUID, line_id: UUID) -> Select[Scene, WorkItem]:
     return (
-        select(Scene, Work)
+        select(Scene, WorkItem)
         .outerjoin(
-            Work,
+            WorkItem,
             and_(
-                Work.chat_key == Scene.chat_key,
-                Work.line_id == Scene.line_id,
-                Work.layer == "scenes",
-                Work.key == cast(Scene.scene_id, String),
+                WorkItem.owner_key == Scene.chat_key,
+                WorkItem.line_id == Scene.line_id,
+                WorkItem.layer == "scenes",
+                WorkItem.key == cast(Scene.scene_id, String),
             ),
         )
         .where(Scene.chat_key == chat_key, Scene.line_id == line_id)

@@ -3,15 +3,17 @@
 from datetime import datetime
 from uuid import UUID
 
-from app.chats.due_work import delete_due, make_due
+from app.chats.events import LayerChanged
+from app.chats.scheduling import get_scheduled, schedule, unschedule
 from app.chats.service import ChatRef, Head, get_line, lock_head, read_head
-from app.kit import due
+from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 from app.scenes.errors import ScenesOff
 from app.scenes.folding import RECAP, judge_fold, read_standing
-from app.scenes.work import FOLD, NAME, begin, get_due, hides, make_hide_due
+from app.scenes.settings import SceneSettings
+from app.scenes.work import FOLD, NAME, begin, hides, schedule_hide
 
 _BEFORE_ALL = 0
 """Where a person's text begins that stands in nobody's place: every copy of the line takes it along."""
@@ -38,6 +40,14 @@ async def list_versions(
     return await narratives.list_versions(db_session, (ref.key, chat.line_id), RECAP, before=before, limit=limit)
 
 
+async def get_version(
+    db_session: DbSession, ref: ChatRef, version: int, *, line: UUID | None
+) -> tuple[NarrativeVersion, bool]:
+    """One version, with whether it is stale. Raises ChatNotFound, LineNotFound, VersionNotFound."""
+    chat = await get_line(db_session, ref, line)
+    return await narratives.get_version(db_session, (ref.key, chat.line_id), RECAP, version)
+
+
 async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
     """Put a person's text in the place of the shown version; the next fold builds on it.
 
@@ -45,7 +55,7 @@ async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: da
     """
     head = await lock_head(db_session, ref)
     begin(head)
-    await delete_due(db_session, head, NAME, [FOLD])
+    await unschedule(db_session, head, NAME, [FOLD])
     standing = await read_standing(db_session, head)
     if standing.shown is None:
         await narratives.begin_anew(db_session, head.line, RECAP)
@@ -65,12 +75,11 @@ async def choose_version(
     Returns it, and whether it is stale. Raises ChatNotFound, VersionNotFound.
     """
     head = await lock_head(db_session, ref)
-    await delete_due(db_session, head, NAME, [FOLD])
+    await unschedule(db_session, head, NAME, [FOLD])
     await narratives.make_current(db_session, head.line, RECAP, version)
     await judge_fold(db_session, head, now=now, only_news=True)
     await _show(db_session, head, now)
-    (found,) = await narratives.list_versions(db_session, head.line, RECAP, before=version + 1, limit=1)
-    return found
+    return await narratives.get_version(db_session, head.line, RECAP, version)
 
 
 async def delete_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
@@ -83,22 +92,22 @@ async def delete_version(db_session: DbSession, ref: ChatRef, version: int, *, n
     await _show(db_session, head, now)
 
 
-async def rebuild(db_session: DbSession, ref: ChatRef, *, now: datetime) -> due.Work:
-    """Have the recap told anew from the first scene on; former versions stay in the list.
+async def rebuild(db_session: DbSession, ref: ChatRef, *, now: datetime) -> work_queue.WorkItem:
+    """Schedule a rebuild of the recap from the first scene on; former versions stay in the list.
 
     Raises ChatNotFound, and ScenesOff where only what people wrote is shown, which it would take the place of.
     """
     head = await lock_head(db_session, ref)
-    if not head.settings.scenes.enabled:
+    if not SceneSettings.of(head.settings).enabled:
         raise ScenesOff("This chat's scenes are switched off; set scenes.enabled to true to have their recap told.")
     begin(head)
-    await make_due(db_session, head, NAME, [due.Due(FOLD, 1, {"rebuild": True})], now=now, settle_s=0)
-    defer(db_session, "layer_settled", head)
-    return await get_due(db_session, head, FOLD)
+    await schedule(db_session, head, NAME, [work_queue.NewWork(FOLD, 1, {"rebuild": True})], now=now, settle_s=0)
+    defer(db_session, LayerChanged(head, NAME))
+    return await get_scheduled(db_session, head, NAME, FOLD)
 
 
 async def _show(db_session: DbSession, head: Head, now: datetime) -> None:
     """Another version may be shown now: contexts, what a cut waits for and auto-hide follow."""
     if hides(head):
-        await make_hide_due(db_session, head, now=now)
-    defer(db_session, "layer_settled", head)
+        await schedule_hide(db_session, head, now=now)
+    defer(db_session, LayerChanged(head, NAME))

@@ -1,14 +1,16 @@
-"""The job that folds scenes into the running recap: read, ask with no transaction open, write if nothing changed."""
+"""The job that folds scenes into the running recap."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.chats.service import Head, lock_line, read_head
-from app.kit.db import DbSession, defer
-from app.kit.due import Claimed, finish, holds_lease, record_failure
+from app.chats.service import Head, read_head
+from app.kit.db import DbSession
+from app.kit.job_context import JobContext
+from app.kit.llm import ModelError
 from app.kit.tokens import count_tokens
-from app.kit.workbench import Workbench
+from app.kit.work_queue import Claimed
+from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
 from app.scenes import queries
@@ -17,7 +19,8 @@ from app.scenes.folding import RECAP, Fold, find_fold, judge_fold, read_standing
 from app.scenes.quotes import EXTRACT_VERSION, fold_quotes
 from app.scenes.recap_prompt import ToldScene
 from app.scenes.running import hash_step
-from app.scenes.work import hides, make_hide_due
+from app.scenes.settings import SceneSettings
+from app.scenes.work import FOLD, hides, schedule_hide
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,77 +41,66 @@ class _Source:
     language: str | None
 
 
-async def fold_recap(bench: Workbench, claimed: Claimed) -> bool:
-    """Fold what is next into the running recap; says whether a model answered. Raises ModelError."""
-    source = await _read_source(bench, claimed)
-    draft = await _draft(bench, source) if source else None
-    async with bench.database.unit_of_work() as db_session:
-        head = await lock_line(db_session, claimed.chat_key, claimed.line_id)
-        if head is not None and source is None and await _has_to_wait(db_session, head, claimed):
-            error = "the first scene is still being told"
-            await record_failure(db_session, claimed, error=error, transient=True, now=bench.clock())
-        elif head is None or source is None or draft is None:
-            await finish(db_session, claimed)  # the chat is gone, or nothing is left to fold
-        elif await holds_lease(db_session, claimed):
-            await _save(bench, db_session, head, claimed, source.fold, draft)
-    return draft is not None and draft.model is not None
+async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
+    """The next fold; None if the line is gone or nothing is left to fold.
 
-
-async def _read_source(bench: Workbench, claimed: Claimed) -> _Source | None:
-    async with bench.database.unit_of_work() as db_session:
-        head = await read_head(db_session, claimed.chat_key, claimed.line_id)
-        fold = await _find_fold(db_session, head, claimed) if head else None
-        if head is None or fold is None:
-            return None
-        former = ""
-        if fold.base:
-            former = await narratives.find_text(db_session.raw, head.line, RECAP, fold.base.version) or ""
-        made = [scene.scene_id for scene in fold.scenes if scene.state == "made"]
-        told = [ToldScene(title, recap) for title, recap in await queries.list_recaps(db_session, head, made)]
-        language = await queries.find_language(db_session, head)
-    return _Source(fold, former, told, language)
+    Raises ModelError while a rebuild that a person asked for has to wait for the recap of the first scene.
+    """
+    head = await read_head(db_session, claimed.chat_key, claimed.line_id)
+    if head is None:
+        return None
+    fold = await _find_fold(db_session, head, claimed)
+    if fold is None:
+        if await _has_to_wait(db_session, head, claimed):
+            raise ModelError("the recap of the first scene is still being made", transient=True)
+        return None
+    former = ""
+    if fold.base:
+        former = await narratives.find_text(db_session.raw, head.line, RECAP, fold.base.version) or ""
+    made = [scene.scene_id for scene in fold.scenes if scene.state == "made"]
+    told = [ToldScene(title, recap) for title, recap in await queries.list_recaps(db_session, head, made)]
+    return _Source(fold, former, told, await queries.find_language(db_session, head))
 
 
 async def _find_fold(db_session: DbSession, head: Head, claimed: Claimed) -> Fold | None:
-    if not head.settings.scenes.enabled:  # switched off since a person asked for it
+    if not SceneSettings.of(head.settings).enabled:  # switched off since a person asked for it
         return None
     return await find_fold(db_session, head, from_nothing=bool(claimed.payload.get("rebuild")))
 
 
 async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> bool:
     """Whether a rebuild that had nothing to begin with is to be tried again: there are scenes, and a person asked."""
-    if not claimed.payload.get("rebuild") or not head.settings.scenes.enabled:
+    if not claimed.payload.get("rebuild") or not SceneSettings.of(head.settings).enabled:
         return False
     limit_seq = (await read_standing(db_session, head)).limit_seq
     return bool(await queries.list_closed_between(db_session, head, 1, limit_seq, limit=1))
 
 
-async def _draft(bench: Workbench, source: _Source) -> FoldDraft:
+async def _draft(ctx: JobContext, _claimed: Claimed, source: _Source) -> FoldDraft:
     if not source.told:  # nothing happened in them, or nobody could say what: the recap stays as it is
-        return FoldDraft(source.former, "extractive" if bench.model is None else "model")
-    if bench.model is None:
+        return FoldDraft(source.former, "extractive" if ctx.model is None else "model")
+    if ctx.model is None:
         recaps = [scene.recap for scene in source.told]
         text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_recap(bench.model, bench.prompts, source.former, source.told, language=source.language)
+    return await ask_for_recap(ctx.model, ctx.prompts, source.former, source.told, language=source.language)
 
 
-async def _save(
-    bench: Workbench, db_session: DbSession, head: Head, claimed: Claimed, fold: Fold, draft: FoldDraft
-) -> None:
-    """Write the version, if the scenes still say what it was made from and follow what it was folded into."""
-    now = bench.clock()
-    again = await _find_fold(db_session, head, claimed)
-    if again is None or again.base != fold.base or again.scenes[: len(fold.scenes)] != fold.scenes:
-        error = "the scenes changed while they were folded in"
-        await record_failure(db_session, claimed, error=error, transient=False, now=now)
-        return
+async def _is_unchanged(db_session: DbSession, made: Made[_Source, FoldDraft]) -> bool:
+    """Whether the scenes still are what was folded, and still follow the version that they were folded into."""
+    fold = made.source.fold
+    again = await _find_fold(db_session, made.head, made.claimed)
+    return again is not None and again.base == fold.base and again.scenes[: len(fold.scenes)] == fold.scenes
+
+
+async def _save(db_session: DbSession, made: Made[_Source, FoldDraft]) -> None:
+    head, fold, now = made.head, made.source.fold, made.now
     first_place = fold.base.last_place + 1 if fold.base else 1
     await narratives.save_fold(
         db_session,
         head.line,
         RECAP,
-        draft,
+        made.draft,
         base=fold.base,
         first_place=first_place,
         last_place=fold.scenes[-1].last_seq,
@@ -117,8 +109,9 @@ async def _save(
         filters=None,
         now=now,
     )
-    await finish(db_session, claimed)
     await judge_fold(db_session, head, now=now, settle_s=0)
     if hides(head):
-        await make_hide_due(db_session, head, now=now)
-    defer(db_session, "layer_settled", head)
+        await schedule_hide(db_session, head, now=now)
+
+
+FOLD_RECAP = Job(prefix=FOLD, read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -1,21 +1,19 @@
 """HTTP of the running recap."""
 
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Response
 
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.chats.service import ChatRef
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor
-from app.kit.wire import MAX_SEQ, JsonAnswer
-from app.narratives.schemas import NarrativeIn, VersionOut, version_out, versions_page
+from app.kit.wire import JsonAnswer
+from app.narratives.schemas import NarrativeIn, VersionOut, VersionPath, version_out, versions_page
 from app.scenes import recap
-from app.scenes.schemas import ChooseVersion, DueOut, due_out
-
-VersionPath = Annotated[int, Path(ge=1, le=MAX_SEQ, description="The version's number.")]
+from app.scenes.schemas import ChooseVersion, ScheduledOut, scheduled_out
 
 router = APIRouter(prefix="/v1/chats/{chat_id}/recap", tags=["narratives"])
 
@@ -43,6 +41,13 @@ async def list_recap_versions(
     return JsonAnswer(versions_page(found, limit))
 
 
+@router.get("/versions/{version}", response_model=VersionOut)
+async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: Db, line: Line = None) -> Response:
+    """One version."""
+    found, stale = await recap.get_version(db_session, ref, version, line=line)
+    return JsonAnswer(version_out(found, stale=stale))
+
+
 @router.put("/current", response_model=VersionOut)
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Go on with another version; the next scene brings in what follows it."""
@@ -56,13 +61,13 @@ async def delete_recap_version(ref: WritingChat, version: VersionPath, db_sessio
     await recap.delete_version(db_session, ref, version, now=clock())
 
 
-@router.post("/rebuild", status_code=202, response_model=DueOut)
+@router.post("/rebuild", status_code=202, response_model=ScheduledOut)
 async def rebuild_recap(ref: WritingChat, db_session: Db, clock: Now) -> Response:
     """Have the running recap told anew from the first scene on, in the background.
 
     What you write or choose meanwhile stays: it ends the rebuild.
     """
-    return JsonAnswer(due_out(await recap.rebuild(db_session, ref, now=clock())), status_code=202)
+    return JsonAnswer(scheduled_out(await recap.rebuild(db_session, ref, now=clock())), status_code=202)
 
 
 async def _recap_out(db_session: DbSession, ref: ChatRef, line: UUID | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The job that makes one scene's recap: read, ask with no transaction open, write in one that checks the source."""
+"""The job that makes the recap of a scene."""
 
 import asyncio
 from dataclasses import dataclass
@@ -6,18 +6,17 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.eligibility import Filters
-from app.chats.service import Head, lock_line
-from app.kit.db import DbSession, defer
-from app.kit.due import Claimed, finish, holds_lease, record_failure
+from app.kit.db import DbSession
+from app.kit.job_context import JobContext
 from app.kit.tokens import count_tokens
-from app.kit.workbench import Workbench
+from app.kit.work_queue import Claimed
+from app.layers.job import Job, Made
 from app.scenes import queries
 from app.scenes.answers import SceneText, render_recap
 from app.scenes.asking import ask_for_scene
 from app.scenes.folding import judge_fold, rehash_steps
-from app.scenes.models import Scene
 from app.scenes.quotes import EXTRACT_VERSION, quote_scene
-from app.scenes.work import hides, make_hide_due
+from app.scenes.work import hides, schedule_hide
 from app.summarising.source import Source, read_source
 
 
@@ -31,72 +30,50 @@ class _Draft:
     prompt_version: str | None = None
 
 
-async def make_scene_recap(bench: Workbench, claimed: Claimed) -> bool:
-    """Make the recap that `claimed` asks for; says whether a model answered. Raises ModelError."""
-    source = await _read(bench, claimed)
-    draft = await _draft(bench, source, claimed.payload.get("instruction")) if source else None
-    async with bench.database.unit_of_work() as db_session:
-        head = await lock_line(db_session, claimed.chat_key, claimed.line_id)
-        found = await queries.find_scene(db_session, claimed.chat_key, claimed.line_id, UUID(claimed.key))
-        if head is None or source is None or draft is None or found is None:
-            await finish(db_session, claimed)  # the chat is gone, or the scene is none any more
-        elif await holds_lease(db_session, claimed):
-            await _save(bench, db_session, head, claimed, found[0], source.hash, draft)
-    return draft is not None and draft.model is not None
-
-
-async def _read(bench: Workbench, claimed: Claimed) -> Source | None:
-    """The messages of the scene; None if chat or scene are gone."""
+async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> Source | None:
+    """The messages of the scene; None if the line or the scene is gone."""
     line = (claimed.chat_key, claimed.line_id)
-    async with bench.database.unit_of_work() as db_session:
-        found = await queries.find_scene(db_session, *line, UUID(claimed.key))
-        if found is None:
-            return None
-        scene = found[0]
-        return await read_source(
-            db_session.raw, line, scene.first_seq, scene.last_seq, Filters.from_json(scene.filters)
-        )
+    found = await queries.find_scene(db_session, *line, UUID(claimed.key))
+    if found is None:
+        return None
+    scene = found[0]
+    return await read_source(db_session.raw, line, scene.first_seq, scene.last_seq, Filters.from_json(scene.filters))
 
 
-async def _draft(bench: Workbench, source: Source, instruction: str | None) -> _Draft:
-    origin: Literal["model", "extractive"] = "extractive" if bench.model is None else "model"
+async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
+    origin: Literal["model", "extractive"] = "extractive" if ctx.model is None else "model"
     if not source.utterances:  # nothing eligible is in it: nobody has to be asked
         return _Draft(None, origin)
-    if bench.model is None:
+    if ctx.model is None:
         # In a thread, because long messages take longer than a loop may wait.
         text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
         return _Draft(text, origin, None, EXTRACT_VERSION)
-    told, model, version = await ask_for_scene(bench.model, bench.prompts, source, instruction=instruction)
+    told, model, version = await ask_for_scene(
+        ctx.model, ctx.prompts, source, instruction=claimed.payload.get("instruction")
+    )
     return _Draft(told, origin, model, version)
 
 
-async def _save(
-    bench: Workbench,
-    db_session: DbSession,
-    head: Head,
-    claimed: Claimed,
-    scene: Scene,
-    source_hash: bytes,
-    draft: _Draft,
-) -> None:
-    """Write what was made, if the scene still says what it was made from."""
-    now = bench.clock()
-    if scene.current_hash != source_hash:
-        error = "its messages changed while it was being made"
-        await record_failure(db_session, claimed, error=error, transient=False, now=now)
-        defer(db_session, "layer_settled", head)  # it may be the last try
-        return
+async def _is_unchanged(db_session: DbSession, made: Made[Source, _Draft]) -> bool | None:
+    found = await queries.find_scene(db_session, *made.head.line, UUID(made.claimed.key))
+    return found and found[0].current_hash == made.source.hash
+
+
+async def _save(db_session: DbSession, made: Made[Source, _Draft]) -> None:
+    head, draft, now = made.head, made.draft, made.now
+    found = await queries.find_scene(db_session, *head.line, UUID(made.claimed.key))
+    if found is None:
+        raise LookupError(f"the scene {made.claimed.key} is gone")
+    scene = found[0]
     for name, value in _values(draft).items():
         setattr(scene, name, value)
     if not scene.titled:
         scene.title = draft.text.title if draft.text else None
-    scene.source_hash, scene.attempts, scene.edited, scene.made_at = source_hash, claimed.attempts, False, now
-    await finish(db_session, claimed)
+    scene.source_hash, scene.attempts, scene.edited, scene.made_at = made.source.hash, made.claimed.attempts, False, now
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await judge_fold(db_session, head, now=now)
-    if hides(head):  # a person's recap may tell of it already, so that no fold follows
-        await make_hide_due(db_session, head, now=now)
-    defer(db_session, "layer_settled", head)
+    if hides(head):  # a person's version of the running recap may cover it already, so that no fold follows
+        await schedule_hide(db_session, head, now=now)
 
 
 def _values(draft: _Draft) -> dict[str, Any]:
@@ -109,3 +86,6 @@ def _values(draft: _Draft) -> dict[str, Any]:
         "model": draft.model,
         "prompt_version": draft.prompt_version,
     }
+
+
+MAKE_SCENE_RECAP = Job(read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -1,14 +1,13 @@
 """What goes over the wire of scenes."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.blame import FieldError
-from app.kit.due import Work
-from app.kit.wire import MAX_SEQ, Given, Text
+from app.kit.wire import MAX_SEQ, WORK_ID, Given, Patch, Text, absent
+from app.kit.work_queue import WorkItem
 from app.scenes.answers import MAX_TITLE_CHARS
 from app.scenes.book import Listed
 
@@ -52,37 +51,27 @@ class SceneOut(BaseModel):
     created_at: datetime | None = Field(description="When it was closed.")
 
 
-class BreakIn(Given):
-    """Where to set a break, or lift one."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"seq": 2}]})
-
-    seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The message on which the scene ends.")
-
-
 class BreakOut(BaseModel):
-    """What has become of the scenes around a break."""
+    """The scenes on both sides of a break."""
 
-    set: bool = Field(description="Whether the break is there now; false says that it was lifted.")
-    items: list[SceneOut] = Field(description="The scenes that it made or changed, in story order.")
+    items: list[SceneOut] = Field(
+        description="The scene that ends with the break, and the next one, closed or open, if it has a message."
+    )
 
 
-class ScenePatch(Given):
-    """What to change of a scene."""
+class ScenePatch(Patch):
+    """What to change of a scene: an absent field stays."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [{"title": "The lighthouse", "recap": "# Outcomes\n- Kai stayed."}]},
     )
 
-    title: Title | None = Field(None, description="Replaces the title; no model rewrites it.")
-    recap: RecapText | None = Field(None, description="Replaces the recap; no model rewrites it unasked.")
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if self.title is None and self.recap is None:
-            raise FieldError(("recap",), "give title or recap")
-        return self
+    title: Title | None = Field(
+        None, description="Replaces the title; no model rewrites it. Null removes it, until the next recap brings one."
+    )
+    recap: RecapText = Field(
+        default_factory=absent, description="Replaces the recap; no model rewrites it unless `regenerate` asks for it."
+    )
 
 
 class RegenerateScene(Given):
@@ -107,12 +96,18 @@ class ChooseVersion(Given):
     version: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="Its number.")
 
 
-class DueOut(BaseModel):
-    """What is due now."""
+class RegeneratingScene(SceneOut):
+    """A scene whose recap is made again."""
+
+    work_id: UUID = Field(description=WORK_ID)
+
+
+class ScheduledOut(BaseModel):
+    """Work that was scheduled."""
 
     layer: str = Field(description="The kind of memory.")
-    key: str = Field(description="`detect`: a break is looked for. `recap`: scenes are folded into the running recap.")
-    run_after: datetime = Field(description="When a worker makes it at the earliest.")
+    work_id: UUID = Field(description=WORK_ID)
+    run_after: datetime = Field(description="A worker starts it no earlier.")
 
 
 def scene_out(listed: Listed) -> dict[str, Any]:
@@ -153,6 +148,6 @@ def scene_out(listed: Listed) -> dict[str, Any]:
     )
 
 
-def due_out(work: Work) -> dict[str, Any]:
-    """What is due, as it goes over the wire."""
-    return {"layer": work.layer, "key": work.key, "run_after": work.run_after}
+def scheduled_out(work: WorkItem) -> dict[str, Any]:
+    """A work item that was just scheduled, as it goes over the wire."""
+    return {"layer": work.layer, "work_id": work.work_id, "run_after": work.run_after}

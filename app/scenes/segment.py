@@ -1,50 +1,33 @@
-"""What scenes put into a context, of what the chat's row holds of them: the running recap. Pure."""
+"""What scenes put into a context, from what the chat's row holds of them: the running recap. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
 
-from app.chats.settings import ChatSettings
-from app.chats.told import Told
 from app.kit.tokens import count_tokens
+from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, list_gaps, place
+from app.scenes.settings import SceneSettings
 
 HEADING = "## Running Recap"
 
 _HEADINGS = re.compile(r"^# ", re.MULTILINE)
 
-Place = Literal["in_order", "before_prompt", "in_chat"]
-
-_PLACES: Mapping[str | int, Place | None] = {
-    "none": None,
-    "before_prompt": "before_prompt",
-    "in_prompt": "in_order",
-    "in_chat": "in_chat",
-    -1: None,
-    2: "before_prompt",
-    0: "in_order",
-    1: "in_chat",
-}
+SEGMENT = SegmentSpec(
+    "recap",
+    instruction='Under "Running Recap" stands what the scenes so far have come to: what has changed, what is still '
+    "open, and how things stand.",
+    leads=True,
+)
 
 
-def tell(shown: Mapping[str, Any], settings: ChatSettings, *, character: str | None) -> Sequence[Told]:  # noqa: ARG001
-    """The version that is shown, where the settings want it."""
-    recap = settings.scenes.recap
-    place = _PLACES[recap.position]
-    if place is None or not shown.get("text"):
-        return ()
-    in_chat = place == "in_chat"
-    return (
-        Told(
-            "recap",
-            word(shown["text"]),
-            shown["tokens"],
-            sources=(f"recap:{shown['version']}",),
-            place=place,
-            depth=recap.depth if in_chat else 0,
-            role=recap.role if in_chat else "system",
-            scan=recap.scan,
-        ),
-    )
+def contribute(view: View) -> Contributed:
+    """The version of the running recap that is shown, where the settings want it."""
+    cached = view.cached
+    gaps = list_gaps(cached)
+    edges = cached.get("edges", ()) if view.settings.history.edges == "scenes" else ()
+    placement = place(SceneSettings.of(view.settings).recap)
+    if placement is None or not cached.get("text"):
+        return Contributed(gaps=gaps, edges=edges)
+    item = Item(word(cached["text"]), cached["tokens"], (f"recap:{cached['version']}",))
+    return Contributed((Contribution("recap", (item,), placement=placement),), gaps, edges)
 
 
 def word(text: str) -> str:

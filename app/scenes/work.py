@@ -6,11 +6,12 @@ Beside a row for each recap that is to be made, by its scene's id, there are thr
 from datetime import datetime
 from typing import Any
 
-from app.chats.due_work import find_due, make_due
+from app.chats.scheduling import find_scheduled, schedule
 from app.chats.service import Head
-from app.kit import due
+from app.kit import work_queue
 from app.kit.db import DbSession
 from app.scenes.opened import OpenScene
+from app.scenes.settings import SceneSettings
 
 NAME = "scenes"
 
@@ -25,7 +26,7 @@ DEBOUNCE_S = 1.0
 """So long what follows from a change waits for the next one: changes in bulk are one fold and one refresh."""
 
 
-async def make_due_once(
+async def schedule_once(
     db_session: DbSession,
     head: Head,
     key: str,
@@ -42,22 +43,14 @@ async def make_due_once(
 
     What it is made from is read when it is made, and what has come since makes it due again then.
     """
-    work = await find_due(db_session, head, NAME, key)
+    work = await find_scheduled(db_session, head, NAME, key)
     if work is None or work.failed_at is not None or (work.error is not None and not patient):
-        await make_due(db_session, head, NAME, [due.Due(key, at_seq, payload)], now=now, settle_s=settle_s)
+        await schedule(db_session, head, NAME, [work_queue.NewWork(key, at_seq, payload)], now=now, settle_s=settle_s)
 
 
-async def get_due(db_session: DbSession, head: Head, key: str) -> due.Work:
-    """The due work of a key that was just made due. Raises LookupError."""
-    work = await find_due(db_session, head, NAME, key)
-    if work is None:
-        raise LookupError(f"{key} is not due")
-    return work
-
-
-async def make_hide_due(db_session: DbSession, head: Head, *, now: datetime) -> None:
+async def schedule_hide(db_session: DbSession, head: Head, *, now: datetime) -> None:
     """Have auto-hide look at all scenes anew, once for all changes within a second."""
-    await make_due(db_session, head, NAME, [due.Due(HIDE, head.anchor_seq)], now=now, settle_s=DEBOUNCE_S)
+    await schedule(db_session, head, NAME, [work_queue.NewWork(HIDE, head.anchor_seq)], now=now, settle_s=DEBOUNCE_S)
 
 
 def begin(head: Head) -> None:
@@ -67,5 +60,5 @@ def begin(head: Head) -> None:
 
 def hides(head: Head) -> bool:
     """Whether auto-hide hides anything in this chat."""
-    scenes = head.settings.scenes
+    scenes = SceneSettings.of(head.settings)
     return scenes.enabled and scenes.auto_hide is not None and scenes.auto_hide >= 0

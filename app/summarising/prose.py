@@ -8,6 +8,7 @@ what has been read once is read the same again.
 import json
 import re
 from collections.abc import Callable
+from itertools import dropwhile
 
 from app.summarising.reading import UnusableAnswer, refuses, says_nothing, says_only_nothing, spoken, without_controls
 from app.summarising.sentences import count_words
@@ -54,7 +55,9 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
         raise UnusableAnswer("the answer is far too long")
     while text != before:
         before = text
-        text = _without_wrapping("\n".join(line.rstrip() for line in text.splitlines()).strip())
+        text = "\n".join(line.rstrip() for line in text.splitlines()).strip()
+        for take_off in _WRAPPINGS:
+            text = take_off(text)
     if not any(char.isalnum() for char in text) or _ACKNOWLEDGEMENT.fullmatch(text):
         raise UnusableAnswer("the answer is empty")
     if text.startswith(("{", "[{")):
@@ -80,32 +83,6 @@ def is_offer(line: str) -> bool:
     return _OFFER.match(line) is not None
 
 
-def _without_wrapping(text: str) -> str:
-    text = _out_of_json(text)
-    if tagged := _TAGGED.fullmatch(text):
-        text = tagged[2]
-    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(text[1:-1]):
-        text = text[1:-1]
-    lines = [line for line in text.split("\n") if not _FENCE_LINE.fullmatch(line)]
-    while len(lines) > 1 and _is_wrapping(lines[0]):
-        lines.pop(0)
-    while len(lines) > 1 and (is_offer(lines[-1]) or _RULE.fullmatch(lines[-1]) or not lines[-1].strip()):
-        lines.pop()
-    while lines and (preamble := _PREAMBLE.match(lines[0])):
-        lines[0] = lines[0][preamble.end() :]
-    plain = "\n".join(_HEADING.sub("", line, count=1) if _HEADING.match(line) else line for line in lines)
-    return re.sub(r"\n{3,}", "\n\n", plain)
-
-
-def _is_wrapping(line: str) -> bool:
-    """Whether a first line is none of the text's: blank, a heading without a number (a date), a label, a rule."""
-    if not line.strip() or _RULE.fullmatch(line) or _ACKNOWLEDGEMENT.fullmatch(line):
-        return True
-    is_label = _LABEL_LINE.fullmatch(line) and count_words(line) <= _MOST_LABEL_WORDS
-    is_titled = _HEADING.match(line) or _BOLD_LINE.fullmatch(line) or is_label
-    return bool(is_titled) and not any(char.isdigit() for char in line)
-
-
 def _out_of_json(text: str) -> str:
     """The one text in `text` if that is JSON: a string, or an object with a single string that is not empty."""
     if not text.startswith(('"', "{")):
@@ -118,3 +95,75 @@ def _out_of_json(text: str) -> str:
         strings = [value for value in found.values() if isinstance(value, str) and value.strip()]
         found = strings[0] if len(strings) == 1 else None
     return without_controls(found) if isinstance(found, str) else text
+
+
+def _unwrap_tag(text: str) -> str:
+    """Return what is inside the tag around `text`, if there is one."""
+    tagged = _TAGGED.fullmatch(text)
+    return tagged[2] if tagged else text
+
+
+def _unquote(text: str) -> str:
+    """Return `text` without the quotation marks around it, unless one is inside too."""
+    quoted = len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(text[1:-1])
+    return text[1:-1] if quoted else text
+
+
+def _drop_fences(text: str) -> str:
+    return "\n".join(line for line in text.split("\n") if not _FENCE_LINE.fullmatch(line))
+
+
+def _drop_opening(text: str) -> str:
+    """Return `text` without the lines before it that are not part of it; the last line stays."""
+    *before, last = text.split("\n")
+    return "\n".join([*dropwhile(_is_opening, before), last])
+
+
+def _drop_closing(text: str) -> str:
+    """Return `text` without the lines after it that are not part of it; the first line stays."""
+    first, *after = text.split("\n")
+    kept = [*dropwhile(_is_closing, reversed(after))]
+    return "\n".join([first, *reversed(kept)])
+
+
+def _drop_preambles(text: str) -> str:
+    line, newline, rest = text.partition("\n")
+    while preamble := _PREAMBLE.match(line):
+        line = line[preamble.end() :]
+    return f"{line}{newline}{rest}"
+
+
+def _drop_heading_marks(text: str) -> str:
+    return "\n".join(_HEADING.sub("", line, count=1) if _HEADING.match(line) else line for line in text.split("\n"))
+
+
+def _drop_gaps(text: str) -> str:
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def _is_opening(line: str) -> bool:
+    """Whether a first line is not part of the text: blank, a heading without a number (a date), a label, a rule."""
+    if not line.strip() or _RULE.fullmatch(line) or _ACKNOWLEDGEMENT.fullmatch(line):
+        return True
+    is_label = _LABEL_LINE.fullmatch(line) and count_words(line) <= _MOST_LABEL_WORDS
+    is_titled = _HEADING.match(line) or _BOLD_LINE.fullmatch(line) or is_label
+    return bool(is_titled) and not any(char.isdigit() for char in line)
+
+
+def _is_closing(line: str) -> bool:
+    """Whether a last line is not part of the text: blank, an offer, a rule."""
+    return not line.strip() or is_offer(line) or _RULE.fullmatch(line) is not None
+
+
+_WRAPPINGS: tuple[Callable[[str], str], ...] = (
+    _out_of_json,
+    _unwrap_tag,
+    _unquote,
+    _drop_fences,
+    _drop_opening,
+    _drop_closing,
+    _drop_preambles,
+    _drop_heading_marks,
+    _drop_gaps,
+)
+"""What takes each kind of wrapping off a text, in this order."""

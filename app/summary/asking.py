@@ -1,19 +1,22 @@
 """Asks a model for the summary that comes next."""
 
 from collections.abc import Mapping
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from app.kit.fillable import Fillable
-from app.kit.llm import LanguageModel, ModelError
+from app.kit.llm import ChatMessage, LanguageModel
 from app.kit.tokens import count_tokens
+from app.layers.ask import ask_model
 from app.narratives.service import FoldDraft
-from app.summarising.reading import UnusableAnswer
 from app.summarising.source import Source
 from app.summary.answers import parse_summary
 from app.summary.prompts import SUMMARY, summary_messages
 
 ANSWER_TOKENS = 1_200
 """Room for 500 tokens of o200k, also in scripts that take the model's own tokenizer many."""
+
+TEMPERATURE = 0.3
 
 
 async def ask_for_summary(
@@ -22,23 +25,21 @@ async def ask_for_summary(
     """The new summary: the former one with the source's messages folded in. Raises ModelError, DoesNotFit."""
     prompt = prompts.get(SUMMARY.name, SUMMARY)
     zone = ZoneInfo(source.time_zone)
-    messages = summary_messages(
-        former,
-        source.utterances,
-        times={seq: f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for seq, at in source.sent_at.items()},
-        characters=source.names,
-        user_name=source.user_name,
-        language=source.language,
-        instruction=instruction,
-        prompt=prompt,
-        budget_tokens=model.context_tokens - ANSWER_TOKENS,
-        count_tokens=count_tokens,
-    )
-    answer = await model.complete(messages, max_tokens=ANSWER_TOKENS, temperature=0.3)
-    if answer.finish_reason == "length":
-        raise ModelError("the model's answer was cut off", transient=False)
-    try:
-        text = parse_summary(answer.text, former=former, wished=instruction is not None)
-    except UnusableAnswer as error:
-        raise ModelError(str(error), transient=False) from error
-    return FoldDraft(text, "model", answer.model, prompt.version)
+
+    def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+        return summary_messages(
+            former,
+            source.utterances,
+            times={seq: f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for seq, at in source.sent_at.items()},
+            characters=source.names,
+            user_name=source.user_name,
+            language=source.language,
+            instruction=instruction,
+            prompt=prompt,
+            budget_tokens=budget_tokens,
+            count_tokens=count_tokens,
+        )
+
+    read = partial(parse_summary, former=former, wished=instruction is not None)
+    answer = await ask_model(model, build, read, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE)
+    return FoldDraft(answer.value, "model", answer.model, prompt.version)

@@ -3,14 +3,18 @@
 from datetime import datetime
 from uuid import UUID
 
-from app.chats.service import ChatRef, get_line, lock_head
+from app.chats.events import LayerChanged
+from app.chats.scheduling import get_scheduled
+from app.chats.service import ChatRef, Head, get_line, lock_head
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
 from app.kit.wire import MAX_SEQ
 from app.narratives import service as narratives
+from app.narratives.chain import Link
 from app.narratives.models import NarrativeVersion
 from app.summary.errors import SummaryEdited
-from app.summary.layer import SUMMARY, begin, find_range, judge, make_fold_due
+from app.summary.next_fold import FOLD, NAME, SUMMARY, begin, find_range, judge, schedule_fold
+from app.summary.settings import SummarySettings
 
 
 async def get_summary(
@@ -22,7 +26,7 @@ async def get_summary(
     """
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
-    enabled = effective(chat.settings).summary.enabled
+    enabled = SummarySettings.of(effective(chat.settings)).enabled
     chain = await narratives.read_chain(db_session, place, SUMMARY, from_place=MAX_SEQ if enabled else 1)
     link = chain.newest_true(by_person=not enabled) or chain.newest_true()
     if link is None:
@@ -38,46 +42,64 @@ async def list_versions(
     return await narratives.list_versions(db_session, (ref.key, chat.line_id), SUMMARY, before=before, limit=limit)
 
 
-async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime, settle_s: float) -> None:
+async def get_version(
+    db_session: DbSession, ref: ChatRef, version: int, *, line: UUID | None
+) -> tuple[NarrativeVersion, bool]:
+    """One version, with whether it is stale. Raises ChatNotFound, LineNotFound, VersionNotFound."""
+    chat = await get_line(db_session, ref, line)
+    return await narratives.get_version(db_session, (ref.key, chat.line_id), SUMMARY, version)
+
+
+async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
     """Put a person's text in the place of the summary: the next fold builds on it. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     begin(head)
     line = head.line
     await narratives.write_version(db_session, line, SUMMARY, text, begins_seq=0, now=now)
-    await judge(db_session, head, now=now, settle_s=settle_s)
-    defer(db_session, "layer_settled", head)
+    await judge(db_session, head, now=now, settle_s=db_session.settle_s)
+    defer(db_session, LayerChanged(head, NAME))
 
 
 async def regenerate_summary(
     db_session: DbSession, ref: ChatRef, *, instruction: str | None, replace_edited: bool, now: datetime
-) -> None:
-    """Have the newest fold made again now, or the first one made.
+) -> UUID | None:
+    """Schedule the newest fold again, or the first one, to be made now, and return the work item's id.
 
-    Where there is nothing to make it of, because everything is still in the history, all stays as it is.
+    Returns None if there is nothing to fold, because everything is still in the history; then nothing changes.
     Raises ChatNotFound, and SummaryEdited for a person's text unless `replace_edited`.
     """
     head = await lock_head(db_session, ref)
     begin(head)
-    line = head.line
-    chain = await narratives.read_chain(db_session, line, SUMMARY)
+    chain = await narratives.read_chain(db_session, head.line, SUMMARY)
     newest = chain.newest_true()
     if newest and newest.origin == "person" and not replace_edited:
         raise SummaryEdited("A person wrote the summary; send replace_edited: true to have it written anew.")
-    again = newest
-    if newest and newest.last_place < newest.first_place:  # it took no fold's place, so what is before it stands again
-        before = await narratives.read_before(db_session, line, SUMMARY, newest)
-        again = before.newest_true()
-        if again is None and await find_range(db_session, head, before) is None:
-            return
-        if again is None:
-            await narratives.begin_anew(db_session, line, SUMMARY)
-        else:
-            await narratives.make_current(db_session, line, SUMMARY, again.version)
-        await narratives.drop_replaced(db_session, line, SUMMARY, newest, now=now)
-    elif newest is None and await find_range(db_session, head, chain) is None:
-        return
+    discarded = newest if newest and not newest.has_step else None
+    if discarded:
+        chain = await narratives.read_before(db_session, head.line, SUMMARY, discarded)
+    again = chain.newest_true()
+    if again is None and await find_range(db_session, head, chain) is None:
+        return None
+    if discarded:
+        await _discard(db_session, head, discarded, again, now=now)
+    await _schedule_again(db_session, head, again, instruction, now=now)
+    defer(db_session, LayerChanged(head, NAME))
+    return (await get_scheduled(db_session, head, NAME, FOLD)).work_id
+
+
+async def _schedule_again(
+    db_session: DbSession, head: Head, again: Link | None, instruction: str | None, *, now: datetime
+) -> None:
+    """Schedule the fold that made a version to be made again; without one, the first fold."""
     payload = {"instruction": instruction, "again": again.version if again else None}
-    await make_fold_due(
-        db_session, head, at_seq=again.first_place if again else 1, now=now, settle_s=0, payload=payload
-    )
-    defer(db_session, "layer_settled", head)
+    at_seq = again.first_place if again else 1
+    await schedule_fold(db_session, head, at_seq=at_seq, now=now, settle_s=0, payload=payload)
+
+
+async def _discard(db_session: DbSession, head: Head, written: Link, before: Link | None, *, now: datetime) -> None:
+    """Delete a person's text that is no fold, and make the version before it current, if there is one."""
+    if before is None:
+        await narratives.begin_anew(db_session, head.line, SUMMARY)
+    else:
+        await narratives.make_current(db_session, head.line, SUMMARY, before.version)
+    await narratives.drop_replaced(db_session, head.line, SUMMARY, written, now=now)

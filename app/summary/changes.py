@@ -2,61 +2,61 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from datetime import datetime
 
-from app.chats.changes import Change, Move, Shortening, says_otherwise
-from app.chats.due_work import delete_due, find_due
 from app.chats.eligibility import Filters
-from app.chats.ranges import inside_of, join_ranges
-from app.chats.service import Head, hash_eligible, list_living
+from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
+from app.chats.scheduling import find_scheduled, unschedule
+from app.chats.service import Head
 from app.kit.db import DbSession
+from app.layers.derived import DerivedRow, rehash
 from app.narratives import service as narratives
 from app.narratives.service import Step
-from app.summary.layer import FOLD, NAME, SUMMARY, is_kept, judge
+from app.summary.next_fold import FOLD, NAME, SUMMARY, is_kept, judge
 
 
-async def note_change(db_session: DbSession, change: Change, *, settle_s: float) -> None:
+async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     """Rewrite the hashes of the steps that hold changed messages, and judge anew what is due."""
-    head = change.head
+    head = event.head
     line = head.line
     if not is_kept(head):
         return
-    seqs = [pair[1].seq for pair in change.pairs if says_otherwise(pair)]
+    seqs = event.changed_seqs
     if not seqs:
         return
     steps = await narratives.list_steps(db_session, line, NAME, seqs[0], seqs[-1])
     changed = await _rehash(db_session, head, [step for step in steps if _holds(step, seqs)])
-    work = await find_due(db_session, head, NAME, FOLD)
+    work = await find_scheduled(db_session, head, NAME, FOLD)
     # An edit of what no version tells of yet is seen by whoever is just folding it, and a reason to try once more.
     if changed or work is None or work.error is not None:
-        await judge(db_session, head, now=change.now, settle_s=settle_s)
+        await judge(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
-async def catch_up(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
-    """Make due what was not folded while the summary was switched off."""
-    if not is_kept(head):
-        return
-    await judge(db_session, head, now=now, settle_s=settle_s)
+async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
+    """Schedule what was not folded while the summary was off."""
+    if is_kept(event.head):
+        await judge(db_session, event.head, now=event.now, settle_s=event.settle_s)
 
 
-async def reopen(db_session: DbSession, cut_off: Shortening, *, settle_s: float) -> None:
+async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Take away the versions that tell of what is gone; what is left in front of them may have to be folded again."""
-    head = cut_off.head
+    head = event.head
     if not is_kept(head):
         return
-    await delete_due(db_session, head, NAME, [FOLD])
+    await unschedule(db_session, head, NAME, [FOLD])
     line = head.line
-    await narratives.cut_off(db_session, line, SUMMARY, cut_off.from_seq, begins_seq=cut_off.from_seq - 1)
-    await judge(db_session, head, now=cut_off.now, settle_s=settle_s)
+    await narratives.cut_off(db_session, line, SUMMARY, event.from_seq, begins_seq=event.from_seq - 1)
+    await judge(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
-async def bring_along(db_session: DbSession, move: Move) -> None:
+async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Take over what a person wrote on the line that this one was made from."""
-    head = move.head
+    head = event.head
     if not is_kept(head):
         return
     line = head.line
-    await narratives.bring_written(db_session, line, move.from_line_id, SUMMARY, begins_seq=move.kept_seq, now=move.now)
+    await narratives.bring_written(
+        db_session, line, event.from_line_id, SUMMARY, begins_seq=event.kept_seq, now=event.now
+    )
 
 
 def _holds(step: Step, seqs: Sequence[int]) -> bool:
@@ -67,19 +67,19 @@ def _holds(step: Step, seqs: Sequence[int]) -> bool:
 
 async def _rehash(db_session: DbSession, head: Head, steps: Sequence[Step]) -> bool:
     """Rewrite what steps say; returns whether any says something else than before."""
-    if not steps:
-        return False
-    line = head.line
-    ranges = join_ranges(sorted((step.first_place, step.last_place) for step in steps))
-    living = await list_living(db_session, *line, ranges)
-    says = [
-        hash_eligible(inside_of(living, step.first_place, step.last_place), Filters.from_json(step.filters or {}))
-        for step in steps
-    ]
-    rows = [
-        (step.subject, step.version, now_says)
-        for step, now_says in zip(steps, says, strict=True)
-        if now_says != step.current_hash
-    ]
-    await narratives.update_hashes(db_session, line, NAME, rows)
+    changed = [one for one in await rehash(db_session, head, [_derived(step) for step in steps]) if one.has_changed]
+    rows = [(one.row.of.subject, one.row.of.version, one.current_hash) for one in changed]
+    await narratives.update_hashes(db_session, head.line, NAME, rows)
     return bool(rows)
+
+
+def _derived(step: Step) -> DerivedRow[Step]:
+    return DerivedRow(
+        of=step,
+        key="",
+        first_seq=step.first_place,
+        last_seq=step.last_place,
+        filters=Filters.from_json(step.filters or {}),
+        source_hash=step.source_hash,
+        current_hash=step.current_hash,
+    )

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.chats.service import ChatRef
@@ -11,8 +11,16 @@ from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor
 from app.kit.wire import JsonAnswer
-from app.narratives.schemas import NarrativeIn, RegenerateNarrative, VersionOut, version_out, versions_page
-from app.summary import service
+from app.narratives.schemas import (
+    NarrativeIn,
+    RegenerateNarrative,
+    RegeneratingVersion,
+    VersionOut,
+    VersionPath,
+    version_out,
+    versions_page,
+)
+from app.summary import book
 
 router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"])
 
@@ -24,23 +32,22 @@ async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Re
 
 
 @router.put("", response_model=VersionOut)
-async def write_summary(ref: WritingChat, body: NarrativeIn, db_session: Db, clock: Now, request: Request) -> Response:
+async def write_summary(ref: WritingChat, body: NarrativeIn, db_session: Db, clock: Now) -> Response:
     """Replace the summary by your own words; the next fold builds on them, and no model rewrites them unasked."""
-    settle_s = request.app.state.settings.memo_settle_s
-    await service.write_summary(db_session, ref, body.text, now=clock(), settle_s=settle_s)
+    await book.write_summary(db_session, ref, body.text, now=clock())
     return JsonAnswer(await _summary_out(db_session, ref))
 
 
-@router.post("/regenerate", status_code=202, response_model=VersionOut)
+@router.post("/regenerate", status_code=202, response_model=RegeneratingVersion)
 async def regenerate_summary(
     ref: WritingChat, db_session: Db, clock: Now, wish: RegenerateNarrative | None = None
 ) -> Response:
     """Have the newest fold made again in the background, in the place of the former one; a failed one too."""
     wish = wish or RegenerateNarrative()
-    await service.regenerate_summary(
+    work_id = await book.regenerate_summary(
         db_session, ref, instruction=wish.instruction, replace_edited=wish.replace_edited, now=clock()
     )
-    return JsonAnswer(await _summary_out(db_session, ref), status_code=202)
+    return JsonAnswer(await _summary_out(db_session, ref) | {"work_id": work_id}, status_code=202)
 
 
 @router.get("/versions", response_model=Page[VersionOut])
@@ -49,10 +56,17 @@ async def list_summary_versions(
 ) -> Response:
     """Its versions, newest first: each is one fold, or what a person wrote."""
     before = decode_cursor(cursor, int)[0] if cursor else None
-    found = await service.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
+    found = await book.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
     return JsonAnswer(versions_page(found, limit))
 
 
+@router.get("/versions/{version}", response_model=VersionOut)
+async def get_summary_version(ref: ReadingChat, version: VersionPath, db_session: Db, line: Line = None) -> Response:
+    """One version."""
+    found, stale = await book.get_version(db_session, ref, version, line=line)
+    return JsonAnswer(version_out(found, stale=stale))
+
+
 async def _summary_out(db_session: DbSession, ref: ChatRef, line: UUID | None = None) -> dict[str, Any]:
-    found = await service.get_summary(db_session, ref, line=line)
+    found = await book.get_summary(db_session, ref, line=line)
     return version_out(found[0], stale=found[1]) if found else version_out(None)

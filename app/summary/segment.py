@@ -1,28 +1,29 @@
-"""What the summary puts into a context, of what the chat's row holds of it. Pure."""
+"""What the summary puts into a context, from what the chat's row holds of it. Pure."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from app.chats.settings import ChatSettings
-from app.chats.told import Told
+from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, list_gaps, place
+from app.summary.settings import SummarySettings
 
 HEADING = "## Recent Conversation Summary"
 
+SEGMENT = SegmentSpec(
+    "summary",
+    instruction='Under "Recent Conversation Summary" stands what was said and done in this conversation before the '
+    "messages below, and how it felt.",
+)
 
-def tell(shown: Mapping[str, Any], _settings: ChatSettings, *, character: str | None) -> Sequence[Told]:  # noqa: ARG001
+
+def contribute(view: View) -> Contributed:
     """The version that is shown, under its heading."""
-    if not shown.get("text"):
-        return ()
-    return (
-        Told(
-            "summary",
-            word(shown["text"]),
-            shown["tokens"],
-            sources=(f"summary:{shown['version']}",),
-        ),
-    )
+    cached = view.cached
+    gaps = list_gaps(cached)
+    edges = cached.get("edges", ()) if view.settings.history.edges == "folds" else ()
+    placement = place(SummarySettings.of(view.settings))
+    if placement is None or not cached.get("text"):
+        return Contributed(gaps=gaps, edges=edges)
+    item = Item(word(cached["text"]), cached["tokens"], (f"summary:{cached['version']}",))
+    return Contributed((Contribution("summary", (item,), placement=placement),), gaps, edges)
 
 
 def word(text: str) -> str:
-    """A version's text as it stands in the prompt."""
+    """A version's text under its heading."""
     return f"{HEADING}\n\n{text}"

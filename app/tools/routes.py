@@ -1,9 +1,11 @@
 """HTTP of the model's tools.
 
-The arguments of a call are read by hand: what they are depends on the tool, and what is wrong with them is told in
-words that a model can act on.
+The arguments of a call are read by hand: what they are depends on the tool, and an error has to be worded so that a
+model can act on it.
 """
 
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -11,61 +13,77 @@ from fastapi.exceptions import RequestValidationError
 
 from app.chats.deps import WritingChat, read_writing
 from app.kit.auth import Reader
+from app.kit.errors import MAX_ERRORS
 from app.kit.hot import handled_by, read_body, read_query
 from app.kit.wire import JsonAnswer, Text
+from app.layers.deps import Layers
+from app.layers.layer import Layer
+from app.layers.tool import Tool, ToolCall
+from app.tools import toolbox
 from app.tools.errors import WrongArguments
 from app.tools.schemas import CallQuery, ToolResultOut, ToolsOut
-from app.tools.toolbox import TOOLS, SaveMemory, Tool, ToolCall, get_tool
 from app.tools.wording import Format, word_error, word_tool, word_wrong
 
 ToolName = Annotated[Text, Path(description="The tool's name.", examples=["save_memory"])]
 
-router = APIRouter(prefix="/v1", tags=["tools"])
+
+def make_tool_router(layers: tuple[Layer, ...]) -> APIRouter:
+    """The routes of the tools that the layers offer; OpenAPI shows the arguments of each."""
+    router = APIRouter(prefix="/v1", tags=["tools"])
+    router.add_api_route("/tools", list_tools, methods=["GET"], response_model=ToolsOut)
+    tools = toolbox.list_tools(layers)
+    if tools:
+        router.add_api_route(
+            "/chats/{chat_id}/tools/{tool}",
+            _document_call(tools),
+            methods=["POST"],
+            response_model=ToolResultOut,
+            route_class_override=handled_by(_call_tool),
+        )
+    return router
 
 
-@router.get("/tools", response_model=ToolsOut)
 async def list_tools(
     caller: Reader,  # noqa: ARG001 - whoever asks may read
+    layers: Layers,
     format_: Annotated[Format, Query(alias="format", description="Whose request they go into.")] = "openai",
 ) -> Response:
     """The tools to offer to the model that plays a character."""
-    told = [word_tool(tool.name, tool.description, tool.arguments.model_json_schema(), format_) for tool in TOOLS]
-    return JsonAnswer({"tools": told})
+    worded = [
+        word_tool(tool.name, tool.description, tool.arguments.model_json_schema(), format_)
+        for tool in toolbox.list_tools(layers)
+    ]
+    return JsonAnswer({"tools": worded})
 
 
-async def call_tool(
-    ref: WritingChat,
-    tool: ToolName,
-    query: Annotated[CallQuery, Query()],
-    arguments: SaveMemory,
-    request: Request,
-) -> Response:
-    """Run a tool that the model has called, with the bare arguments of the call; a retry changes nothing.
+def _document_call(tools: list[Tool]) -> Any:
+    """The declaration of a call, which OpenAPI and readers go by; `_call_tool` handles it."""
+    arguments_type: Any = reduce(or_, [tool.arguments for tool in tools])
 
-    Append the message that makes the call first: what is written belongs to the newest message, and goes with it when
-    the end of the chat is cut off there. Where that message alone is edited or deleted, it stays.
-    """
-    state = request.app.state
-    async with state.database.unit_of_work() as db_session:
-        call = ToolCall(db_session, ref, query.character, state.clock(), state.settings.memo_settle_s)
-        result = await get_tool(tool).run(call, arguments)
-    return JsonAnswer({"ok": True, "result": result})
+    async def call_tool(
+        ref: WritingChat,
+        tool: ToolName,
+        query: Annotated[CallQuery, Query()],
+        arguments: arguments_type,
+    ) -> Response:
+        """Run a tool that the model has called, with the bare arguments of the call; a retry changes nothing.
+
+        Append the message that makes the call first: what is written belongs to the newest message, and goes with it
+        when the end of the chat is cut off there. Where that message alone is edited or deleted, it stays.
+        """
+        raise NotImplementedError(ref, tool, query, arguments)
+
+    return call_tool
 
 
 async def _call_tool(request: Request) -> Response:
-    ref = await read_writing(request)
-    tool = get_tool(request.path_params["tool"])
+    ref, state = await read_writing(request), request.app.state
+    tool = toolbox.get_tool(state.layers, request.path_params["tool"])
     arguments = await _read_arguments(request, tool)
-    return await call_tool(ref, tool.name, read_query(request, CallQuery), arguments, request)
-
-
-router.add_api_route(
-    "/chats/{chat_id}/tools/{tool}",
-    call_tool,
-    methods=["POST"],
-    response_model=ToolResultOut,
-    route_class_override=handled_by(_call_tool),
-)
+    query = read_query(request, CallQuery)
+    async with state.database.unit_of_work() as db_session:
+        result = await tool.run(ToolCall(db_session, ref, query.character, state.clock()), arguments)
+    return JsonAnswer({"ok": True, "result": result})
 
 
 async def _read_arguments(request: Request, tool: Tool) -> Any:
@@ -73,7 +91,7 @@ async def _read_arguments(request: Request, tool: Tool) -> Any:
     try:
         return await read_body(request, tool.arguments)
     except RequestValidationError as error:
-        found = error.errors()
+        found = error.errors()[:MAX_ERRORS]
         raise WrongArguments(
             word_wrong(tool.name, found, tool.example),
             errors=[{"loc": list(one["loc"]), "msg": word_error(one)} for one in found],

@@ -9,6 +9,7 @@ import orjson
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from app.kit.owners import NO_LINE
 from app.sweep import Sweep
 from tests.talk import Json, append, edit, get, ok, put, said, talk
 
@@ -21,16 +22,15 @@ _NARRATIVES: Json = {
     "scenes": {"enabled": True, "detect": False, "min_messages": 1, "auto_hide": 1},
 }
 
-_AT_WORK = """
-    lease = gen_random_uuid(), leased_until = now() + interval '1 hour', error = 'the model was busy', attempts = 2,
-    failed_at = run_after"""
-"""What a worker and a model that refuses would write."""
+_FAILED = "error = 'the model was busy', attempts = 6, failed_at = run_after"
+_LEFT = "lease = gen_random_uuid(), leased_until = now() - interval '1 minute', attempts = 1"
+"""What a model that refuses, and a worker that dies, leave."""
 
 
 async def make_rich_chat(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    """The chat `c` of 43 messages, with memos that are made, edited, deleted, due, being made, and a person's own.
+    """The chat `c` of 43 messages, with memos that are made, edited, deleted, failed, left by a worker.
 
     For a while it had a summary, a diary and scenes; what was made of them and what people wrote is there.
     """
@@ -61,8 +61,9 @@ async def make_rich_chat(
     ok(await api.post(f"/v1/chats/c/memos/{memos[2]['id']}/regenerate", json={"instruction": "Name the lamp."}), 202)
     await _change_messages(api)
     async with database.raw() as connection:
-        at_work = f"UPDATE work SET {_AT_WORK} WHERE chat_key = $1 AND payload IS NOT NULL"
-        await connection.execute(at_work, chat_key(tenant, "c"))
+        for values, which in ((_FAILED, "payload IS NOT NULL"), (_LEFT, "payload IS NULL")):
+            work = f"UPDATE work SET {values} WHERE owner_key = $1 AND {which}"
+            await connection.execute(work, chat_key(tenant, "c"))
         reason = "reason = 'They leave the island.', closed_by = 'model', cut_off = lifted_at IS NOT NULL"
         await connection.execute(f"UPDATE scenes SET {reason} WHERE chat_key = $1", chat_key(tenant, "c"))
 
@@ -71,13 +72,13 @@ async def _tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> No
     """Have narratives made of it, have people write in them, and switch them off again."""
     await put(api, status=200, settings=_NARRATIVES)
     for seq in (8, 14, 20):
-        ok(await api.post("/v1/chats/c/scenes/break", json={"seq": seq}), 200)
+        ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
     for lamp in ("green", "red", "blue"):
         ok(await api.post("/v1/chats/c/diary", json={"content": f"A {lamp} lamp."}), 201)
     ok(await api.post("/v1/chats/c/tools/save_memory", json={"content": "A white lamp."}), 200)
     await append(api, talk(33, 36))
     await _make(sweep, clock)
-    ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 20}), 200)
+    ok(await api.delete("/v1/chats/c/scenes/breaks/20"), 204)
     scenes = (await get(api, "/scenes"))["items"]
     wish = {"title": "Ashore", "recap": "# Outcomes\n- Mira came ashore."}
     ok(await api.patch(f"/v1/chats/c/scenes/{scenes[0]['id']}", json=wish), 200)
@@ -111,31 +112,34 @@ async def _change_messages(api: httpx.AsyncClient) -> None:
     ok(await api.patch("/v1/chats/c/messages/m14", json={"hidden": True}), 200)
 
 
-async def list_tables(database: Database) -> list[str]:
-    """The tables that have lines, by the database's own catalog."""
+async def list_tables(database: Database) -> dict[str, str]:
+    """The tables that have lines, each with the column of the chat's key, by the database's own catalog."""
     async with database.raw() as connection:
         rows = await connection.fetch(
             """
-            SELECT c.relname::text AS name FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+            SELECT c.relname::text AS name, k.attname::text AS key
+            FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_attribute k ON k.attrelid = c.oid
             WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace AND a.attname = 'line_id'
+                AND k.attname IN ('chat_key', 'owner_key')
             ORDER BY name
             """
         )
-    return [row["name"] for row in rows]
+    return {row["name"]: row["key"] for row in rows}
 
 
 async def rows_of(database: Database, key: UUID, line_id: UUID | str | None = None) -> Rows:
     """All rows of a chat, or of one of its lines, in every table that has lines."""
     found = {}
-    for table in await list_tables(database):
+    for table, key_column in (await list_tables(database)).items():
         async with database.raw() as connection:
             rows = await connection.fetch(
                 f"""
                 SELECT to_jsonb(t)::text AS row FROM "{table}" t
-                WHERE chat_key = $1 AND line_id = coalesce($2, line_id) ORDER BY 1
+                WHERE {key_column} = $1 AND line_id = coalesce($2, line_id) AND line_id <> $3 ORDER BY 1
                 """,
                 key,
                 line_id,
+                NO_LINE,
             )
         found[table] = [orjson.loads(row["row"]) for row in rows]
     return found

@@ -11,7 +11,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.sweep import Sweep
-from tests.book import book, due_rows
+from tests.book import book, due_rows, key_column
 from tests.chats.conftest import PROCESSES, gathered
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, context, get, ok, put, said, talk, walk
@@ -333,7 +333,7 @@ async def test_an_erasure_that_races_restores_leaves_nothing_of_any_line(
         assert {answer.status_code for answer in answers} <= {201, 404}
         async with database.raw() as connection:
             for table in ("chats", "messages", "memos", "work"):
-                query = f"SELECT count(*) FROM {table} WHERE chat_key = $1"
+                query = f"SELECT count(*) FROM {table} WHERE {key_column(table)} = $1"
                 assert await connection.fetchval(query, chat_key(tenant, "c")) == 0, table
 
 

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.chats.presets import PRESETS
-from app.chats.settings import ChatSettings
+from app.chats.settings import schema
 from app.kit.clock import SteppedClock
 from app.kit.db import Database, Table
 from app.kit.ids import chat_key
@@ -57,7 +57,7 @@ async def test_in_a_put_null_clears_and_what_is_left_out_stays(api: httpx.AsyncC
         "time_zone": "UTC",
         "language": None,
         "metadata": {},
-        "settings": ChatSettings().model_dump(),
+        "settings": schema().whole().model_dump(),
     }
     assert cleared == made | bare
 
@@ -132,7 +132,7 @@ async def test_a_stored_setting_that_is_no_longer_valid_does_not_lock_the_chat(
             WHERE chat_key = $1""",
             chat_key(tenant, "c"),
         )
-    assert (await get(api, ""))["settings"] == ChatSettings.model_validate(
+    assert (await get(api, ""))["settings"] == schema().whole.model_validate(
         {"memos": {"every_messages": 4}}
     ).model_dump()
     await append(api, talk(1, 4), context={})
@@ -273,10 +273,10 @@ async def test_presets_come_with_all_their_settings_and_what_each_means(api: htt
     assert [preset["name"] for preset in presets["items"]] == list(PRESETS)
     for preset in presets["items"]:
         assert preset["description"]
-        assert set(preset["settings"]) == set(ChatSettings.model_fields)
+        assert set(preset["settings"]) == set(schema().whole.model_fields)
         assert preset["settings"]["preset"] == preset["name"]
-    schema = presets["settings_schema"]
-    sections = [schema, *schema["$defs"].values()]
+    described = presets["settings_schema"]
+    sections = [described, *described["$defs"].values()]
     fields = [field for section in sections for field in section["properties"].items()]
     # A section that says of itself what the field would say of it is only referred to.
     assert [name for name, field in fields if not field.get("description") and "$ref" not in field] == []
@@ -328,10 +328,11 @@ async def test_every_preset_can_hold_a_conversation(api: httpx.AsyncClient) -> N
 async def _tables_with(database: Database, tenant: str) -> set[str]:
     """The tables that hold rows of the tenant's chats `c` and `d`."""
     keys = [chat_key(tenant, chat_id) for chat_id in ("c", "d")]
-    tables = [table.name for table in Table.metadata.tables.values() if "chat_key" in table.c]
+    columns = {table.name: set(table.c.keys()) & {"chat_key", "owner_key"} for table in Table.metadata.tables.values()}
     async with database.raw() as connection:
         return {
             name
-            for name in tables
-            if await connection.fetchval(f"SELECT EXISTS (SELECT FROM {name} WHERE chat_key = ANY($1))", keys)
+            for name, found in columns.items()
+            for column in found
+            if await connection.fetchval(f"SELECT EXISTS (SELECT FROM {name} WHERE {column} = ANY($1))", keys)
         }

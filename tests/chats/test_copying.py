@@ -11,14 +11,17 @@ from sqlalchemy import Column, MetaData, Uuid
 from sqlalchemy import Table as CoreTable
 
 from app.chats.copying import Line, copy_line, list_copied, write_copy
+from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key, uuid7
+from app.kit.owners import NO_LINE, Owner
+from app.kit.work_queue import NewWork
 from app.sweep import Sweep
 from tests.book import change
 from tests.chats.rich import Rows, list_tables, make_rich_chat, rows_of
 from tests.conftest import NOON
-from tests.talk import get
+from tests.talk import get, ok, put
 
 ITS_OWN: dict[str, set[str]] = {
     "chats": {"standing", "checkpoint", "parent_line_id", "line_made_at"},
@@ -50,11 +53,15 @@ async def test_the_chat_that_is_copied_here_has_something_in_every_column(databa
     rows = await rows_of(database, *source)
     assert [table for table in rows if not rows[table]] == []
     empty = {(table, name) for table in rows for name in rows[table][0] if not any(row[name] for row in rows[table])}
-    assert empty == {("chats", "checkpoint"), ("chats", "parent_line_id")}, "what only a copy has"
+    assert empty == {
+        ("chats", "checkpoint"),  # only a copy has these two
+        ("chats", "parent_line_id"),
+        ("work", "user_id"),  # only the work of a user has it
+    }
 
 
 async def test_every_table_that_has_lines_is_known_to_the_copy(database: Database) -> None:
-    assert await list_tables(database) == sorted(table.name for table in list_copied())
+    assert list(await list_tables(database)) == sorted(table.name for table in list_copied())
 
 
 async def test_a_copy_has_every_row_with_every_column(database: Database, source: Line) -> None:
@@ -85,6 +92,73 @@ async def test_copied_work_is_work_of_its_own_that_nobody_has_taken(database: Da
     assert not {row["work_id"] for row in mine} & {row["work_id"] for row in copied}
     # In the order in which it became due: that is in the first half of an id.
     assert sorted(row["work_id"][:14] for row in mine) == sorted(row["work_id"][:14] for row in copied)
+
+
+async def test_a_copy_takes_back_the_attempt_under_way(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    """That of a worker that died stays counted: what kills workers must run out of attempts."""
+    source = (chat_key(tenant, "c"), UUID((await put(api))["line"]))
+    owner = Owner.of_line(tenant, *source)
+    items = [NewWork(key) for key in ("claimed", "claimed again", "failed", "lapsed")]
+    async with database.unit_of_work() as db_session:
+        await work_queue.schedule(db_session, owner, "memos", items, now=clock(), settle_s=0)
+        claims = {one.key: one for one in await work_queue.claim(db_session, owner, limit=9, now=clock())}
+        for key in ("claimed again", "failed"):
+            await work_queue.record_failure(db_session, claims[key], error="busy", transient=True, now=clock())
+    clock.step(1)
+    async with database.unit_of_work() as db_session:
+        await db_session.raw.execute(
+            "UPDATE work SET run_after = 'infinity' WHERE owner_key = $1 AND key = 'failed'", owner.key
+        )
+        await work_queue.claim(db_session, owner, limit=9, now=clock())
+        lapsed = "leased_until = clock_timestamp() - interval '1 second'"
+        await db_session.raw.execute(f"UPDATE work SET {lapsed} WHERE owner_key = $1 AND key = 'lapsed'", owner.key)
+    copied, mine = [(await rows_of(database, *line))["work"] for line in (await _copy(database, source), source)]
+    assert {row["key"]: row["attempts"] for row in mine} == {
+        "claimed": 1,
+        "claimed again": 2,
+        "failed": 1,
+        "lapsed": 1,
+    }
+    assert {row["key"]: row["attempts"] for row in copied} == {
+        "claimed": 0,
+        "claimed again": 1,
+        "failed": 1,
+        "lapsed": 1,
+    }
+
+
+async def test_a_copied_attempt_is_never_below_zero(
+    api: httpx.AsyncClient, database: Database, tenant: str, source: Line
+) -> None:
+    lease = "lease = gen_random_uuid(), leased_until = clock_timestamp() + interval '1 hour'"
+    await change(database, tenant, "work", f"attempts = 0, {lease}")
+    target = await _copy(database, source)
+    assert {row["attempts"] for row in (await rows_of(database, *target))["work"]} == {0}
+
+
+async def test_work_of_a_user_is_not_copied_with_a_line(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    """Not even where user and chat have the same key."""
+    source = (chat_key(tenant, "c"), UUID((await put(api))["line"]))
+    owners = (Owner.of_line(tenant, *source), Owner.of_user(tenant, "c"), Owner.of_tenant(tenant))
+    for owner in owners:
+        async with database.unit_of_work() as db_session:
+            await work_queue.schedule(db_session, owner, "memos", [NewWork("1")], now=clock(), settle_s=0)
+    ok(await api.post("/v1/chats/c/checkpoints", json={"name": "dusk"}), 201)
+    ok(await api.post("/v1/chats/c/checkpoints/dusk/restore"), 201)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d"}), 201)
+    async with database.raw() as connection:
+        counted = await connection.fetch(
+            "SELECT user_id, line_id = $2 AS own, count(*) FROM work WHERE tenant = $1 GROUP BY 1, 2", tenant, NO_LINE
+        )
+    assert {(row["user_id"], row["own"]): row["count"] for row in counted} == {
+        (None, False): 4,  # of the line, the checkpoint, the restored line and the fork
+        ("c", True): 1,
+        (None, True): 1,
+    }
 
 
 @pytest.mark.parametrize("until_seq", [0, 1, 12, 20, 36, 43])
@@ -132,5 +206,5 @@ def _shared(rows: Rows) -> Rows:
 
 
 def _stripped(table: str, rows: Rows) -> list[dict[str, Any]]:
-    own = {"chat_key", "line_id"} | ITS_OWN.get(table, set())
+    own = {"chat_key", "owner_key", "line_id"} | ITS_OWN.get(table, set())
     return sorted(({name: row[name] for name in row if name not in own} for row in rows[table]), key=repr)

@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 
 from app.chats.cut import (
     Cut,
-    Reason,
+    CutRules,
+    History,
     Sent,
-    count_from,
+    can_cut,
+    decide_cold,
+    decide_full,
     every_nth_edge,
     find_forced_target,
-    find_rewind_target,
     find_target,
-    judge_whole,
+    is_full,
 )
 
 _keeps = st.integers(1, 6)
@@ -116,17 +118,6 @@ def test_a_forced_cut_goes_to_the_target_else_to_the_newest_user_message_else_to
     assert find_forced_target(edges, history, keep, anchor_seq) == expected
 
 
-@given(_edges, histories(), _keeps)
-def test_a_rewind_leaves_enough_or_goes_back_to_the_first_message(
-    edges: list[int], history: list[Sent], keep: int
-) -> None:
-    first_seq = history[0].seq if history else 1
-    edges = [edge for edge in edges if edge >= first_seq]
-    target = find_rewind_target(edges, history, keep, first_seq)
-    assert target == (_newest([*edges, first_seq], history, keep) or first_seq)
-    assert count_from(history, target) >= min(keep, len(history))
-
-
 @given(st.integers(1, 40), st.integers(0, 40), st.integers(1, 9))
 def test_every_nth_edge_is_one_above_a_multiple(first_seq: int, last_seq: int, n: int) -> None:
     expected = [seq for seq in range(first_seq, last_seq + 1) if (seq - 1) % n == 0]
@@ -134,7 +125,7 @@ def test_every_nth_edge_is_one_above_a_multiple(first_seq: int, last_seq: int, n
 
 
 @pytest.mark.parametrize(
-    ("target", "settled_seq", "whole"),
+    ("target", "covered_seq", "possible"),
     [
         (None, None, False),
         (9, None, True),
@@ -145,10 +136,8 @@ def test_every_nth_edge_is_one_above_a_multiple(first_seq: int, last_seq: int, n
         (4, 40, False),
     ],
 )
-def test_a_whole_cut_moves_forward_over_what_is_settled(
-    target: int | None, settled_seq: int | None, whole: bool
-) -> None:
-    assert judge_whole(target, settled_seq, anchor_seq=5) is whole
+def test_a_cut_moves_forward_over_what_is_covered(target: int | None, covered_seq: int | None, possible: bool) -> None:
+    assert can_cut(target, covered_seq, anchor_seq=5) is possible
 
 
 def test_a_result_belongs_to_the_nearest_call_with_its_id() -> None:
@@ -157,7 +146,7 @@ def test_a_result_belongs_to_the_nearest_call_with_its_id() -> None:
     assert [find_target([seq], history, 1) for seq in range(1, 7)] == [1, 2, None, 4, 5, None]
 
 
-# --- A whole conversation, judged as an append judges it -------------------------------------------
+# --- A whole conversation, decided on as an append does it ------------------------------------------
 
 
 @dataclass
@@ -177,38 +166,35 @@ class Talk:
         return [sent for sent in self.history if sent.seq >= self.anchor_seq]
 
     @property
-    def edges(self) -> list[int]:
-        return [1, *range(1 + self.batch, len(self.history) + 2, self.batch)]
-
-    @property
-    def max_messages(self) -> int:
-        return self.keep + self.grow + max(32, self.batch)
+    def rules(self) -> CutRules:
+        return CutRules(self.keep, self.keep + self.grow + max(32, self.batch), layers_add_edges=False)
 
     def make_memos(self, count: int = 1_000) -> None:
         self.made = min(self.made + count, len(self.history) // self.batch)
 
     def append(self, count: int = 1, *, cold: bool = False) -> None:
-        if cold and self._may(target := find_target(self.edges, self.sent, self.keep)):
-            self._cut(target, "cold")
+        if cold:
+            self._cut(decide_cold(self._read(), self._covered_seq))
         first = len(self.history) + 1
         self.history += [Sent(seq, is_user=seq % 2 == 1) for seq in range(first, first + count)]
-        self.judge()
+        self.settle()
 
-    def judge(self) -> None:
-        if len(self.sent) <= self.keep + self.grow:
-            return
-        if self._may(target := find_target(self.edges, self.sent, self.keep)):
-            self._cut(target, "full")
-        elif len(self.sent) >= self.max_messages:
-            self._cut(find_forced_target(self.edges, self.sent, self.keep, self.anchor_seq), "forced")
+    def settle(self) -> None:
+        if is_full(len(self.sent), keep=self.keep, grow=self.grow):
+            self._cut(decide_full(self._read(), self._covered_seq))
 
-    def _may(self, target: int | None) -> bool:
-        return judge_whole(target, self.made * self.batch, self.anchor_seq)
+    @property
+    def _covered_seq(self) -> int:
+        return self.made * self.batch
 
-    def _cut(self, target: int | None, reason: Reason) -> None:
-        if target is not None:
-            self.cuts.append(Cut(target, reason, count_from(self.sent, target)))
-            self.anchor_seq = target
+    def _read(self) -> History:
+        edges = [1, *range(1 + self.batch, len(self.history) + 2, self.batch)]
+        return History(self.rules, self.anchor_seq, self.sent, edges)
+
+    def _cut(self, decision: object) -> None:
+        if isinstance(decision, Cut):
+            self.cuts.append(decision)
+            self.anchor_seq = decision.at_seq
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5])
@@ -229,10 +215,10 @@ def test_a_cut_that_waits_comes_with_the_memo_it_waits_for() -> None:
     talk = Talk()
     talk.append(33)
     talk.make_memos(1)
-    talk.judge()
+    talk.settle()
     assert talk.cuts == []
     talk.make_memos(1)
-    talk.judge()
+    talk.settle()
     assert talk.cuts == [Cut(17, "full", 17)]
 
 
@@ -275,7 +261,7 @@ def test_the_anchor_only_goes_forward_and_leaves_enough(
         talk.append(count, cold=cold)
         talk.make_memos(memos)
         assert len(talk.sent) >= min(keep, len(talk.history))
-        assert len(talk.sent) < talk.max_messages
+        assert len(talk.sent) < talk.rules.max_messages
     anchors = [1, *(cut.at_seq for cut in talk.cuts)]
     assert anchors == sorted(set(anchors))
     assert all(cut.left >= keep for cut in talk.cuts)

@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.context.queries import OF_CURRENT
+from app.context.in_use import in_use
+from app.context.queries import write_statement
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
@@ -523,7 +524,8 @@ async def test_a_context_does_not_walk_over_what_was_cut_off_or_hidden(
     await hide(api, (31, 2_000))
     assert (await context(api))["history"]["messages"] == 30
     async with database.raw() as connection:
-        plan = await connection.fetch(f"EXPLAIN (ANALYZE) {OF_CURRENT}", chat_key(tenant, "c"))
+        statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True)
+        plan = await connection.fetch(f"EXPLAIN (ANALYZE) {statement}", chat_key(tenant, "c"))
     told = "\n".join(row[0] for row in plan)
     assert "ix_messages_sent" in told
     assert max(map(int, re.findall(r"Rows Removed by Filter: (\d+)", told)), default=0) <= 30

@@ -18,7 +18,23 @@ from tests.book import due_rows
 from tests.chats.rich import Rows, rows_of
 from tests.conftest import NOON, client_of
 from tests.statements import watched
-from tests.talk import Json, add_swipe, append, bury, context, edit, get, hide, ok, put, said, select_swipe, talk, walk
+from tests.talk import (
+    Json,
+    add_swipe,
+    append,
+    bury,
+    context,
+    cut_off,
+    edit,
+    get,
+    hide,
+    ok,
+    put,
+    said,
+    select_swipe,
+    talk,
+    walk,
+)
 
 CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 FORMATS = ("segments", "openai", "anthropic", "text")
@@ -140,11 +156,11 @@ async def test_the_same_text_again_is_no_edit(api: httpx.AsyncClient, database: 
 async def test_marks_are_set_and_lifted_and_what_is_not_named_stays(api: httpx.AsyncClient) -> None:
     await append(api, [said(1, metadata={"mood": "calm", "n": 1})])
     before = await get(api, "/messages/m1")
-    assert await edit(api, "m1", pinned=True, excluded=None, content=None) == before | {"pinned": True}
+    assert await edit(api, "m1", pinned=True) == before | {"pinned": True}
     assert await edit(api, "m1", excluded=True) == before | {"pinned": True, "excluded": True}
     marked = await edit(api, "m1", hidden=True, pinned=False)
     assert marked == before | {"excluded": True, "hidden_by": "user"}
-    assert await edit(api, "m1", hidden=None, metadata={"n": 2}) == marked | {"metadata": {"n": 2}}
+    assert await edit(api, "m1", metadata={"n": 2}) == marked | {"metadata": {"n": 2}}
     assert await edit(api, "m1", hidden=False, excluded=False, metadata=before["metadata"]) == before
     assert (await get(api, "/messages/m1/revisions"))["items"] == []
 
@@ -183,7 +199,7 @@ async def test_a_retry_after_an_edit_is_still_a_retry_and_the_new_text_is_anothe
     again = await append(api, talk(1, 3), status=200)
     assert (again["created"], again["messages"][1]["content"]) == (0, "The lamp was never lit.")
     refused = await append(api, [said(2, content="The lamp was never lit.")], status=409)
-    assert refused["errors"][0]["msg"] == "m2"
+    assert refused["errors"][0]["id"] == "m2"
     assert [one["content"] for one in await listed(api)][1] == "The lamp was never lit."
 
 
@@ -244,7 +260,7 @@ async def test_the_id_and_the_seq_of_a_deleted_message_are_never_free_again(
     await append(api, talk(1, 3))
     await bury(api, "m2", "m3")
     before = await rows(database, tenant)
-    assert (await append(api, [said(2, content="Another text.")], status=409))["errors"][0]["msg"] == "m2"
+    assert (await append(api, [said(2, content="Another text.")], status=409))["errors"][0]["id"] == "m2"
     again = await append(api, talk(1, 3), status=200)
     assert (again["created"], [one["seq"] for one in again["messages"]]) == (0, [1, 2, 3])
     assert await rows(database, tenant) == before
@@ -352,9 +368,9 @@ async def test_ranges_are_hidden_and_shown_all_at_once_in_any_order(api: httpx.A
     await append(api, talk(1, 12))
     await hide(api, (6, 7))
     wanted = [
-        {"from_seq": 9, "to_seq": 10, "hidden": True},
-        {"from_seq": 1, "to_seq": 3, "hidden": True},
-        {"from_seq": 4, "to_seq": 8, "hidden": False},
+        {"first_seq": 9, "last_seq": 10, "hidden": True},
+        {"first_seq": 1, "last_seq": 3, "hidden": True},
+        {"first_seq": 4, "last_seq": 8, "hidden": False},
     ]
     answer = ok(await api.post(VISIBILITY, json={"ranges": wanted}), 200)
     assert answer == {"changed": 7}
@@ -391,23 +407,23 @@ async def test_a_thousand_ranges_are_one_change(
 
 
 def ranges(*given: tuple[Any, ...]) -> list[Json]:
-    return [dict(zip(("from_seq", "to_seq", "hidden"), one, strict=False)) for one in given]
+    return [dict(zip(("first_seq", "last_seq", "hidden"), one, strict=False)) for one in given]
 
 
 @pytest.mark.parametrize(
     ("given", "loc"),
     [
-        (ranges((1, 3, True), (3, 4, True)), ["ranges", 1, "from_seq"]),
-        (ranges((5, 6, True), (1, 8, False)), ["ranges", 0, "from_seq"]),
-        (ranges((1, 2, True), (7, 8, True), (1, 2, True)), ["ranges", 2, "from_seq"]),
-        (ranges((1, 2, True), (4, 3, True)), ["ranges", 1, "to_seq"]),
-        (ranges((0, 2, True)), ["ranges", 0, "from_seq"]),
-        (ranges((1, 2**31, True)), ["ranges", 0, "to_seq"]),
-        (ranges((1, 1.5, True)), ["ranges", 0, "to_seq"]),
+        (ranges((1, 3, True), (3, 4, True)), ["ranges", 1, "first_seq"]),
+        (ranges((5, 6, True), (1, 8, False)), ["ranges", 0, "first_seq"]),
+        (ranges((1, 2, True), (7, 8, True), (1, 2, True)), ["ranges", 2, "first_seq"]),
+        (ranges((1, 2, True), (4, 3, True)), ["ranges", 1, "last_seq"]),
+        (ranges((0, 2, True)), ["ranges", 0, "first_seq"]),
+        (ranges((1, 2**31, True)), ["ranges", 0, "last_seq"]),
+        (ranges((1, 1.5, True)), ["ranges", 0, "last_seq"]),
         (ranges((1, 2, "perhaps")), ["ranges", 0, "hidden"]),
         (ranges((1, 2, None)), ["ranges", 0, "hidden"]),
         (ranges((1, 2)), ["ranges", 0, "hidden"]),
-        ([{"from_seq": 1, "to_seq": 2, "hidden": True, "by": "scenes"}], ["ranges", 0, "by"]),
+        ([{"first_seq": 1, "last_seq": 2, "hidden": True, "by": "scenes"}], ["ranges", 0, "by"]),
         ([], ["ranges"]),
         (ranges(*((n, n, True) for n in range(1, 1_002))), ["ranges"]),
         (None, ["ranges"]),
@@ -497,7 +513,7 @@ CHANGES: list[tuple[str, str, Json | None]] = [
     ("PATCH", "/m2", {"content": "Otherwise."}),
     ("DELETE", "/m2", None),
     ("DELETE", "?from_seq=2", None),
-    ("POST", "/visibility", {"ranges": [{"from_seq": 1, "to_seq": 2, "hidden": True}]}),
+    ("POST", "/visibility", {"ranges": [{"first_seq": 1, "last_seq": 2, "hidden": True}]}),
     ("POST", "/m2/swipes", {"content": "Otherwise."}),
     ("PUT", "/m2/swipes/selected", {"index": 0}),
 ]
@@ -565,6 +581,21 @@ async def test_a_retried_append_does_not_tell_what_a_deleted_message_said_last(a
     await bury(api, "m1")
     (known, _) = (await append(api, [said(1), said(2)], status=200))["messages"]
     assert (known["seq"], known["content"]) == (1, said(1)["content"])
+
+
+async def test_a_retried_append_marks_what_was_deleted_since(api: httpx.AsyncClient) -> None:
+    first = await append(api, talk(1, 4))
+    await bury(api, "m2")
+    await cut_off(api, 4)
+    again = await append(api, talk(1, 5))
+    assert again["created"] == 1
+    assert again["messages"][:4] == [
+        first["messages"][0],
+        first["messages"][1] | {"deleted": True},
+        first["messages"][2],
+        first["messages"][3] | {"deleted": True},
+    ]
+    assert "deleted" not in again["messages"][4]
 
 
 @pytest.mark.parametrize("message_id", ["a/b", "/", "a/", "m1/swipes", "x?y#z", "%2F", "a b", "語"])

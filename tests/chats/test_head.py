@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chats.eligibility import Filters, is_sent
-from app.chats.head import Head, NewMessage, advance
+from app.chats.events import MessagesAppended, count_appended
+from app.chats.head import Head, NewMessage
 from app.chats.settings import effective
 
 NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
@@ -17,6 +18,10 @@ NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 
 def _head() -> Head:
     return Head(UUID(int=1), UUID(int=2), "acme", effective({}), Filters(), last_active_at=NOON)
+
+
+def advance(head: Head, fresh: Sequence[NewMessage], *, now: datetime, created: bool) -> MessagesAppended:
+    return count_appended(head, fresh, now=now, settle_s=0, created=created)
 
 
 def _message(seq: int, role: str = "user", *, kind: str | None = None, blank: bool = False) -> NewMessage:

@@ -123,6 +123,21 @@ async def test_showing_what_nobody_hid_does_not_keep_it_in_sight(
     assert await let_scenes(database, tenant, clock, hidden=[(1, 2)]) == 2
 
 
+async def test_null_gives_a_message_back_to_the_scenes(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await append(api, talk(1, 3))
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 2)]) == 2
+    await edit(api, "m1", hidden=False)
+    assert (await edit(api, "m2", hidden=None))["hidden_by"] == "scenes"
+    await edit(api, "m3", hidden=True)
+    await edit(api, "m1", hidden=None)
+    await edit(api, "m3", hidden=None)
+    assert await hidden_by(api) == [None, "scenes", None]
+    assert await let_scenes(database, tenant, clock, hidden=[(1, 3)]) == 2
+    assert await hidden_by(api) == ["scenes"] * 3
+
+
 async def test_another_edit_does_not_change_who_hides_a_message(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:

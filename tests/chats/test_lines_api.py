@@ -13,11 +13,13 @@ from fastapi import FastAPI
 
 from app.chats import lines
 from app.chats.access import ChatRef
+from app.chats.models import OF_CHAT
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.pipeline import Pipeline
+from app.pipeline import open_database
+from app.registry import LAYERS
 from app.sweep import Sweep
 from tests.book import book, change, due_rows, statuses
 from tests.chats.rich import Rows, make_rich_chat, rows_of
@@ -59,7 +61,7 @@ async def test_after_a_restore_the_context_is_byte_for_byte_what_it_was(
     assert await _everything(api) == before
 
 
-async def test_the_whole_row_of_the_chat_comes_back_but_not_whose_it_is(
+async def test_a_restore_brings_back_what_is_the_lines(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await make_rich_chat(api, sweep, clock, database, tenant)
@@ -77,9 +79,50 @@ async def test_the_whole_row_of_the_chat_comes_back_but_not_whose_it_is(
     )
     await _move_on(api, sweep, clock, 44)
     line = await _restore(api, "dusk")
-    assert await get(api, "") == before | {"line": line, "user_id": "ren"}
+    of_chat = {"user_id": "ren", "metadata": {"storm": True}}
+    assert await get(api, "") == before | {"line": line} | of_chat
     assert ok(await api.get("/v1/chats", params={"user_id": "mira"}), 200)["items"] == []
     assert [chat["line"] for chat in ok(await api.get("/v1/chats", params={"user_id": "ren"}), 200)["items"]] == [line]
+
+
+async def test_metadata_stays_when_another_line_becomes_current(api: httpx.AsyncClient) -> None:
+    first = (await put(api, metadata={"theme": "dusk"}))["line"]
+    await append(api, talk(1, 3))
+    await _checkpoint(api, "dusk")
+    await put(api, status=200, metadata={"theme": "storm"})
+    await _restore(api, "dusk")
+    assert (await get(api, ""))["metadata"] == {"theme": "storm"}
+    await put(api, status=200, metadata={"theme": "dawn", "n": 1})
+    await _switch(api, first)
+    assert (await get(api, ""))["metadata"] == {"theme": "dawn", "n": 1}
+    await put(api, status=200, metadata=None)
+    inserted = [said(1), said(9), said(2), said(3)]
+    reimported = ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
+    assert reimported["line"] not in (None, first)
+    assert (await get(api, ""))["metadata"] == {}
+
+
+async def test_a_fork_copies_metadata_and_then_has_its_own(api: httpx.AsyncClient) -> None:
+    await put(api, metadata={"theme": "dusk"})
+    assert (await _fork(api, "d"))["metadata"] == {"theme": "dusk"}
+    await put(api, "d", status=200, metadata={"theme": "dawn"})
+    assert (await get(api, ""))["metadata"] == {"theme": "dusk"}
+
+
+async def test_all_lines_hold_the_same_in_columns_of_the_chat(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await put(api, user_id="mira", metadata={"theme": "dusk"})
+    for name in ("dusk", "dawn"):
+        await _checkpoint(api, name)
+        await append(api, [said(1, id=name)])
+        await put(api, status=200, user_id=name, metadata={"theme": name}, system_prompt=name)
+        await _restore(api, name)
+    columns = ", ".join(sorted(OF_CHAT))
+    async with database.raw() as connection:
+        rows = await connection.fetch(f"SELECT {columns} FROM chats WHERE chat_key = $1", chat_key(tenant, "c"))
+    assert len(rows) == 5
+    assert len({repr(row) for row in rows}) == 1
 
 
 async def test_a_checkpoint_can_be_restored_again_and_again(
@@ -116,7 +159,7 @@ async def test_an_abandoned_line_stays_readable_as_it_was_left(
     left, line = await _everything(api), (await get(api, ""))["line"]
     await _restore(api, "dusk")
     await append(api, [said(60, content="Nothing of this is known elsewhere.")])
-    assert await _everything(api, line) == {path: left[path] for path in left if path not in WITHOUT_LINE}
+    assert await _everything(api, line) == left
 
 
 async def test_what_is_appended_after_a_restore_is_on_the_new_line_alone(
@@ -238,7 +281,7 @@ async def test_a_checkpoint_is_readable_by_its_line(
     before = await _everything(api)
     frozen = (await _checkpoint(api, "dusk"))["line"]
     await _move_on(api, sweep, clock, 44)
-    assert await _everything(api, frozen) == {path: before[path] for path in before if path not in WITHOUT_LINE}
+    assert await _everything(api, frozen) == before
 
 
 async def test_a_deleted_checkpoint_leaves_no_row_and_all_lines(
@@ -360,8 +403,10 @@ async def test_a_line_that_becomes_current_has_the_workers_called(
     await _checkpoint(api, "dusk")
     ref, target = (ChatRef(tenant, chat_id, chat_key(tenant, chat_id)) for chat_id in ("c", "d"))
     rung: list[str] = []
-    pipeline = Pipeline(clock=clock, settle_s=SETTLE_S, ring=lambda: rung.append("rung"))
-    listening = Database(sqlalchemy_url(database_url), pool_size=1, followers=pipeline.followers())
+    url = sqlalchemy_url(database_url)
+    listening = open_database(
+        url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: rung.append("rung"), pool_size=1
+    )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(listening.close)
         async with listening.unit_of_work() as db_session:
@@ -719,8 +764,8 @@ async def test_racing_restores_and_appends_come_one_after_the_other(
         restores = [api.post("/v1/chats/c/checkpoints/dusk/restore") for _ in range(3)]
         mixed = [request for pair in zip(appends, restores, strict=True) for request in pair]
         answers = await asyncio.gather(*mixed)
-        assert {answer.status_code for answer in answers} <= {201, 409}
-        assert {answer.json()["code"] for answer in answers if answer.status_code == 409} <= {"chat_busy"}
+        assert {answer.status_code for answer in answers} <= {201, 503}
+        assert {answer.json()["code"] for answer in answers if answer.status_code == 503} <= {"chat_busy"}
     rows = await rows_of(database, chat_key(tenant, "c"))
     assert [chat["standing"] for chat in rows["chats"]].count("current") == 1
     for chat in rows["chats"]:
@@ -732,16 +777,12 @@ async def test_racing_restores_and_appends_come_one_after_the_other(
 # --- what is asked ---
 
 
-WITHOUT_LINE = {""}
-"""What can be asked of the current line alone."""
-
-
 async def _everything(api: httpx.AsyncClient, line: str | None = None, *, chat_id: str = "c") -> dict[str, str]:
     """All that a line tells, as text; what names the line or the chat is made the same for all of them."""
-    paths = ["/messages?limit=500", "/memos?limit=500", "/messages/m3/revisions"]
+    paths = ["", "/messages?limit=500", "/memos?limit=500", "/messages/m3/revisions", "/inclusion?limit=500"]
     paths += [f"/context?format={name}" for name in FORMATS]
     if line is None:
-        return {path: await _read(api, chat_id, path) for path in ("", *paths)}
+        return {path: await _read(api, chat_id, path) for path in paths}
     return {path: await _read(api, chat_id, f"{path}{'&' if '?' in path else '?'}line={line}", line) for path in paths}
 
 

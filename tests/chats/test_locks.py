@@ -17,7 +17,7 @@ from app.kit.ids import chat_key, user_key
 from app.kit.settings import Settings
 from app.main import create_app
 from tests.conftest import client_of
-from tests.talk import append, get, ok, put, said
+from tests.talk import append, get, ok, put, said, talk
 
 PATIENCE_S = 20
 
@@ -27,6 +27,10 @@ SWITCH = """
     UPDATE chats SET standing = 'abandoned' WHERE chat_key = '{key}';
     INSERT INTO chats SELECT * FROM next"""
 """Makes another line of a chat the current one."""
+
+CREATE = """
+    INSERT INTO chats (chat_key, line_id, tenant, chat_id, line_made_at, created_at, last_active_at)
+    VALUES ('{key}', gen_random_uuid(), 't', 'd', now(), now(), now())"""
 
 
 @pytest.fixture
@@ -72,9 +76,54 @@ async def test_a_locked_chat_refuses_its_own_requests_after_a_while_and_holds_up
         await until_waited_for(holder)
         await append(small_api, [said(1)], "d")
         for answer in await asyncio.gather(*waiting):
-            assert ok(answer, 503)["code"] == "unavailable"
-            assert int(answer.headers["retry-after"]) > 0
+            _is_busy(answer)
     await append(small_api, [said(2)])
+
+
+async def test_another_lines_row_that_is_locked_is_chat_busy(
+    api: httpx.AsyncClient, database_url: str, tenant: str
+) -> None:
+    await append(api, talk(1, 4))
+    former = (await get(api, ""))["line"]
+    ok(await api.post("/v1/chats/c/checkpoints", json={"name": "dusk"}), 201)
+    ok(await api.post("/v1/chats/c/checkpoints/dusk/restore"), 201)
+    lock = f"SELECT FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' AND line_id = '{former}' FOR UPDATE"
+    async with asyncio.timeout(PATIENCE_S), holding(database_url, lock):
+        for answer in await asyncio.gather(
+            api.put("/v1/chats/c", json={"user_id": "mira"}),
+            api.post(f"/v1/chats/c/lines/{former}/switch"),
+        ):
+            _is_busy(answer)
+
+
+async def test_a_chat_that_is_being_created_is_chat_busy(
+    api: httpx.AsyncClient, database_url: str, tenant: str
+) -> None:
+    await append(api, talk(1, 4))
+    async with asyncio.timeout(PATIENCE_S), holding(database_url, CREATE.format(key=chat_key(tenant, "d"))) as holder:
+        for answer in await asyncio.gather(
+            api.post("/v1/chats/d/messages", json={"messages": [said(1)]}),
+            api.put("/v1/chats/d", json={}),
+            api.post("/v1/chats/c/fork", json={"chat_id": "d"}),
+        ):
+            _is_busy(answer)
+        await holder.execute(f"DELETE FROM chats WHERE chat_key = '{chat_key(tenant, 'd')}'")
+
+
+async def test_a_row_of_another_table_that_is_locked_is_not(
+    api: httpx.AsyncClient, database_url: str, tenant: str
+) -> None:
+    await append(api, talk(1, 8))
+    (work,) = ok(await api.get("/v1/work"), 200)["items"]
+    lock = f"SELECT FROM work WHERE owner_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
+    async with asyncio.timeout(PATIENCE_S), holding(database_url, lock):
+        answer = await api.post(f"/v1/work/{work['id']}/retry")
+    assert ok(answer, 503)["code"] == "unavailable"
+
+
+def _is_busy(answer: httpx.Response) -> None:
+    assert ok(answer, 503)["code"] == "chat_busy"
+    assert int(answer.headers["retry-after"]) > 0
 
 
 async def test_a_chat_that_is_switched_to_another_line_meanwhile_is_still_there(

@@ -13,6 +13,7 @@ from tests.statements import watched
 from tests.talk import Json, append, get, put, said, talk, walk
 
 CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": '{"at":"sea"}'}}
+TAKEN = "was appended before with another role or text"
 
 
 async def test_messages_are_appended_in_the_requests_order_and_told_back(api: httpx.AsyncClient) -> None:
@@ -147,8 +148,8 @@ async def test_an_id_with_another_text_refuses_the_whole_request_and_names_it(ap
     problem = await append(api, changed, status=409)
     assert problem["code"] == "message_id_taken"
     assert problem["errors"] == [
-        {"loc": ["body", "messages", 1, "id"], "msg": "m1"},
-        {"loc": ["body", "messages", 3, "id"], "msg": "m3"},
+        {"loc": ["body", "messages", 1, "id"], "msg": TAKEN, "id": "m1"},
+        {"loc": ["body", "messages", 3, "id"], "msg": TAKEN, "id": "m3"},
     ]
     read = (await get(api, "/messages"))["items"]
     assert [(one["id"], one["content"]) for one in read] == [(one["id"], one["content"]) for one in before["messages"]]

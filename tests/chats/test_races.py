@@ -46,7 +46,7 @@ async def test_of_two_texts_under_one_id_the_first_stays_and_the_other_is_refuse
     assert len(await _ids(clients[0])) == 2
     for answer in answers:
         if answer.status_code == 409:
-            assert [error["msg"] for error in answer.json()["errors"]] == ["m1"]
+            assert [error["id"] for error in answer.json()["errors"]] == ["m1"]
 
 
 async def test_a_chat_that_many_create_at_once_is_created_once(clients: list[httpx.AsyncClient]) -> None:

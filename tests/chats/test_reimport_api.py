@@ -13,7 +13,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.sweep import Sweep
-from tests.book import book, due_rows
+from tests.book import book, due_rows, key_column
 from tests.scripted_model import ScriptedModel, quoting_memo
 from tests.statements import watched
 from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos, walk
@@ -43,7 +43,7 @@ async def rows(database: Database, tenant: str) -> list[list[tuple[Any, ...]]]:
     found = []
     async with database.raw() as connection:
         for table in ("chats", "messages", "swipes", "revisions", "memos", "work"):
-            query = f"SELECT * FROM {table} WHERE chat_key = $1 ORDER BY 2, 3"
+            query = f"SELECT * FROM {table} WHERE {key_column(table)} = $1 ORDER BY 2, 3"
             found.append([tuple(row) for row in await connection.fetch(query, chat_key(tenant, "c"))])
     return found
 

@@ -11,15 +11,15 @@ from pydantic import BaseModel, ValidationError
 from app.chats.presets import PRESET_TEXTS, PRESETS
 from app.chats.settings import (
     Budget,
-    ChatSettings,
     PresetName,
-    SettingsPatch,
     check_overrides,
     effective,
     effective_json,
     merge,
+    schema,
     still_valid,
 )
+from app.memos.settings import MemoSettings
 
 Path = tuple[str, ...]
 
@@ -36,8 +36,8 @@ def _paths(section: type[BaseModel], *, sections: bool) -> Iterator[Path]:
             yield (name,)
 
 
-SETTINGS = list(_paths(ChatSettings, sections=False))
-SECTIONS = list(_paths(ChatSettings, sections=True))
+SETTINGS = list(_paths(schema().whole, sections=False))
+SECTIONS = list(_paths(schema().whole, sections=True))
 
 
 def _nest(path: Path, value: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _nest(path: Path, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _at(settings: ChatSettings, path: Path) -> Any:
+def _at(settings: BaseModel, path: Path) -> Any:
     value: Any = settings
     for name in path:
         value = getattr(value, name)
@@ -100,12 +100,12 @@ def test_presets_are_what_the_table_says(setting: str) -> None:
 
 def test_there_are_six_presets_each_with_a_text_and_memo_is_what_nobody_has_to_name() -> None:
     assert list(PRESETS) == list(get_args(PresetName)) == list(PRESET_TEXTS)
-    assert effective({}) == effective({"preset": "memo"}) == ChatSettings()
+    assert effective({}) == effective({"preset": "memo"}) == schema().whole()
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_says_nothing_that_a_request_might_not_say(name: str) -> None:
-    assert SettingsPatch.model_validate(PRESETS[name]).model_dump(exclude_unset=True) == PRESETS[name]
+    assert schema().patch.model_validate(PRESETS[name]).model_dump(exclude_unset=True) == PRESETS[name]
     assert effective({"preset": name}).preset == name
 
 
@@ -172,7 +172,7 @@ def test_null_returns_to_the_presets_value(name: str, path: Path) -> None:
     # Another preset's values everywhere, so that there is something to return from.
     stored = effective({"preset": "diary" if name == "scenes" else "scenes"}).model_dump(mode="json")
     stored = merge(stored, {"preset": name, "history": {"keep_messages": 1, "grow_messages": 1}})
-    after = merge(stored, SettingsPatch.model_validate(_nest(path, None)).model_dump(exclude_unset=True))
+    after = merge(stored, schema().patch.model_validate(_nest(path, None)).model_dump(exclude_unset=True))
     kept = "memo" if path == ("preset",) else _at(default, path)
     assert _at(effective(after), path) == kept
 
@@ -180,22 +180,22 @@ def test_null_returns_to_the_presets_value(name: str, path: Path) -> None:
 @pytest.mark.parametrize("path", SECTIONS[1:], ids=_dotted)
 def test_null_for_a_section_returns_all_of_it(path: Path) -> None:
     stored = {"preset": "companion", **effective({"preset": "diary"}).model_dump(exclude={"preset"}, mode="json")}
-    after = merge(stored, SettingsPatch.model_validate(_nest(path, None)).model_dump(exclude_unset=True))
+    after = merge(stored, schema().patch.model_validate(_nest(path, None)).model_dump(exclude_unset=True))
     assert _at(effective(after), path) == _at(effective({"preset": "companion"}), path)
 
 
 def test_a_chat_keeps_its_own_values_when_it_changes_its_preset() -> None:
     stored = merge({"memos": {"window": 3}}, {"preset": "diary", "history": {"grow_messages": 7}})
     settings = effective(stored)
-    assert (settings.memos.window, settings.history.grow_messages) == (3, 7)
-    assert (settings.memos.enabled, settings.history.keep_messages) == (False, 15)
+    assert (MemoSettings.of(settings).window, settings.history.grow_messages) == (3, 7)
+    assert (MemoSettings.of(settings).enabled, settings.history.keep_messages) == (False, 15)
 
 
 def test_a_budget_is_replaced_as_a_whole_and_null_takes_it_away() -> None:
     stored = merge({}, {"memos": {"budget": {"type": "percent", "value": 10}}})
     stored = merge(stored, {"memos": {"budget": {"type": "absolute", "value": 900}}})
-    assert effective(stored).memos.budget == Budget(type="absolute", value=900)
-    assert effective(merge(stored, {"memos": {"budget": None}})).memos.budget is None
+    assert MemoSettings.of(effective(stored)).budget == Budget(type="absolute", value=900)
+    assert MemoSettings.of(effective(merge(stored, {"memos": {"budget": None}}))).budget is None
 
 
 @given(st.sampled_from(list(PRESETS)), st.integers(1, 64), st.none() | st.integers(0, 99))
@@ -235,14 +235,14 @@ def test_of_what_is_stored_only_what_is_no_longer_valid_does_not_count(
 # --- What is refused ---------------------------------------------------------------------------------
 
 
-def _blamed(value: Mapping[str, Any], model: type[BaseModel] = SettingsPatch) -> list[tuple[Any, ...]]:
+def _blamed(value: Mapping[str, Any], model: type[BaseModel] | None = None) -> list[tuple[Any, ...]]:
     with pytest.raises(ValidationError) as refused:
-        model.model_validate(value)
+        (model or schema().patch).model_validate(value)
     return [error["loc"] for error in refused.value.errors()]
 
 
 @pytest.mark.parametrize("path", SECTIONS, ids=_dotted)
-@pytest.mark.parametrize("model", [SettingsPatch, ChatSettings])
+@pytest.mark.parametrize("model", [schema().patch, schema().whole])
 def test_an_unknown_key_is_refused_at_every_depth_and_named(model: type[BaseModel], path: Path) -> None:
     assert _blamed(_nest((*path, "no_such"), 1), model) == [(*path, "no_such")]
     assert _blamed(_nest((*path, "no_such"), None), model) == [(*path, "no_such")]
@@ -259,7 +259,7 @@ def test_rubbish_is_refused_for_every_setting_as_a_part_and_as_a_whole(path: Pat
     rubbishes: tuple[Any, ...] = ("\0", [], {"a": 1})
     for rubbish in rubbishes:
         assert all(loc[: len(path)] == path for loc in _blamed(_nest(path, rubbish)))
-        assert all(loc[: len(path)] == path for loc in _blamed(_nest(path, rubbish), ChatSettings))
+        assert all(loc[: len(path)] == path for loc in _blamed(_nest(path, rubbish), schema().whole))
 
 
 @pytest.mark.parametrize(
@@ -277,15 +277,16 @@ def test_numbers_have_bounds(path: str, below: float, least: float, most: float,
     way = tuple(path.split("."))
     for value in (least, most):
         assert (
-            _at(effective(SettingsPatch.model_validate(_nest(way, value)).model_dump(exclude_unset=True)), way) == value
+            _at(effective(schema().patch.model_validate(_nest(way, value)).model_dump(exclude_unset=True)), way)
+            == value
         )
     for value in (below, above):
         assert _blamed(_nest(way, value)) == [way]
 
 
 def test_a_request_can_say_every_setting_and_no_other() -> None:
-    request = SettingsPatch.model_json_schema()["$defs"] | {"all": SettingsPatch.model_json_schema()}
-    whole = ChatSettings.model_json_schema()["$defs"] | {"all": ChatSettings.model_json_schema()}
+    request = schema().patch.model_json_schema()["$defs"] | {"all": schema().patch.model_json_schema()}
+    whole = schema().whole.model_json_schema()["$defs"] | {"all": schema().whole.model_json_schema()}
     for name, section in whole.items():
         patch = request["all" if name == "all" else name if name == "Budget" else f"{name}Patch"]
         assert list(patch["properties"]) == list(section["properties"])
@@ -301,4 +302,4 @@ def test_a_share_of_the_context_is_rounded_down(value: int, context_tokens: int,
 def test_settings_never_change_in_place() -> None:
     settings = effective({})
     with pytest.raises(ValidationError):
-        settings.memos.window = 3  # type: ignore[misc]  # that is the point
+        MemoSettings.of(settings).window = 3  # type: ignore[misc]  # that is the point

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from app.context.formats import render, word
-from app.context.parts import Parts
+from app.context.parts import Parts, build_segment
 from app.context.segments import Entry, Format, Manner, Plan, Rendered, Segment, Speech
 from app.kit.tokens import count_tokens
-from app.memos.segment import MemoLine
+from app.layers.contribution import Contribution, Item, Placement, TrimGroup
 
 FORMATS: tuple[Format, ...] = ("segments", "openai", "anthropic", "text")
 SENT_AT = datetime(2025, 4, 1, 20, 15, tzinfo=UTC)
@@ -45,13 +45,20 @@ def talk(length: int, first: str = "user") -> list[Entry]:
     return [entry(seq, first if seq % 2 else other, f"Message {seq}.") for seq in range(1, length + 1)]
 
 
-def memo_line(number: int, text: str = "", *, pinned: bool = False) -> MemoLine:
-    text = text or f"Memo {number}."
-    return MemoLine(number, text, count_tokens(text), f"memo-{number}", pinned)
+def memo(number: int, *, pinned: bool = False) -> Item:
+    """A memo of the book by its number; five of them are trimmed together."""
+    text, first = f"Memo {number}.", number - (number - 1) % 5
+    group = TrimGroup((pinned, first), f"{'pinned ' if pinned else ''}memos {first}–{first + 4}")
+    return Item(text, count_tokens(text), (f"memo:{number}",), group=group)
 
 
-def build_memos(lines: Sequence[MemoLine]) -> Segment:
-    return segment("memos", "\n".join(line.text for line in lines))
+def memos_of(items: Sequence[Item], placement: Placement | None = None) -> Contribution:
+    return Contribution("memos", items, "## Memo Book", placement=placement or Placement())
+
+
+def all_segments(one: Parts) -> list[Segment]:
+    """The segments of the layers that have any item, and all others."""
+    return [*(build_segment(given) for given in one.contributions if given.items), *one.segments]
 
 
 def texts_of(answer: Rendered) -> list[str]:
@@ -135,6 +142,11 @@ def segments(draw: st.DrawFn) -> list[Segment]:
     return chosen
 
 
+_placements = st.sampled_from(
+    [Placement(), Placement("before_prompt"), Placement("in_chat", 0), Placement("in_chat", 3, "user")]
+)
+
+
 def _injected(draw: st.DrawFn, recap: Segment) -> Segment:
     after = draw(st.sampled_from([None, "before_prompt", "in_chat"]))
     if after != "in_chat":
@@ -148,9 +160,10 @@ def parts(draw: st.DrawFn) -> Parts:
     head_seq = history[-1].seq if history else 0
     newest = entry(head_seq + 1, "user", draw(_texts), name=draw(_names)) if draw(st.booleans()) else None
     numbers = draw(st.lists(st.integers(1, 20), unique=True, max_size=8))
+    memos = [memo(number, pinned=draw(st.booleans())) for number in sorted(numbers)]
     return Parts(
         segments=draw(segments()),
-        memos=[memo_line(number, pinned=draw(st.booleans())) for number in sorted(numbers)],
+        contributions=[memos_of(memos, draw(_placements))],
         history=history,
         newest=newest,
         edges=draw(st.lists(st.integers(0, head_seq + 2), max_size=4)),

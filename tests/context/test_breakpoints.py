@@ -10,7 +10,7 @@ from app.context.formats import is_said
 from app.context.order import arrange
 from app.context.parts import Parts
 from app.context.segments import Manner, Plan, Rendered, Segment
-from tests.context.plans import FORMATS, build_memos, entry, manner, manners, parts, rendered, segment, talk
+from tests.context.plans import FORMATS, all_segments, entry, manner, manners, parts, rendered, segment, talk
 
 PREFIX = [segment("system"), segment("user"), segment("facts"), segment("memos")]
 
@@ -93,9 +93,7 @@ def flat(answer: Rendered) -> list[tuple[str, str, bool]]:
 @given(parts(), manners())
 def test_what_is_kept_up_to_a_breakpoint_is_read_again_in_the_next_turn(drawn: Parts, how: Manner) -> None:
     said = sum(is_said(one) for one in drawn.history)
-    segments = [one for one in drawn.segments if one.after != "in_chat" or one.depth < said]
-    if drawn.memos:
-        segments.append(build_memos(drawn.memos))
+    segments = [one for one in all_segments(drawn) if one.after != "in_chat" or one.depth < said]
     now = arrange(segments, drawn.history, drawn.newest, 1)
     seq = drawn.history[-1].seq + 1 if drawn.history else 1
     history = [*drawn.history, drawn.newest or entry(seq), entry(seq + 1, "assistant")]

@@ -13,8 +13,25 @@ from app.context.calls import find_calls
 from app.context.formats import is_said, render, word
 from app.context.order import arrange
 from app.context.parts import Fitted, Parts
-from app.context.segments import FLOOR, ORDER, Entry, Format, Manner, Rendered
-from tests.context.plans import FORMATS, build_memos, call, entry, manner, manners, memo_line, parts, segment, talk
+from app.context.segments import Entry, Format, Manner, Rendered
+from app.context.tables import ORDER
+from app.layers.contribution import Item, Placement, Position
+from tests.context.plans import (
+    FORMATS,
+    all_segments,
+    call,
+    entry,
+    manner,
+    manners,
+    memo,
+    memos_of,
+    parts,
+    segment,
+    talk,
+)
+
+FLOOR = {"system", "character", "user", "instruction", "pinned", "newest"}
+
 
 FULL = Parts(
     segments=[
@@ -30,7 +47,7 @@ FULL = Parts(
         segment("first", after="user"),
         segment("second", after="in_chat", depth=2),
     ],
-    memos=[memo_line(2, pinned=True), memo_line(4), memo_line(6), memo_line(7), memo_line(11)],
+    contributions=[memos_of([memo(2, pinned=True), memo(4), memo(6), memo(7), memo(11)])],
     history=talk(12),
     newest=entry(13),
     edges=[1, 5, 9],
@@ -40,7 +57,7 @@ FULL = Parts(
 def fitted(one: Parts, max_tokens: int, how: Manner) -> Fitted | int:
     """What fits, or the tokens that are needed."""
     try:
-        return fit(one, max_tokens, how, build_memos)
+        return fit(one, max_tokens, how)
     except BudgetTooSmallError as error:
         return error.needed_tokens
 
@@ -73,6 +90,14 @@ def test_a_recap_goes_whole_in_its_turn_wherever_it_stands(fmt: Format, after: s
     assert order[-3:] == ["second", "first", "history"]
 
 
+@pytest.mark.parametrize("position", ["before_prompt", "in_chat"])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_memos_go_group_by_group_wherever_they_are(fmt: Format, position: Position) -> None:
+    moved = replace(FULL.contributions[0], placement=Placement(position, 2, "user"))
+    order = every_omission(replace(FULL, contributions=[moved]), manner(fmt))[-1]
+    assert order == every_omission(FULL, manner("openai"))[-1]
+
+
 def test_each_step_leaves_out_one_thing_more_than_the_step_before() -> None:
     for fewer, more in zip(lists := every_omission(FULL, manner("segments")), lists[1:], strict=False):
         assert more[: len(fewer)] == fewer
@@ -82,7 +107,7 @@ def test_history_goes_edge_by_edge_and_then_by_message() -> None:
     starts = []
     how = manner("openai")
     for max_tokens in range(200, 0, -1):
-        left = fitted(replace(FULL, memos=(), segments=()), max_tokens, how)
+        left = fitted(replace(FULL, contributions=(), segments=()), max_tokens, how)
         if isinstance(left, int):
             break
         starts.append(left.worded.anchor_seq)
@@ -93,7 +118,7 @@ def test_a_tight_budget_does_not_make_the_history_slide_with_every_turn() -> Non
     starts = []
     for length in range(40, 120, 2):
         one = Parts(history=talk(length), newest=entry(length + 1), edges=range(1, length, 8))
-        starts.append(fit(one, 200, manner("openai"), build_memos).worded.anchor_seq)
+        starts.append(fit(one, 200, manner("openai")).worded.anchor_seq)
     assert starts == sorted(starts)
     assert len(set(starts)) <= 80 // 8 + 1
     assert {start % 8 for start in starts} == {1}
@@ -107,24 +132,24 @@ def test_what_is_left_of_the_memos_is_built_anew_in_its_place() -> None:
             break
         rows = render(left.worded).segments
         memos = [row["text"] for row in rows if row["name"] == "memos"]
-        assert memos == (["\n".join(memo.text for memo in left.memos)] if left.memos else [])
+        assert memos == (["\n\n".join(["## Memo Book", *(one.text for one in kept(left))])] if kept(left) else [])
         names = [row["name"] for row in rows]
         assert not memos or names.index("memos") + 1 == names.index("history")
-        built.append(tuple(memo.number for memo in left.memos))
+        built.append(tuple(int(one.text[5:-1]) for one in kept(left)))
     assert list(dict.fromkeys(built)) == [(2, 4, 6, 7, 11), (2, 6, 7, 11), (2, 11), (2,), ()]
 
 
 def test_a_budget_of_exactly_the_tokens_leaves_nothing_out() -> None:
     how = manner("anthropic", factor=1.35)
-    whole = render(fit(FULL, 10_000, how, build_memos).worded).tokens
-    assert not fit(FULL, whole, how, build_memos).omitted
-    assert [omission.name for omission in fit(FULL, whole - 1, how, build_memos).omitted] == ["recalled"]
+    whole = render(fit(FULL, 10_000, how).worded).tokens
+    assert not fit(FULL, whole, how).omitted
+    assert [omission.name for omission in fit(FULL, whole - 1, how).omitted] == ["recalled"]
 
 
 def test_blank_messages_and_segments_are_left_out_and_listed() -> None:
     history = [entry(1), entry(2, "assistant", " \n"), entry(3, "assistant", "", tool_calls=[call("0")])]
     one = Parts(segments=[segment("system", " ")], history=history, newest=entry(4, text="\t"))
-    left = fit(one, 100, manner("openai"), build_memos)
+    left = fit(one, 100, manner("openai"))
     assert [(gone.name, gone.why) for gone in left.omitted] == [
         ("system", "blank"),
         ("message:m2", "blank"),
@@ -135,8 +160,8 @@ def test_blank_messages_and_segments_are_left_out_and_listed() -> None:
 
 def test_what_is_never_left_out_says_how_much_it_needs() -> None:
     with pytest.raises(BudgetTooSmallError) as caught:
-        fit(FULL, 1, manner("openai"), build_memos)
-    left = fit(FULL, caught.value.needed_tokens, manner("openai"), build_memos)
+        fit(FULL, 1, manner("openai"))
+    left = fit(FULL, caught.value.needed_tokens, manner("openai"))
     assert {row["name"] for row in render(left.worded).segments} <= FLOOR
     assert isinstance(fitted(FULL, caught.value.needed_tokens - 1, manner("openai")), int)
 
@@ -145,7 +170,7 @@ def test_the_last_message_stays_also_when_it_is_the_assistants() -> None:
     one = Parts(history=talk(4))
     needed = fitted(one, 1, manner("openai"))
     assert isinstance(needed, int)
-    assert [said.seq for said in fit(one, needed, manner("openai"), build_memos).worded.entries] == [4]
+    assert [said.seq for said in fit(one, needed, manner("openai")).worded.entries] == [4]
 
 
 def test_a_tool_call_leaves_only_together_with_its_result() -> None:
@@ -175,8 +200,7 @@ def try_all(drawn: Parts, max_tokens: int, how: Manner) -> Rendered | int:
     """The slow, obvious way: render every shorter context anew until one fits."""
     tokens = 0
     for one in every_shorter(drawn):
-        segments = [*one.segments, *([build_memos(one.memos)] if one.memos else [])]
-        answer = render(word(arrange(segments, one.history, one.newest, one.anchor_seq), how))
+        answer = render(word(arrange(all_segments(one), one.history, one.newest, one.anchor_seq), how))
         tokens = answer.tokens
         if tokens <= max_tokens:
             return answer
@@ -190,8 +214,8 @@ def every_shorter(drawn: Parts) -> Iterator[Parts]:
         yield (left := without(left, name))
     for pinned in (False, True):
         for first in range(1, 30, 5):
-            kept = [m for m in left.memos if m.pinned != pinned or not first <= m.number < first + 5]
-            yield (left := replace(left, memos=kept))
+            items = [one for one in left.contributions[0].items if one.group and one.group.order != (pinned, first)]
+            yield (left := replace(left, contributions=[replace(left.contributions[0], items=items)]))
     of_caller = [one.name for one in reversed(drawn.segments) if one.name not in ORDER]
     for name in ("summary", "recap", "facts", "blocks", *of_caller):
         yield (left := without(left, name))
@@ -203,8 +227,13 @@ def every_shorter(drawn: Parts) -> Iterator[Parts]:
         yield replace(left, history=tail)
 
 
+def kept(left: Fitted) -> list[Item]:
+    """The items of the layers that are left."""
+    return [item for one in left.contributions for item in one.items]
+
+
 def without(one: Parts, name: str) -> Parts:
-    return replace(one, segments=[kept for kept in one.segments if kept.name != name])
+    return replace(one, segments=[left for left in one.segments if left.name != name])
 
 
 def is_whole(history: Sequence[Entry], tail: Sequence[Entry]) -> bool:
@@ -233,7 +262,7 @@ def test_a_smaller_budget_shows_nothing_that_a_bigger_one_left_out(
 def shown(left: Fitted) -> set[str]:
     rows = render(left.worded).segments
     names = {row["name"] for row in rows}
-    return names | {memo.memo_id for memo in left.memos} | {str(one.seq) for one in left.worded.entries}
+    return names | {one.text for one in kept(left)} | {str(one.seq) for one in left.worded.entries}
 
 
 @given(parts(), manners())

@@ -11,6 +11,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.sweep import Sweep
+from tests.book import key_column
 from tests.statements import watched
 from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos
 
@@ -273,6 +274,6 @@ async def _versions(database: Database, tenant: str) -> list[Any]:
     key = chat_key(tenant, "c")
     async with database.raw() as connection:
         return [
-            await connection.fetch(f"SELECT xmin, ctid FROM {table} WHERE chat_key = $1 ORDER BY 2", key)
+            await connection.fetch(f"SELECT xmin, ctid FROM {table} WHERE {key_column(table)} = $1 ORDER BY 2", key)
             for table in ("chats", "messages", "memos", "work")
         ]

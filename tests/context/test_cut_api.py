@@ -11,7 +11,7 @@ from app.chats.service import ChatRef, lock_head
 from app.kit.auth import Caller
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.memos.service import read_window
+from app.memos.handlers import read_window
 from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import Json, append, context, get, ok, put, said, talk
@@ -243,9 +243,11 @@ async def _check_window(database: Database, tenant: str) -> None:
     async with database.unit_of_work() as db_session:
         head = await lock_head(db_session, ref)
         book = await read_window(db_session, head)
-        row = await db_session.raw.fetchrow("SELECT memo_window::text FROM chats WHERE chat_key = $1", ref.key)
+        row = await db_session.raw.fetchrow(
+            "SELECT (context_cache -> 'memos')::text AS memo_window FROM chats WHERE chat_key = $1", ref.key
+        )
     assert row is not None
-    assert {"memos": [], "pinned": [], "gaps": []} | orjson.loads(row["memo_window"]) == book
+    assert {"memos": [], "pinned": [], "gaps": []} | orjson.loads(row["memo_window"] or "{}") == book
 
 
 async def test_a_cut_that_waits_for_memos_is_judged_anew_when_memos_are_switched_off(api: httpx.AsyncClient) -> None:

@@ -16,7 +16,7 @@ from app.context.segments import Format, Manner, Plan, Rendered
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from tests.context.plans import (
     FORMATS,
-    build_memos,
+    all_segments,
     entry,
     manner,
     manners,
@@ -33,8 +33,7 @@ _SYSTEM = TypeAdapter(list[TextBlockParam])
 
 
 def plan_of(drawn: Parts) -> Plan:
-    segments = [*drawn.segments, build_memos(drawn.memos)] if drawn.memos else drawn.segments
-    return arrange(segments, drawn.history, drawn.newest, drawn.anchor_seq)
+    return arrange(all_segments(drawn), drawn.history, drawn.newest, drawn.anchor_seq)
 
 
 @given(parts(), manners())

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chats.cover import Cover
+from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters
-from app.context.inclusion import Shown, Status, find_status
+from app.context.inclusion import STATUSES, Shown, find_status
 
 State = Literal["pending", "failed", "empty", "made"]
 Kind = Literal["memo", "summary", "recap"]
@@ -34,8 +34,8 @@ class Said:
     deleted: bool = False
 
 
-def _cover(state: State = "made", kind: Kind = "memo", cover_id: str | None = ID) -> Cover:
-    return Cover(1, 24, kind, cover_id, state)
+def _cover(state: State = "made", kind: Kind = "memo", cover_id: str | None = ID) -> Coverage:
+    return Coverage(1, 24, kind, cover_id, state, expires=kind == "memo")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def _cover(state: State = "made", kind: Kind = "memo", cover_id: str | None = ID
         ("empty", LEFT_WINDOW, "none"),
     ],
 )
-def test_what_stands_for_an_old_message_tells_its_status(state: State, shown: Shown, status: Status) -> None:
+def test_what_stands_for_an_old_message_tells_its_status(state: State, shown: Shown, status: str) -> None:
     assert find_status(Said(), [_cover(state)], shown, Filters()) == (status, BY)
 
 
@@ -67,12 +67,12 @@ def test_a_message_that_a_version_tells_of_is_in_it_if_it_is_the_one_that_is_sho
 
 
 @pytest.mark.parametrize("hidden_by", [None, "scenes"])
-def test_of_several_that_stand_for_a_message_the_memo_is_named_then_the_summary_then_the_recap(
+def test_of_several_that_cover_a_message_the_first_layer_is_named(
     hidden_by: str | None,
 ) -> None:
-    covers = [_cover(kind="recap"), _cover(kind="summary"), _cover()]
+    covers = [_cover(), _cover(kind="summary"), _cover(kind="recap")]
     shown = Shown(ANCHOR_SEQ, standing={BY, f"summary:{ID}", f"recap:{ID}"})
-    told = [find_status(Said(hidden_by=hidden_by), covers[:some], shown, Filters()) for some in (3, 2, 1)]
+    told = [find_status(Said(hidden_by=hidden_by), covers[first:], shown, Filters()) for first in range(3)]
     assert told == [("memo", BY), ("summary", f"summary:{ID}"), ("recap", f"recap:{ID}")]
 
 
@@ -133,9 +133,7 @@ def test_the_message_before_the_anchor_is_not_verbatim() -> None:
         ({"blank": True}, "none"),
     ],
 )
-def test_what_is_not_sent_says_why_on_both_sides_of_the_anchor(
-    seq: int, change: dict[str, Any], status: Status
-) -> None:
+def test_what_is_not_sent_says_why_on_both_sides_of_the_anchor(seq: int, change: dict[str, Any], status: str) -> None:
     assert find_status(Said(seq, **change), [_cover()], IN_WINDOW, Filters()) == (status, None)
 
 
@@ -172,7 +170,7 @@ BEYOND_PINNED = replace(LEFT_WINDOW, pinned_over_budget={3})
 @pytest.mark.parametrize("covers", [[], *([_cover(state)] for state in get_args(State))])
 @pytest.mark.parametrize("change", [{}, {"excluded": True}, {"role": "system"}, {"role": "tool"}])
 def test_a_pinned_message_stands_there_itself_whatever_else_holds_for_it(
-    change: dict[str, Any], covers: list[Cover]
+    change: dict[str, Any], covers: list[Coverage]
 ) -> None:
     assert find_status(Said(**change), covers, PINNED, Filters()) == ("pinned", None)
 
@@ -193,7 +191,7 @@ def test_a_pinned_message_that_is_still_in_the_history_is_verbatim_and_one_that_
     ],
 )
 def test_a_pinned_message_beyond_its_budget_reads_like_any_other_unless_nothing_stands_for_it(
-    state: State, standing: set[str], told: tuple[Status, str | None]
+    state: State, standing: set[str], told: tuple[str, str | None]
 ) -> None:
     shown = replace(BEYOND_PINNED, standing=standing)
     assert find_status(Said(), [_cover(state)], shown, Filters()) == told
@@ -209,7 +207,7 @@ def test_a_pinned_message_beyond_its_budget_reads_like_any_other_unless_nothing_
     ],
 )
 def test_a_pinned_message_beyond_its_budget_that_no_memo_tells_of_says_which_of_both_keeps_it_out(
-    change: dict[str, Any], status: Status
+    change: dict[str, Any], status: str
 ) -> None:
     assert find_status(Said(**change), [], BEYOND_PINNED, Filters()) == (status, None)
 
@@ -228,10 +226,10 @@ def test_a_pinned_message_beyond_its_budget_that_no_memo_tells_of_says_which_of_
     st.sampled_from([IN_WINDOW, BEYOND_BUDGET, LEFT_WINDOW]),
 )
 def test_every_message_has_one_status_and_names_what_stands_for_it_or_nothing(
-    message: Said, covers: list[Cover], shown: Shown
+    message: Said, covers: list[Coverage], shown: Shown
 ) -> None:
     status, by = find_status(message, covers, shown, Filters())
-    assert status in get_args(Status)
+    assert status in {*STATUSES, *get_args(Kind)}
     if status in ("memo", "expired", "out_of_budget", "pending", "failed"):
         assert by == BY
     elif status != "none":
@@ -264,14 +262,14 @@ _IDS = ["7", "8"]
 _MARKS = st.frozensets(st.sampled_from([f"{kind}:{cover_id}" for kind in get_args(Kind) for cover_id in _IDS]))
 _COVERS = st.lists(
     st.builds(
-        Cover,
+        Coverage,
         first_seq=st.sampled_from([1, 1, ANCHOR_SEQ]),
         last_seq=st.just(24),
         kind=st.sampled_from(get_args(Kind)),
         id=st.sampled_from([*_IDS, None]),
         state=st.sampled_from(get_args(State)),
         filters=st.none() | _FILTERS,
-    ),
+    ).map(lambda one: replace(one, expires=one.kind == "memo")),
     max_size=4,
 )
 
@@ -291,12 +289,12 @@ def _shown(draw: st.DrawFn) -> Shown:
 
 @given(_SAID, _COVERS, _shown(), _FILTERS)
 def test_the_status_is_what_the_rules_say_one_after_the_other(
-    message: Said, covers: list[Cover], shown: Shown, filters: Filters
+    message: Said, covers: list[Coverage], shown: Shown, filters: Filters
 ) -> None:
     assert find_status(message, covers, shown, filters) == _by_the_rules(message, covers, shown, filters)
 
 
-def _by_the_rules(message: Said, covers: Sequence[Cover], shown: Shown, filters: Filters) -> tuple[str, str | None]:
+def _by_the_rules(message: Said, covers: Sequence[Coverage], shown: Shown, filters: Filters) -> tuple[str, str | None]:
     """The slow, obvious way: everything that could be said, of which the first counts that is true."""
     is_sendable = message.kind is None and not message.blank
     telling = [cover for cover in covers if _is_told_of(message, cover.filters or filters)]
@@ -304,15 +302,14 @@ def _by_the_rules(message: Said, covers: Sequence[Cover], shown: Shown, filters:
     made = [cover for cover in telling if cover.state == "made"]
     gone = [cover for cover in made if cover.kind == "memo" and not {names[id(cover)]} & shown.standing]
 
-    def found(some: Sequence[Cover], status: str) -> list[tuple[str, str | None]]:
+    def found(some: Sequence[Coverage], status: str) -> list[tuple[str, str | None]]:
         return [(status, names[id(cover)]) for cover in some]
 
     answers: list[tuple[str, str | None]] = [("verbatim", None)] * (
         message.seq >= ANCHOR_SEQ and message.hidden_by is None and is_sendable
     )
     answers += [("pinned", None)] * (message.seq in shown.pinned)
-    for kind in get_args(Kind):
-        answers += found([one for one in made if one.kind == kind and names[id(one)] in shown.standing], kind)
+    answers += [(one.kind, names[id(one)]) for one in made if names[id(one)] in shown.standing]
     answers += found([one for one in made if names[id(one)] in shown.over_budget], "out_of_budget")
     # In the order of the layers: a memo that is held waits like one that is still to be made.
     held = [one for one in gone if one.first_seq >= ANCHOR_SEQ]

@@ -139,7 +139,7 @@ async def test_nothing_is_pending_that_nobody_will_make(
     await put(api, settings=settings)
     await append(api, talk(1, 24))
     if layer == "scenes":
-        ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 12}), 200)
+        ok(await api.put("/v1/chats/c/scenes/breaks/12"), 201)
     await _settle(quoting_sweep, clock)
     assert "pending" not in await _statuses(api)
 

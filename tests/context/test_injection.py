@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chats.told import Told
 from app.context.calls import find_calls
 from app.context.order import arrange
+from app.context.parts import build_segment
 from app.context.segments import Entry, Format, Plan, Rendered, Segment, SegmentRole
-from app.context.shown import place_told
+from app.layers.contribution import Contribution, Item, Placement
 from tests.context.plans import FORMATS, call, entry, manner, rendered, segment, talk, texts_of
 
 ROLES: tuple[SegmentRole, ...] = ("system", "user", "assistant")
@@ -20,7 +20,8 @@ OTHERS = [segment(name) for name in ("system", "user", "pinned", "diary", "summa
 
 
 def recap(**injected: Any) -> Segment:
-    return place_told(Told("recap", RECAP, 5, ("recap:4",), **injected))
+    item = Item(RECAP, 5, ("recap:4",))
+    return build_segment(Contribution("recap", (item,), placement=Placement(**injected)))
 
 
 def shown(one: Segment, fmt: Format, **messages: Any) -> Rendered:
@@ -40,7 +41,7 @@ def order(answer: Rendered, *texts: str) -> list[str]:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_before_the_prompt_is_ahead_of_everything_and_nobodys_role(fmt: Format, role: SegmentRole) -> None:
-    answer = shown(recap(place="before_prompt", role=role), fmt)
+    answer = shown(recap(position="before_prompt", role=role), fmt)
     assert texts_of(answer)[0].startswith(RECAP)
     assert [row["name"] for row in answer.segments][:2] == ["recap", "system"]
     assert (answer.segments[0]["role"], answer.segments[0]["cacheable"]) == ("system", True)
@@ -62,14 +63,14 @@ def test_in_the_prompt_is_the_place_in_the_order(fmt: Format) -> None:
 @pytest.mark.parametrize(("depth", "behind"), [(0, 0), (1, 1), (2, 2), (9, 9), (10, 10), (1_000, 10)])
 @pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt != "segments"])
 def test_in_the_chat_is_that_many_messages_back_from_the_end(fmt: Format, depth: int, behind: int) -> None:
-    answer = shown(recap(place="in_chat", depth=depth), fmt)
+    answer = shown(recap(position="in_chat", depth=depth), fmt)
     messages = [f"Message {seq}." for seq in range(1, 11)]
     assert order(answer, *messages, RECAP) == [*messages[: 10 - behind], RECAP, *messages[10 - behind :]]
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_in_the_chat_it_has_its_role(role: SegmentRole) -> None:
-    messages = shown(recap(place="in_chat", depth=2, role=role), "openai").messages or []
+    messages = shown(recap(position="in_chat", depth=2, role=role), "openai").messages or []
     assert [one["role"] for one in messages if one["content"] == RECAP] == [role]
 
 
@@ -80,27 +81,27 @@ def test_in_the_chat_it_has_its_role(role: SegmentRole) -> None:
 def test_a_role_that_a_format_lacks_in_the_chat_is_written_before_the_text(
     role: SegmentRole, said: tuple[str, str]
 ) -> None:
-    messages = shown(recap(place="in_chat", depth=2, role=role), "anthropic").messages or []
+    messages = shown(recap(position="in_chat", depth=2, role=role), "anthropic").messages or []
     flat = [(one["role"], block["text"]) for one in messages for block in one["content"]]
     assert [one for one in flat if RECAP in one[1]] == [said]
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_text_says_in_the_chat_who_speaks(role: SegmentRole) -> None:
-    (text,) = texts_of(shown(recap(place="in_chat", depth=2, role=role), "text"))
+    (text,) = texts_of(shown(recap(position="in_chat", depth=2, role=role), "text"))
     assert f"\n\n[{role.capitalize()}] {RECAP}\n\n" in text
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_the_row_of_what_stands_in_the_chat_says_where_and_who(fmt: Format, role: SegmentRole) -> None:
-    rows = shown(recap(place="in_chat", depth=2, role=role), fmt).segments
+    rows = shown(recap(position="in_chat", depth=2, role=role), fmt).segments
     (row,) = [row for row in rows if row["name"] == "recap"]
     assert (row["depth"], row["role"], row["cacheable"], row["sources"]) == (2, role, False, ["recap:4"])
     assert all("depth" not in row for row in rows if row["name"] != "recap")
 
 
-@pytest.mark.parametrize("injected", [{}, {"place": "before_prompt"}, {"place": "in_chat"}])
+@pytest.mark.parametrize("injected", [{}, {"position": "before_prompt"}, {"position": "in_chat"}])
 @pytest.mark.parametrize("scan", [True, False, None])
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_whether_to_scan_is_handed_through_where_it_is_said(fmt: Format, scan: bool | None, injected: Any) -> None:
@@ -137,7 +138,7 @@ def test_depth_counts_messages_back_from_the_end_and_parts_no_call_from_its_resu
     said: tuple[list[Entry], Entry | None], depth: int, role: SegmentRole, fmt: Format, prefill: bool, volatile: bool
 ) -> None:
     history, newest = said
-    segments = [recap(place="in_chat", depth=depth, role=role), *OTHERS[: 7 if volatile else 6]]
+    segments = [recap(position="in_chat", depth=depth, role=role), *OTHERS[: 7 if volatile else 6]]
     answer = rendered(arrange(segments, history, newest, 1), manner(fmt, prefill=prefill))
     messages = [one.text for one in [*history, *([newest] if newest else [])]]
     assert order(answer, *messages, RECAP) == put_by_hand(history, messages, depth)
@@ -160,7 +161,7 @@ def test_what_stands_before_the_prompt_changes_the_prefix_and_what_stands_in_the
     def prefix_hash(one: Segment) -> str:
         return shown(one, fmt).prefix_hash
 
-    early, late = recap(place="before_prompt"), recap(place="in_chat", depth=2)
+    early, late = recap(position="before_prompt"), recap(position="in_chat", depth=2)
     assert prefix_hash(early) != prefix_hash(replace(early, text="Other.", tokens=2))
     assert prefix_hash(late) == prefix_hash(replace(late, text="Other.", tokens=2))
 
@@ -174,12 +175,12 @@ def test_breakpoints_stand_where_they_did_with_a_recap_before_the_prompt() -> No
 
     usual = ["segment:user", "segment:memos", "message:m32", "message:m41"]
     assert marks(*prefix) == usual
-    assert marks(recap(place="before_prompt"), *prefix) == usual
+    assert marks(recap(position="before_prompt"), *prefix) == usual
     assert marks(recap(), *prefix) == usual
-    assert marks(recap(place="in_chat", depth=4), *prefix) == [*usual[:3], "message:m37"]
-    assert marks(recap(place="before_prompt")) == ["segment:recap", "message:m32", "message:m41"]
+    assert marks(recap(position="in_chat", depth=4), *prefix) == [*usual[:3], "message:m37"]
+    assert marks(recap(position="before_prompt")) == ["segment:recap", "message:m32", "message:m41"]
 
 
 def test_an_empty_conversation_has_a_recap_behind_its_prefix() -> None:
-    answer = rendered(Plan(prefix=OTHERS[:1], in_chat=[recap(place="in_chat", depth=2)]), manner("openai"))
+    answer = rendered(Plan(prefix=OTHERS[:1], in_chat=[recap(position="in_chat", depth=2)]), manner("openai"))
     assert texts_of(answer) == [f"The system.\n\n{RECAP}"]

@@ -32,10 +32,10 @@ RECAP_TEXT = f"{HEADED['recap']}\n\n{RECAP}"
 def leave(database: Database, tenant: str) -> Any:
     """Write on the row of the chat `c` what layers leave there."""
 
-    async def left(column: str = "shown", **shown: Any) -> None:
+    async def left(**shown: Any) -> None:
         async with database.raw() as connection:
             await connection.execute(
-                f"UPDATE chats SET {column} = $2::text::jsonb WHERE chat_key = $1",
+                "UPDATE chats SET context_cache = $2::text::jsonb WHERE chat_key = $1",
                 chat_key(tenant, "c"),
                 orjson.dumps(shown).decode(),
             )
@@ -175,8 +175,11 @@ async def test_a_character_that_the_chat_does_not_have_is_refused_in_words_that_
 
 async def test_gaps_of_all_layers_are_listed_together(api: httpx.AsyncClient, leave: Any) -> None:
     await append(api, talk(1, 5))
-    await leave("memo_window", **make_window([], [], [(9, 16), (40, 48)]))
-    await leave(summary=summary(gaps=[[41, 44], [60, 61]]), scenes={"gaps": [[17, 20], [3, 4]], "edges": [61]})
+    await leave(
+        memos=make_window([], [], [(9, 16), (40, 48)]),
+        summary=summary(gaps=[[41, 44], [60, 61]]),
+        scenes={"gaps": [[17, 20], [3, 4]], "edges": [61]},
+    )
     assert (await context(api))["memo_window"]["gaps"] == [[3, 4], [9, 20], [40, 48], [60, 61]]
 
 
@@ -230,7 +233,7 @@ async def test_what_scenes_have_hidden_stands_in_the_recap_while_that_is_shown(
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
     await append(api, talk(1, 36))
     for seq in (12, 24):
-        ok(await api.post("/v1/chats/c/scenes/break", json={"seq": seq}), 200)
+        ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
     for _ in range(4):
         clock.step(5)
         await sweep.drain()

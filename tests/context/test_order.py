@@ -1,7 +1,9 @@
 import pytest
 
 from app.context.order import arrange
-from app.context.segments import ORDER, Segment
+from app.context.segments import Segment
+from app.context.tables import ORDER, SegmentTables
+from app.layers.contribution import SegmentSpec
 from tests.context.plans import entry, segment
 
 
@@ -44,5 +46,24 @@ def test_a_callers_segment_behind_the_recap_stands_in_the_order_wherever_the_rec
 
 
 def test_a_segment_that_follows_an_unknown_one_is_refused() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match="not in tuple"):
         arrange([segment("note", after="nothing")], [], None, 1)
+
+
+def test_a_layer_inserts_its_segment_in_both_tables() -> None:
+    words = SegmentSpec("words", 'Under "Words" are counts.', after="pinned", trimmed_before="diary")
+    tables = SegmentTables.of([words, SegmentSpec("memos", "Memos."), SegmentSpec("recap", "Recap.", leads=True)])
+    assert tables.order[tables.order.index("pinned") + 1] == "words"
+    assert tables.trims[tables.trims.index("diary") - 1] == "words"
+    assert list(tables.instructions) == ["recap", "words", "memos"]
+    plan = arrange([segment("words"), segment("diary"), segment("pinned")], [], None, 1, tables)
+    assert [one.name for one in plan.prefix] == ["pinned", "words", "diary"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [SegmentSpec("words"), SegmentSpec("words", after="user"), SegmentSpec("words", after="?", trimmed_before="time")],
+)
+def test_a_layers_segment_without_a_position_is_refused(spec: SegmentSpec) -> None:
+    with pytest.raises(ValueError, match="'words' has no position"):
+        SegmentTables.of([spec])

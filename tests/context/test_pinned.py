@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chats.settings import ChatSettings
+from app.chats.settings import ChatSettings, schema
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
 from app.context.segments import Entry, Speech
 from app.context.wording import word_line
@@ -17,7 +17,7 @@ PLAIN = Speech()
 
 def _settings(value: int | None, kind: str = "absolute", context_tokens: int = 32_000) -> ChatSettings:
     budget = None if value is None else {"type": kind, "value": value}
-    return ChatSettings.model_validate({"pinned": {"budget": budget}, "context_tokens": context_tokens})
+    return schema().whole.model_validate({"pinned": {"budget": budget}, "context_tokens": context_tokens})
 
 
 def _seqs(lines: Sequence[PinnedLine]) -> list[int]:

@@ -1,8 +1,15 @@
+from collections.abc import Collection
 from itertools import combinations
 
 import pytest
 
-from app.context.texts import word_instruction
+from app.context.in_use import in_use
+from app.context.texts import word_instruction as word
+
+
+def word_instruction(own: str | None, present: Collection[str]) -> str:
+    return word(own, present, in_use().tables.instructions)
+
 
 HEADINGS = {
     "recap": "Running Recap",

@@ -11,8 +11,10 @@ import pytest
 import app.demo
 from app.chats.settings import effective
 from app.demo.tool_calls import ToolCall, take_calls
+from app.diary.settings import DiarySettings
 from app.diary.wording import count_lines, word_entry
 from app.kit.tokens import count_tokens
+from app.registry import LAYERS
 from app.scenes import quotes as scene_quotes
 from app.scenes.answers import render_recap
 from app.summarising.transcript import Utterance
@@ -95,10 +97,12 @@ def test_the_log_is_written_when_it_says(entry: str) -> None:
 
 def test_the_keeper_writes_a_diary_that_has_to_be_folded() -> None:
     (quill,) = TRANSCRIPT.chat["characters"]
-    entries = [get_tool("save_memory").arguments.model_validate(call.arguments).model_dump() for call in ENTRIES]
+    entries = [
+        get_tool(LAYERS, "save_memory").arguments.model_validate(call.arguments).model_dump() for call in ENTRIES
+    ]
     lines = [count_lines(word_entry(entry["content"], "")) for entry in entries]
     assert {call.character for call in ENTRIES} == {quill["name"]}
-    assert sum(lines) + len(lines) - 1 > effective({"preset": "diary"}).diary.lines
+    assert sum(lines) + len(lines) - 1 > DiarySettings.of(effective({"preset": "diary"})).lines
     assert len({entry["content"] for entry in entries}) == len(entries) >= 25
     assert all(re.search(r"\b(I|me|my)\b", entry["content"]) for entry in entries)
 

@@ -11,9 +11,10 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.due import RETRY_DELAYS_S
+from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
-from app.kit.workbench import Workbench
+from app.kit.work_queue import RETRY_DELAYS_S
+from app.registry import LAYERS
 from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle
@@ -255,7 +256,7 @@ async def test_entries_made_from_the_anchor_back_stand_and_are_reread_in_story_o
     await append(api, talk(1, 61))
     model.otherwise = from_first
     async with aclosing(ModelClient(model.base_url, "scripted", concurrency=1, max_attempts=1)) as client:
-        await settle(Sweep(Workbench(database, clock, client), slots=1, sweep_s=30), clock)
+        await settle(Sweep(JobContext(database, clock, client), LAYERS, slots=1, sweep_s=30), clock)
     story = [f"From {first}." for first in range(1, 61, 6)]
     assert from_first(model.requests[0]) != story[0]
     assert await contents(api) == story
@@ -568,7 +569,7 @@ async def test_the_longest_persona_keeps_a_small_model_from_nothing(
     await turns(api, 1, 2)
     model.otherwise = WRITTEN
     async with aclosing(ModelClient(model.base_url, "small", max_attempts=1, context_tokens=4_096)) as client:
-        sweep = Sweep(Workbench(database, clock, client), slots=8, sweep_s=30)
+        sweep = Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
         for _ in range(3):
             await settle(sweep, clock)
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
@@ -583,7 +584,7 @@ async def test_of_more_turns_than_a_small_model_takes_in_the_newest_are_written_
     await append(api, talk(1, 400))
     model.otherwise = WRITTEN
     async with aclosing(ModelClient(model.base_url, "small", max_attempts=1, context_tokens=4_096)) as client:
-        await settle(Sweep(Workbench(database, clock, client), slots=8, sweep_s=30), clock)
+        await settle(Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30), clock)
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
     assert [(entry["first_seq"], entry["last_seq"], entry["content"]) for entry in await entries(api)] == [
         (1, 400, WRITTEN)

@@ -12,8 +12,8 @@ import pytest
 from app.diary.queries import count_folded
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.kit.ids import chat_key
+from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write

@@ -11,11 +11,12 @@ import httpx
 
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
+from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.settings import Settings
-from app.kit.workbench import Workbench
 from app.local.running import Urls
 from app.main import create_app
+from app.registry import LAYERS
 from app.sweep import Sweep
 from tests.conftest import SETTLE_S, client_of
 from tests.golden.author import Author
@@ -115,7 +116,7 @@ class Stage:
                 ok(await self.api.patch(message, json={"excluded": True}), 200)
             case "hide":
                 first, last = deed.numbers
-                ranges = [{"from_seq": first, "to_seq": last, "hidden": True}]
+                ranges = [{"first_seq": first, "last_seq": last, "hidden": True}]
                 ok(await self.api.post(f"{chat}/messages/visibility", json={"ranges": ranges}), 200)
             case "delete":
                 ok(await self.api.delete(message), 204)
@@ -148,7 +149,7 @@ async def open_stage(servers: Urls, template: str, story: Story) -> AsyncIterato
         scripted.otherwise = author
         model = ModelClient(scripted.base_url, "scripted", timeout_s=5, concurrency=1, max_attempts=1)
         opened.push_async_callback(model.aclose)
-        yield Stage(api, clock, Sweep(Workbench(database, clock, model), slots=1, sweep_s=30), author)
+        yield Stage(api, clock, Sweep(JobContext(database, clock, model), LAYERS, slots=1, sweep_s=30), author)
 
 
 async def _make_database(servers: Urls, template: str) -> str:

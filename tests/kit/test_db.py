@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
@@ -185,18 +185,26 @@ async def test_more_work_than_connections_waits_its_turn(own_url: str) -> None:
     await database.close()
 
 
-def recording(seen: list[str], **steps: Callable[[DbSession], None]) -> dict[str, Any]:
+class First(NamedTuple):
+    payload: object
+
+
+class Second(NamedTuple):
+    payload: object
+
+
+def recording(seen: list[str], **steps: Callable[[DbSession], None]) -> dict[type, Any]:
     """Followers that write down their name, then take a step."""
 
     def follower(name: str) -> Any:
-        async def follow(db_session: DbSession, payload: object) -> None:
-            seen.append(f"{name}:{payload}")
+        async def follow(db_session: DbSession, event: First | Second) -> None:
+            seen.append(f"{name}:{event.payload}")
             if name in steps:
                 steps[name](db_session)
 
         return follow
 
-    return {name: follower(name) for name in ("first", "second")}
+    return {First: follower("first"), Second: follower("second")}
 
 
 async def test_what_is_deferred_runs_in_order_before_the_commit_and_may_defer_more(own_url: str) -> None:
@@ -204,29 +212,29 @@ async def test_what_is_deferred_runs_in_order_before_the_commit_and_may_defer_mo
     database = Database(
         own_url,
         pool_size=1,
-        followers=recording(seen, first=lambda db_session: defer(db_session, "second", "from first")),
+        followers=recording(seen, first=lambda db_session: defer(db_session, Second("from first"))),
     )
     async with database.unit_of_work() as db_session:
         after_commit(db_session, lambda: seen.append("committed"))
-        defer(db_session, "first", 1)
-        defer(db_session, "second", 2)
+        defer(db_session, First(1))
+        defer(db_session, Second(2))
         assert seen == []
         await db_session.run_deferred()
         assert seen == ["first:1", "second:2", "second:from first"]
-        defer(db_session, "second", 3)
+        defer(db_session, Second(3))
     assert seen[3:] == ["second:3", "committed"]
     await database.close()
 
 
 async def test_followers_that_trigger_each_other_without_end_undo_the_change(own_url: str) -> None:
     database = Database(
-        own_url, pool_size=1, followers=recording([], first=lambda db_session: defer(db_session, "first", None))
+        own_url, pool_size=1, followers=recording([], first=lambda db_session: defer(db_session, First(None)))
     )
 
     async def circle() -> None:
         async with database.unit_of_work() as db_session:
             await db_session.raw.execute("INSERT INTO numbers VALUES (1)")
-            defer(db_session, "first", None)
+            defer(db_session, First(None))
 
     with pytest.raises(RuntimeError, match="without end"):
         await circle()

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from uuid import RFC_4122, UUID
 
-from app.kit.ids import chat_key, user_key, uuid7
+from app.kit.ids import chat_key, tenant_key, user_key, uuid7
 
 
 def _ms(made: UUID) -> int:
@@ -33,9 +33,10 @@ def test_threads_never_make_the_same_id_and_each_sees_its_own_grow() -> None:
     assert len({one for each in made for one in each}) == 8_000
 
 
-def test_the_key_of_a_chat_is_computed_from_tenant_and_id() -> None:
+def test_keys_are_computed_from_tenant_and_id() -> None:
     assert chat_key("acme", "story-1").bytes == sha256(b"acme\0story-1").digest()[:16]
     assert user_key("acme", "日本") == UUID(bytes=sha256("acme\0日本".encode()).digest()[:16])
+    assert tenant_key("acme").bytes == sha256(b"acme\0").digest()[:16]
 
 
 def test_a_letter_that_moves_from_tenant_to_chat_makes_another_key() -> None:

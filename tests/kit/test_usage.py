@@ -8,11 +8,11 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import asyncpg
 import pytest
 
-from app.kit import due, usage
+from app.kit import usage
 from app.kit.db import Connection, Database
-from app.kit.due import Due
 from app.kit.ids import uuid7
 from app.kit.limits import UNLIMITED, TokenLimits
+from app.kit.owners import Owner
 from app.kit.usage import ModelCall
 from tests.conftest import NOON, sqlalchemy_url
 
@@ -41,18 +41,10 @@ async def count(connection: Connection, *calls: ModelCall) -> None:
         await usage.count_call(connection, call)
 
 
-async def add_due(database: Database, tenant: str) -> None:
-    async with database.unit_of_work() as db_session:
-        await due.add_due(
-            db_session,
-            tenant=tenant,
-            chat_key=uuid7(),
-            line_id=uuid7(),
-            layer="memos",
-            items=[Due(key="1", at_seq=1)],
-            now=NOON,
-            settle_s=0,
-        )
+async def add_work(connection: Connection, owner: Owner) -> None:
+    statement = """INSERT INTO work (owner_key, line_id, user_id, layer, key, work_id, tenant, at_seq, run_after,
+        first_due_at) VALUES ($1, $2, $3, 'memos', '1', $4, $5, 1, $6, $6)"""
+    await connection.execute(statement, owner.key, owner.line_id, owner.user_id, uuid7(), owner.tenant, NOON)
 
 
 @pytest.mark.parametrize(
@@ -156,15 +148,26 @@ async def test_a_tenant_is_at_its_limit_by_all_layers_of_this_month_together(con
     assert not await usage.is_at_limit(connection, UNLIMITED, tenant="t", now=NOON)
 
 
-async def test_held_are_those_with_due_work_that_have_used_up_their_own_limit(
-    database: Database, connection: Connection
-) -> None:
+async def test_tenants_at_their_limit_with_due_work_are_held(connection: Connection) -> None:
     for tenant in ("frugal", "generous", "idle", "new", "spent"):
         if tenant != "idle":
-            await add_due(database, tenant)
+            await add_work(connection, Owner.of_line(tenant, uuid7(), uuid7()))
         if tenant != "new":
             await count(connection, replace(CALL, tenant=tenant))
     limits = TokenLimits(150, {"frugal": 151, "generous": None})
     assert await usage.list_held_tenants(connection, limits, now=NOON) == ["spent"]
     assert await usage.list_held_tenants(connection, limits, now=IN_MAY) == []
     assert await usage.list_held_tenants(connection, UNLIMITED, now=NOON) == []
+
+
+async def test_a_tenant_is_held_for_work_of_any_owner(connection: Connection) -> None:
+    owners = (
+        Owner.of_line("a line's", uuid7(), uuid7()),
+        Owner.of_tenant("its own"),
+        Owner.of_user("a user's", "mira"),
+    )
+    for owner in owners:
+        await add_work(connection, owner)
+        await count(connection, replace(CALL, tenant=owner.tenant))
+    held = await usage.list_held_tenants(connection, TokenLimits(1), now=NOON)
+    assert held == ["a line's", "a user's", "its own"]

@@ -3,7 +3,7 @@
 import httpx
 
 from app.kit.clock import SteppedClock
-from app.kit.due import RETRY_DELAYS_S
+from app.kit.work_queue import RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.book import book, shown, statuses
 from tests.scripted_model import ScriptedModel

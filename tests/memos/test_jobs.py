@@ -12,8 +12,8 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.kit.ids import chat_key
+from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.book import book, change, due_rows, statuses
 from tests.scripted_model import HANG_UP, ScriptedModel, Step, refuses

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
-from app.kit.workbench import Workbench
 from app.memos.answers import parse_highlights
 from app.memos.prompts import MEMO, memo_messages
+from app.registry import LAYERS
 from app.summarising.fitting import DoesNotFit
 from app.summarising.quoting import shorten_to_share
 from app.summarising.reading import UnusableAnswer
@@ -163,7 +164,7 @@ async def test_a_replaced_prompt_is_what_the_model_is_asked_and_its_memo_says_so
     mine = replace(MEMO, version="memo/custom-12345678", system="Only keepsakes, please.")
     await append(api, talk(1, 8))
     clock.step(2)
-    await Sweep(Workbench(database, clock, client, {"memo": mine}), slots=2, sweep_s=30).drain()
+    await Sweep(JobContext(database, clock, client, {"memo": mine}), LAYERS, slots=2, sweep_s=30).drain()
     await client.aclose()
     (asked,) = model.requests
     assert asked["messages"][0]["content"] == "Only keepsakes, please."

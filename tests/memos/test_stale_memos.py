@@ -8,8 +8,8 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.due import RETRY_DELAYS_S
 from app.kit.ids import chat_key
+from app.kit.work_queue import RETRY_DELAYS_S
 from app.memos.change_queries import UPDATE_HASHES
 from app.sweep import Sweep
 from tests.book import book, change, due_rows, shown, statuses
@@ -139,8 +139,8 @@ UNDONE = {
     "swipe": (("POST", "/m18/swipes", {"content": NEW}), ("PUT", "/m18/swipes/selected", {"index": 0})),
     "hide": (("PATCH", "/m18", {"hidden": True}), ("PATCH", "/m18", {"hidden": False})),
     "hide a range": (
-        ("POST", "/visibility", {"ranges": [{"from_seq": 18, "to_seq": 20, "hidden": True}]}),
-        ("POST", "/visibility", {"ranges": [{"from_seq": 17, "to_seq": 24, "hidden": False}]}),
+        ("POST", "/visibility", {"ranges": [{"first_seq": 18, "last_seq": 20, "hidden": True}]}),
+        ("POST", "/visibility", {"ranges": [{"first_seq": 17, "last_seq": 24, "hidden": False}]}),
     ),
     "exclude": (("PATCH", "/m18", {"excluded": True}), ("PATCH", "/m18", {"excluded": False})),
 }

@@ -23,7 +23,7 @@ from app.chats.service import ChatRef, lock_head
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.memos.service import read_window
+from app.memos.handlers import read_window
 from app.sweep import Sweep
 from tests.book import book
 from tests.scripted_model import ScriptedModel, quoting_memo, refuses
@@ -167,10 +167,12 @@ class Conversation(RuleBasedStateMachine):
         ref = ChatRef(self.service.tenant, "c", chat_key(self.service.tenant, "c"))
         async with self.service.database.unit_of_work() as db_session:
             window = await read_window(db_session, await lock_head(db_session, ref))
-            column = await db_session.raw.fetchval("SELECT memo_window::text FROM chats WHERE chat_key = $1", ref.key)
+            column = await db_session.raw.fetchval(
+                "SELECT (context_cache -> 'memos')::text FROM chats WHERE chat_key = $1", ref.key
+            )
             cursor = "SELECT (cursors #>> '{memos,first_seq}')::int FROM chats WHERE chat_key = $1"
             filling_from = await db_session.raw.fetchval(cursor, ref.key)
-        assert {**window_of_nothing(), **orjson.loads(column)} == window
+        assert {**window_of_nothing(), **orjson.loads(column or "{}")} == window
         chat = await get(self.service.api, "")
         if filling_from is None or not chat["settings"]["memos"]["enabled"]:
             filling_from = chat["head_seq"] + 1

@@ -5,22 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.narratives.chain import Chain, Link
-
-ORIGINS = st.sampled_from(("model", "extractive", "person"))
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> Chain:
-    """Any chain: steps of any length, any of them stale, any of them by a person."""
-    links: list[Link] = []
-    place = 0
-    for version in range(1, draw(st.integers(0, 12)) + 1):
-        length = draw(st.integers(0, 4))
-        base = links[-1].version if links else None
-        clean, deleted = draw(st.booleans()), draw(st.booleans())
-        links.append(Link(version, base, place + 1, place + length, draw(ORIGINS), clean, deleted))
-        place += length
-    return Chain(links)
+from tests.narratives.chains import chains
 
 
 def is_true(chain: Chain, at: int) -> bool:
@@ -81,3 +66,9 @@ def test_a_fold_replaces_only_versions_of_the_service_that_are_no_longer_true(ch
 def test_a_version_that_is_not_in_the_chain_has_no_standing() -> None:
     with pytest.raises(KeyError):
         Chain().is_stale(1)
+
+
+def test_a_version_has_a_step_unless_it_covers_nothing_itself() -> None:
+    assert Link(1, None, 1, 1, "model", True).has_step
+    assert Link(2, 1, 2, 9, "person", True).has_step
+    assert not Link(1, None, 1, 0, "person", True).has_step

@@ -8,11 +8,12 @@ import httpx
 from app.keys.service import create_key
 from app.kit.clock import Clock, SteppedClock
 from app.kit.db import Database
+from app.kit.job_context import JobContext
 from app.kit.limits import TokenLimits
 from app.kit.llm import ModelClient
 from app.kit.settings import Settings
-from app.kit.workbench import Workbench
 from app.main import create_app
+from app.registry import LAYERS
 from app.sweep import Sweep
 from tests.conftest import NOON, client_of
 from tests.scripted_model import ScriptedModel
@@ -28,7 +29,7 @@ async def limited_worker(
     """A worker that knows the limits."""
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=slots, max_attempts=1)
     try:
-        yield Sweep(Workbench(database, clock, client), slots=slots, sweep_s=3_600, limits=limits)
+        yield Sweep(JobContext(database, clock, client), LAYERS, slots=slots, sweep_s=3_600, limits=limits)
     finally:
         await client.aclose()
 

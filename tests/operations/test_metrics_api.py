@@ -8,9 +8,12 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.limits import TokenLimits
+from app.kit.owners import Owner
+from app.kit.work_queue import NewWork
 from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_api, limited_worker, make_key
@@ -100,6 +103,21 @@ async def test_work_is_told_by_how_it_stands_with_zeros_where_there_is_none(
         ):
             await connection.execute(f"UPDATE work SET {values} WHERE at_seq = {at_seq}")
     assert work(await scrape(scraper)) == {"due": 2, "running": 1, "failed": 1, "held": 0}
+
+
+async def test_work_of_users_and_tenants_is_counted(
+    api: httpx.AsyncClient,
+    scraper: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    nothing_due: None,
+) -> None:
+    async with database.unit_of_work() as db_session:
+        for owner in (Owner.of_user(tenant, "mira"), Owner.of_tenant(tenant)):
+            await work_queue.schedule(db_session, owner, "memos", [NewWork("1")], now=clock(), settle_s=0)
+    await append(api, talk(1, 8))
+    assert work(await scrape(scraper)) == {"due": 3, "running": 0, "failed": 0, "held": 0}
 
 
 async def test_work_of_lines_that_are_not_current_is_not_told(

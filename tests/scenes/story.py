@@ -59,9 +59,14 @@ def calls(model: ScriptedModel) -> list[str]:
     return [asked_for(call.body) for call in model.calls]
 
 
-async def toggle(api: httpx.AsyncClient, seq: int, status: int = 200) -> Json:
-    """Set a break of the chat `c`, or lift it."""
-    return ok(await api.post("/v1/chats/c/scenes/break", json={"seq": seq}), status)
+async def set_break(api: httpx.AsyncClient, seq: int, status: int = 201) -> Json:
+    """Set a break of the chat `c`."""
+    return ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), status)
+
+
+async def lift_break(api: httpx.AsyncClient, seq: int, status: int = 204) -> Json:
+    """Delete a break of the chat `c`."""
+    return ok(await api.delete(f"/v1/chats/c/scenes/breaks/{seq}"), status)
 
 
 async def ask(api: httpx.AsyncClient, method: str, path: str, status: int, body: Json | None = None) -> Json:

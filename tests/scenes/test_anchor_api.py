@@ -5,7 +5,7 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.sweep import Sweep
-from tests.scenes.story import asked_for, hidden, recap, settle, telling, toggle
+from tests.scenes.story import asked_for, hidden, recap, set_break, settle, telling
 from tests.scripted_model import Reply, Request, ScriptedModel, quoting_memo
 from tests.talk import append, bury, context, cut_off, get, ok, put, said, talk
 
@@ -62,7 +62,7 @@ async def test_a_rewind_keeps_the_memos_of_what_is_not_sent(
     await put(api, settings={"preset": "companion", "scenes": {"enabled": True, "detect": False}})
     for last in (16, 32, 48, 64, 80):
         await append(api, talk(last - 15, last))
-        await toggle(api, last)
+        await set_break(api, last)
         await settle(sweep, clock)
     found = await context(api)
     assert (found["history"]["anchor_seq"], found["memo_window"]["memos"]) == (65, 8)
@@ -94,8 +94,8 @@ async def test_a_full_cut_is_made_by_the_append_with_which_an_edge_leaves_enough
     scenes = {"detect": False, "auto_hide": -1}
     await put(api, settings={"preset": "scenes", "history": {"keep_messages": 8}, "scenes": scenes})
     await append(api, talk(1, 8))
-    await toggle(api, 4)
-    await toggle(api, 8)
+    await set_break(api, 4)
+    await set_break(api, 8)
     await settle(sweep, clock)
     assert await recap(api) == [1, 2, 3, 4, 5, 6, 7, 8]
     for n in range(9, 13):
@@ -112,7 +112,7 @@ async def test_a_full_cut_is_made_by_the_append_that_begins_another_scene(
     for first in range(1, 25, 4):
         await append(api, talk(first, first + 2))
         await append(api, [said(first + 3)])
-        await toggle(api, first + 3)
+        await set_break(api, first + 3)
         await settle(sweep, clock)
     assert (await anchor(api), (await get(api, ""))["counters"]["messages"]) == (17, 24)
     await append(api, [said(25)])
@@ -125,7 +125,7 @@ async def test_where_all_there_is_is_hidden_the_history_begins_with_the_next_mes
     history, scenes = {"edges": "every_message"}, {"detect": False, "auto_hide": 0}
     await put(api, settings={"preset": "scenes", "history": history, "scenes": scenes})
     await append(api, talk(1, 8))
-    await toggle(api, 8)
+    await set_break(api, 8)
     await settle(sweep, clock)
     assert (await hidden(api), await anchor(api)) == (list(range(1, 9)), 9)
     await append(api, [said(9)])

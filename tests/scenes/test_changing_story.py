@@ -9,7 +9,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.sweep import Sweep
 from tests.book import due_rows
-from tests.scenes.story import ask, recap, scenes, settle, shown, telling, toggle
+from tests.scenes.story import ask, lift_break, ranges, recap, scenes, set_break, settle, shown, telling
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, bury, cut_off, edit, get, hide, ok, put, said
 
@@ -48,7 +48,8 @@ class Story:
         if verb == "tell" or one is None:
             await self.tell_on()
         elif verb == "break":
-            await toggle(self.api, one["seq"])
+            is_there = one["seq"] in [last for _, last in await ranges(self.api)]
+            await (lift_break if is_there else set_break)(self.api, one["seq"])
         elif verb == "edit":
             self.said += 1
             await edit(self.api, one["id"], content=f"Instead of that, lamp number {self.said}.")

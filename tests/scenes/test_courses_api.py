@@ -9,14 +9,15 @@ from tests.scenes.story import (
     BY_HAND,
     ask,
     calls,
+    lift_break,
     ranges,
     recap,
     scenes,
+    set_break,
     settle,
     shown,
     statuses,
     telling,
-    toggle,
     versions,
 )
 from tests.scripted_model import ScriptedModel
@@ -30,7 +31,7 @@ async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model:
     await put(api, settings=BY_HAND)
     for seq in (4, 8, 12):
         await append(api, talk((await get(api, ""))["head_seq"] + 1, seq + 2))
-        await toggle(api, seq)
+        await set_break(api, seq)
         await settle(sweep, clock, rounds=3)
 
 
@@ -85,7 +86,7 @@ async def test_cutting_off_the_end_opens_the_scene_that_it_goes_through(
     await settle(sweep, clock)
     assert len(model.calls) == asked
     await append(api, talk(15, 17))
-    await toggle(api, 16)
+    await set_break(api, 16)
     await settle(sweep, clock)
     assert await recap(api) == [1, 2, 3, 4, 5, 6, 15, 16]
 
@@ -98,7 +99,7 @@ async def test_what_a_person_wrote_of_a_scene_comes_back_where_it_ends_again(
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55.", "title": "The pier"})
     await cut_off(api, 7)
     assert await ranges(api) == [(1, 4), (5, None)]
-    (again,) = (await toggle(api, 6))["items"]
+    (again,) = (await set_break(api, 6))["items"]
     assert (again["id"], again["recap"], again["title"], again["stale"]) == (
         scene["id"],
         "Kai found #55.",
@@ -115,12 +116,12 @@ async def test_what_a_person_wrote_of_a_scene_that_is_wholly_gone_goes_to_the_ne
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55.", "title": "The pier"})
     await cut_off(api, 7)
     await append(api, talk(15, 20))
-    (again, _) = (await toggle(api, 18))["items"]
+    (again, _) = (await set_break(api, 18))["items"]
     assert (again["id"], again["recap"], again["title"]) == (scene["id"], "Kai found #55.", "The pier")
     assert (again["first_seq"], again["last_seq"], again["edited"], again["stale"]) == (5, 18, True, True)
     await settle(sweep, clock)
     assert await recap(api) == [1, 2, 3, 4, 55]
-    await toggle(api, 20)
+    await set_break(api, 20)
     await settle(sweep, clock)
     assert await recap(api) == [1, 2, 3, 4, 55, 19, 20]
 
@@ -134,7 +135,7 @@ async def test_what_a_person_wrote_of_several_scenes_that_are_gone_is_joined_in_
     await ask(api, "PATCH", f"/scenes/{second['id']}", 200, {"recap": "Kai found #55."})
     await cut_off(api, 7)
     await append(api, talk(15, 20))
-    await toggle(api, 18)
+    await set_break(api, 18)
     await settle(sweep, clock)
     assert [(scene["title"], scene["recap"]) for scene in (await scenes(api))[1:]] == [
         ("The pier", "Kai found #55.\n\nMira left #66."),
@@ -149,11 +150,11 @@ async def test_what_a_person_wrote_where_a_break_was_lifted_by_hand_waits_for_th
     await tell(api, sweep, clock, model)
     scene = (await scenes(api))[2]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55."})
-    await toggle(api, 12)
-    await toggle(api, 14)
+    await lift_break(api, 12)
+    await set_break(api, 14)
     await settle(sweep, clock)
     assert await recap(api) == list(range(1, 15))
-    (again, _) = (await toggle(api, 12))["items"]
+    (again, _) = (await set_break(api, 12))["items"]
     assert again["recap"] == "Kai found #55."
 
 
@@ -188,7 +189,7 @@ async def test_a_checkpoint_brings_scenes_and_recap_back(
     await tell(api, sweep, clock, model)
     before, told = await scenes(api), await context(api)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "x"}), 201)
-    await toggle(api, 8)
+    await lift_break(api, 8)
     await edit(api, "m2", content="Something about lamp number 77.")
     await settle(sweep, clock)
     former = (await get(api, ""))["line"]
@@ -220,7 +221,7 @@ async def test_a_re_import_asks_no_more_for_many_breaks_than_for_few(api: httpx.
         await put(api, chat, settings=BY_HAND)
         await append(api, talk(1, 60), chat)
         for number in range(1, breaks + 1):
-            ok(await api.post(f"/v1/chats/{chat}/scenes/break", json={"seq": 3 * number}), 200)
+            ok(await api.put(f"/v1/chats/{chat}/scenes/breaks/{3 * number}"), 201)
         app_database: Database = api._transport.app.state.database  # type: ignore[attr-defined]
         async with watched(app_database) as statements:
             wanted = [said(90), *talk(1, 60)]
@@ -254,12 +255,12 @@ async def test_where_a_person_lifted_a_break_none_is_found_after_a_re_import_eit
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
     await append(api, talk(1, 8))
     await settle(sweep, clock)
-    await toggle(api, 4)
+    await lift_break(api, 4)
     ok(await api.put("/v1/chats/c/messages", json={"messages": [said(90), *talk(1, 8)]}), 200)
     await settle(sweep, clock)
     found = await scenes(api)
     assert [scene["last_message_id"] for scene in found] == ["m3", "m8"]  # m4 would have been the next
-    await toggle(api, 4)
+    await lift_break(api, 4)
     await append(api, talk(9, 10))
     await settle(sweep, clock)
     assert [scene["last_message_id"] for scene in await scenes(api)] == ["m5", "m10"]

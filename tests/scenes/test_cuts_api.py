@@ -6,12 +6,24 @@ import httpx
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.kit.ids import chat_key
-from app.pipeline import LAYERS
-from app.scenes.service import NAME
+from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
+from app.registry import LAYERS
+from app.scenes.work import NAME
 from app.sweep import Sweep
-from tests.scenes.story import NO_BREAK, ask, asked_for, calls, ranges, scenes, settle, shown, telling, toggle
+from tests.scenes.story import (
+    NO_BREAK,
+    ask,
+    asked_for,
+    calls,
+    lift_break,
+    ranges,
+    scenes,
+    set_break,
+    settle,
+    shown,
+    telling,
+)
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, bury, context, edit, get, put, talk
 
@@ -38,7 +50,7 @@ async def test_a_cut_falls_behind_a_break_and_leaves_the_last_two_scenes(
     await put(api, settings=SHORT)
     await append(api, talk(1, 10))
     for seq, expected in ((4, 1), (8, 5)):
-        await toggle(api, seq)
+        await set_break(api, seq)
         await settle(sweep, clock)
         await append(api, talk((await get(api, ""))["head_seq"] + 1, seq + 7))
         assert await anchor(api) == expected
@@ -53,8 +65,8 @@ async def test_a_cut_waits_until_the_recap_tells_of_what_it_takes_away(
     model.otherwise = refuses(500)
     await put(api, settings=SHORT)
     await append(api, talk(1, 12))
-    await toggle(api, 4)
-    await toggle(api, 8)
+    await set_break(api, 4)
+    await set_break(api, 8)
     await append(api, talk(13, 14))
     await settle(sweep, clock)
     assert await anchor(api) == 1
@@ -72,8 +84,8 @@ async def test_a_fold_that_a_cut_waits_for_is_tried_no_more_often_than_others(
     model.otherwise = lambda request: "{}" if asked_for(request) == "recap" else tell(request)
     await put(api, settings=SHORT)
     await append(api, talk(1, 12))
-    await toggle(api, 4)
-    await toggle(api, 8)
+    await set_break(api, 4)
+    await set_break(api, 8)
     await append(api, talk(13, 14))
     for _ in range(2 * MAX_ATTEMPTS):
         clock.step(RETRY_DELAYS_S[-1])
@@ -106,8 +118,8 @@ async def test_a_forced_cut_behind_a_break_closes_nothing(
     model.otherwise = refuses(500)
     await put(api, settings=SHORT)
     await append(api, talk(1, 12))
-    await toggle(api, 4)
-    await toggle(api, 8)
+    await set_break(api, 4)
+    await set_break(api, 8)
     await append(api, talk(13, 24))
     assert (await context(api))["history"]["last_cut"]["reason"] == "forced"
     assert await anchor(api) == 5
@@ -120,7 +132,7 @@ async def test_the_recap_stands_where_the_settings_want_it(
     model.otherwise = telling()
     await put(api, settings=SHORT)
     await append(api, talk(1, 6))
-    await toggle(api, 4)
+    await set_break(api, 4)
     await settle(sweep, clock)
     assert await shown(api) == [1, 2, 3, 4]  # at once, though the history still has all of it
     await put(api, status=200, settings={"scenes": {"recap": {"position": "none"}}})
@@ -135,8 +147,8 @@ async def test_a_failed_scene_before_the_history_is_a_gap(
     model.otherwise = NO_BREAK  # an answer that is kept whole as outcomes
     await put(api, settings=SHORT)
     await append(api, talk(1, 12))
-    await toggle(api, 4)
-    await toggle(api, 8)
+    await set_break(api, 4)
+    await set_break(api, 8)
     await append(api, talk(13, 14))
     await settle(sweep, clock)
     assert await anchor(api) == 5
@@ -153,7 +165,7 @@ async def test_what_the_chats_row_shows_is_what_the_tables_say_after_every_chang
 
     async def check() -> None:
         key = chat_key(tenant, "c")
-        query = "SELECT (shown -> 'scenes')::text FROM chats WHERE chat_key = $1 AND standing = 'current'"
+        query = "SELECT (context_cache -> 'scenes')::text FROM chats WHERE chat_key = $1 AND standing = 'current'"
         async with database.raw() as connection:
             before = await connection.fetchval(query, key)
         await put(api, status=200, metadata={})  # brings everything in line anew
@@ -162,7 +174,7 @@ async def test_what_the_chats_row_shows_is_what_the_tables_say_after_every_chang
 
     await check()
     for seq in (4, 8, 12):
-        await toggle(api, seq)
+        await set_break(api, seq)
         await check()
         await settle(sweep, clock)
         await check()
@@ -176,7 +188,7 @@ async def test_what_the_chats_row_shows_is_what_the_tables_say_after_every_chang
     await check()
     await append(api, talk(14, 18))
     await check()
-    await toggle(api, 8)
+    await lift_break(api, 8)
     await check()
     await settle(sweep, clock)
     await check()
@@ -184,4 +196,4 @@ async def test_what_the_chats_row_shows_is_what_the_tables_say_after_every_chang
     await check()
     await ask(api, "DELETE", "/messages?from_seq=6", 204)
     await check()
-    assert NAME in {layer.NAME for layer in LAYERS}
+    assert NAME in {layer.name for layer in LAYERS}

@@ -7,7 +7,7 @@ import httpx
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
+from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import (
@@ -16,11 +16,12 @@ from tests.scenes.story import (
     ask,
     asked_for,
     calls,
+    lift_break,
     ranges,
     scenes,
+    set_break,
     settle,
     telling,
-    toggle,
     while_the_model_is_asked,
 )
 from tests.scripted_model import ScriptedModel, refuses
@@ -116,7 +117,7 @@ async def test_rubbish_twice_is_a_failure_that_is_tried_again_later(
     (row,) = await looks(database, tenant)
     assert calls(model) == ["break", "break"]
     assert (row["attempts"], row["transient"]) == (1, False)
-    assert "asked twice" in row["error"]
+    assert row["error"] == "the answer does not say where a scene ends"
     model.otherwise = telling(first_of)
     clock.step(RETRY_DELAYS_S[0])
     await sweep.drain()
@@ -176,7 +177,7 @@ async def test_a_break_that_a_person_lifted_is_never_found_again(
     await append(api, talk(1, 8))
     await settle(sweep, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
-    await toggle(api, 5)
+    await lift_break(api, 5)
     await append(api, talk(9, 10))
     await settle(sweep, clock)
     assert await ranges(api) == [(1, None)]
@@ -190,7 +191,7 @@ async def test_where_a_scene_was_cut_off_a_break_can_be_found(
     model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    closed = (await toggle(api, 8))["items"][0]
+    closed = (await set_break(api, 8))["items"][0]
     await ask(api, "PATCH", f"/scenes/{closed['id']}", 200, {"title": "The lamps"})
     await cut_off(api, 7)
     await put(api, status=200, settings={"scenes": {"min_messages": 4, "detect": True}})
@@ -208,7 +209,7 @@ async def test_a_break_set_meanwhile_wins_over_the_models(
     await append(api, talk(1, 8))
     clock.step(2)
     async with while_the_model_is_asked(sweep, model):
-        await toggle(api, 5)
+        await set_break(api, 5)
     await settle(sweep, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
 
@@ -221,8 +222,8 @@ async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
     await append(api, talk(1, 8))
     clock.step(2)
     async with while_the_model_is_asked(sweep, model):
-        for _ in range(2):
-            await toggle(api, 5)
+        await set_break(api, 5)
+        await lift_break(api, 5)
     await settle(sweep, clock)
     assert await ranges(api) == [(1, None)]
 
@@ -272,7 +273,7 @@ async def test_a_person_may_have_a_break_looked_for_where_that_is_off(
     await append(api, talk(1, 8))
     assert await looks(database, tenant) == []
     due = await ask(api, "POST", "/scenes/detect", 202)
-    assert (due["layer"], due["key"]) == ("scenes", "detect")
+    assert set(due) == {"layer", "work_id", "run_after"}
     await settle(sweep, clock)
     assert await ranges(api) == [(1, 4), (5, None)]
 

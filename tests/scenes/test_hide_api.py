@@ -7,7 +7,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.sweep import Sweep
 from tests.book import due_rows
-from tests.scenes.story import BY_HAND, ask, hidden, scenes, settle, shown, telling, toggle
+from tests.scenes.story import BY_HAND, ask, hidden, scenes, set_break, settle, shown, telling
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, bury, context, cut_off, edit, get, hide, put, talk
 
@@ -20,7 +20,7 @@ async def tell(
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False, **settings}})
     await append(api, talk(1, 18))
     for seq in (4, 8, 12, 16):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
 
 
@@ -39,7 +39,7 @@ async def test_a_new_scene_hides_the_one_that_is_no_longer_among_the_last(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
-    await toggle(api, 18)
+    await set_break(api, 18)
     await settle(sweep, clock)
     assert await hidden(api) == span(1, 12)  # nothing stands behind the break yet
     await append(api, talk(19, 19))
@@ -67,7 +67,7 @@ async def test_a_scene_that_the_recap_does_not_tell_of_is_never_hidden(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 18))
     for seq in (4, 8, 12, 16):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
     assert await hidden(api) == []
     model.otherwise = telling()
@@ -126,7 +126,7 @@ async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
     await put(api, settings={**BY_HAND, "history": {"edges": "batches"}})  # no edge lies behind what is hidden
     await append(api, talk(1, 20))
     for seq in (8, 14):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
     assert (await get(api, ""))["anchor_seq"] == 1
     assert (await context(api))["memo_window"]["gaps"] == []
@@ -154,7 +154,7 @@ async def test_what_a_person_hides_stays_hidden_by_that_person(
     await append(api, talk(1, 18))
     await hide(api, (2, 3))
     for seq in (4, 8, 12, 16):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
     assert await hidden(api) == [1, *span(4, 12)]
     assert await hidden(api, by="user") == [2, 3]
@@ -169,7 +169,7 @@ async def test_what_a_person_shows_again_is_left_alone(
     await tell(api, sweep, clock, model)
     await edit(api, "m2", hidden=False)
     await hide(api, (6, 7), hidden=False)
-    await toggle(api, 18)
+    await set_break(api, 18)
     await append(api, talk(19, 20))
     await settle(sweep, clock)
     assert await hidden(api) == [seq for seq in span(1, 16) if seq not in (2, 6, 7)]
@@ -183,7 +183,7 @@ async def test_what_a_person_hid_before_scenes_reached_it_and_shows_again_is_lef
     await append(api, talk(1, 18))
     await hide(api, (2, 3))
     for seq in (4, 8, 12, 16):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
     await hide(api, (2, 3), hidden=False)
     await settle(sweep, clock)

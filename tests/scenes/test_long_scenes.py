@@ -7,10 +7,11 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
-from app.kit.workbench import Workbench
+from app.registry import LAYERS
 from app.sweep import Sweep
-from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, settle, statuses, telling, toggle
+from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, settle, statuses, telling
 from tests.scripted_model import Request, ScriptedModel
 from tests.statements import watched
 from tests.talk import append, put, talk
@@ -22,7 +23,7 @@ async def small_sweep(
 ) -> AsyncIterator[Sweep]:
     """A worker whose model takes little at once."""
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1, context_tokens=4_096)
-    yield Sweep(Workbench(database, clock, client), slots=8, sweep_s=30)
+    yield Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
     await client.aclose()
 
 
@@ -38,7 +39,7 @@ async def test_a_long_scene_is_told_in_parts_that_are_joined(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
-    await toggle(api, 130)
+    await set_break(api, 130)
     await settle(sweep, clock)
     assert calls(model) == ["scene", "scene", "scene", "recap", "recap"]  # the last is the running one
     (scene, _) = await scenes(api)
@@ -52,7 +53,7 @@ async def test_each_part_knows_what_the_one_before_called_things(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 100))
-    await toggle(api, 100)
+    await set_break(api, 100)
     await settle(sweep, clock)
     first, second = formers(model)
     assert first == '""'
@@ -65,7 +66,7 @@ async def test_sixty_messages_are_told_at_once(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 62))
-    await toggle(api, 60)
+    await set_break(api, 60)
     await settle(sweep, clock)
     assert calls(model) == ["scene", "recap"]
 
@@ -76,7 +77,7 @@ async def test_a_part_that_does_not_fit_is_halved(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 60))
-    await toggle(api, 60)
+    await set_break(api, 60)
     await settle(small_sweep, clock)
     assert await statuses(api) == ["ready"]
     assert calls(model).count("scene") > 1
@@ -88,10 +89,10 @@ async def test_a_message_that_does_not_fit_even_alone_is_a_failure(
 ) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 4))
-    await toggle(api, 2)
+    await set_break(api, 2)
     client = ModelClient(model.base_url, "scripted", timeout_s=5, max_attempts=1, context_tokens=2_000)
     clock.step(2)
-    await Sweep(Workbench(database, clock, client), slots=8, sweep_s=30).drain()
+    await Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30).drain()
     await client.aclose()
     assert model.calls == []
     assert "does not fit" in (await scenes(api))[0]["error"]
@@ -106,7 +107,7 @@ async def test_a_wish_is_told_with_every_part(
     model.otherwise = tell
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 80))
-    scene = (await toggle(api, 80))["items"][0]
+    scene = (await set_break(api, 80))["items"][0]
     path = f"/v1/chats/c/scenes/{scene['id']}/regenerate"
     assert (await api.post(path, json={"instruction": "Mention the key."})).status_code == 202
     await settle(sweep, clock)
@@ -119,7 +120,7 @@ async def test_without_a_model_a_long_scene_is_quoted_whole(
 ) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
-    await toggle(api, 130)
+    await set_break(api, 130)
     await settle(quoting_sweep, clock)
     assert len(await statuses(api)) == 1
     assert "pending" not in await statuses(api)
@@ -132,7 +133,7 @@ async def test_a_list_counts_a_scenes_messages_no_further_than_to_a_thousand(api
     await append(api, talk(1_001, 1_001))
     (opened,) = await scenes(api)
     assert (opened["messages"], opened["first_message_id"], opened["last_message_id"]) == (None, "m1", "m1001")
-    await toggle(api, 1_000)
+    await set_break(api, 1_000)
     assert [scene["messages"] for scene in await scenes(api)] == [1_000, 1]
     assert await ranges(api) == [(1, 1_000), (1_001, None)]
 
@@ -142,6 +143,6 @@ async def test_setting_a_break_reads_its_messages_once(api: httpx.AsyncClient) -
     await append(api, talk(1, 12))
     app_database: Database = api._transport.app.state.database  # type: ignore[attr-defined]
     async with watched(app_database) as statements:
-        await toggle(api, 8)
+        await set_break(api, 8)
     read = [text for text in statements.asked if "FROM unnest($3::int[], $4::int[])" in text and "digest" in text]
     assert len(read) == 2  # to see whether the message is there, and to say what the scene says

@@ -11,10 +11,10 @@ from tests.scenes.story import (
     ask,
     calls,
     recap,
+    set_break,
     settle,
     shown,
     telling,
-    toggle,
     versions,
     while_the_model_is_asked,
 )
@@ -28,7 +28,7 @@ async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 2 * scenes + 2))
     for number in range(1, scenes + 1):
-        await toggle(api, 2 * number)
+        await set_break(api, 2 * number)
     await settle(sweep, clock)
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
 
@@ -109,7 +109,7 @@ async def test_a_scene_that_waits_to_be_folded_in_is_folded_into_the_version_tha
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
-    await toggle(api, 8)
+    await set_break(api, 8)
     clock.step(1)
     await sweep.drain()  # its own recap is made now
     await ask(api, "PUT", "/recap/current", 200, {"version": 2})

@@ -5,7 +5,7 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
+from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import (
@@ -15,11 +15,11 @@ from tests.scenes.story import (
     calls,
     recap,
     scenes,
+    set_break,
     settle,
     shown,
     statuses,
     telling,
-    toggle,
     versions,
     while_the_model_is_asked,
 )
@@ -32,7 +32,7 @@ async def tell_scenes(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock,
     for end in ends:
         head = (await get(api, ""))["head_seq"]
         await append(api, talk(head + 1, end + 2))
-        await toggle(api, end)
+        await set_break(api, end)
         await settle(sweep, clock, rounds=3)
 
 
@@ -67,7 +67,7 @@ async def test_scenes_closed_in_bulk_are_one_fold(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
     assert calls(model) == ["scene", "scene", "scene", "recap"]
     assert await versions(api) == [(1, 12, False, True)]
@@ -80,7 +80,7 @@ async def test_more_scenes_than_a_model_reads_well_are_folded_in_parts(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 22))
     for seq in range(2, 21, 2):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
     assert calls(model).count("recap") == 2
     assert await versions(api) == [(2, 20, False, True), (1, 16, False, False)]
@@ -154,7 +154,7 @@ async def test_what_was_left_out_is_folded_in_when_it_is_no_longer(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
     await settle(sweep, clock)
@@ -206,7 +206,7 @@ async def test_a_rebuild_begins_from_nothing_and_keeps_former_versions(
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     asked = len(model.calls)
     due = await ask(api, "POST", "/recap/rebuild", 202)
-    assert (due["layer"], due["key"]) == ("scenes", "recap")
+    assert set(due) == {"layer", "work_id", "run_after"}
     await settle(sweep, clock)
     assert calls(model)[asked:] == ["recap"]
     assert await recap(api) == list(range(1, 13))
@@ -265,7 +265,7 @@ async def test_a_persons_words_outlast_that_the_scenes_they_tell_of_are_left_out
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
@@ -307,7 +307,7 @@ async def test_a_scene_that_failed_for_good_is_passed_over_and_told_when_it_is_m
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock, rounds=2)
     assert await recap(api) == [1, 2, 3, 4]
     for _ in range(MAX_ATTEMPTS):
@@ -329,7 +329,7 @@ async def test_a_scene_with_nothing_to_tell_leaves_the_recap_as_it_is_without_a_
     for n in range(13, 17):
         await edit(api, f"m{n}", excluded=True)
     asked = len(model.calls)
-    await toggle(api, 16)
+    await set_break(api, 16)
     await settle(sweep, clock)
     assert len(model.calls) == asked
     found = await get(api, "/recap")
@@ -342,7 +342,7 @@ async def test_a_scene_that_changes_while_it_is_folded_in_is_folded_as_it_is_the
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 6))
-    await toggle(api, 4)
+    await set_break(api, 4)
     clock.step(2)
     await sweep.drain()
     assert calls(model) == ["scene"]
@@ -359,7 +359,7 @@ async def test_what_scenes_are_folded_into_is_not_a_version_that_a_person_delete
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await append(api, talk(15, 18))
-    await toggle(api, 16)
+    await set_break(api, 16)
     clock.step(2)
     await sweep.drain()  # its own recap is made now
     clock.step(2)
@@ -380,7 +380,7 @@ async def test_rubbish_for_a_recap_is_a_failure_that_is_tried_again(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 6))
-    await toggle(api, 4)
+    await set_break(api, 4)
     clock.step(2)
     await sweep.drain()
     model.otherwise = "I'm sorry, but I can't help with that."
@@ -402,8 +402,8 @@ async def test_without_a_model_scenes_are_quoted_and_put_together(
     messages[1]["content"] = "I promised my brother Jonas to bring the brass key back to the lighthouse."
     messages[6]["content"] = "Odette, the keeper of the lighthouse, was found dead on 14 June in Port Ellery."
     await append(api, messages)
-    await toggle(api, 4)
-    await toggle(api, 8)
+    await set_break(api, 4)
+    await set_break(api, 8)
     await settle(quoting_sweep, clock)
     first, second, _ = await scenes(api)
     assert (first["origin"], first["prompt_version"]) == ("extractive", "extractive/1")

@@ -8,7 +8,7 @@ import pytest
 from app.kit.clock import SteppedClock
 from app.sweep import Sweep
 from tests.conversation_answers import tell
-from tests.scenes.story import hidden, toggle
+from tests.scenes.story import hidden, lift_break, set_break
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, bury, edit, get, ok, put
 from tests.words import told, wait, words
@@ -30,9 +30,9 @@ async def test_deleting_a_stale_version_of_the_recap_does_not_make_true_what_was
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, words(1, 4))
-    await toggle(api, 2)
+    await set_break(api, 2)
     await wait(sweep, clock)
-    await toggle(api, 4)
+    await set_break(api, 4)
     await append(api, words(5, 6))
     await wait(sweep, clock)
     assert await told(api, "recap") == ["w1w", "w2w", "w3w", "w4w"]
@@ -48,9 +48,9 @@ async def test_a_change_behind_a_deleted_version_of_the_recap_makes_stale_what_w
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, words(1, 4))
-    await toggle(api, 2)
+    await set_break(api, 2)
     await wait(sweep, clock)
-    await toggle(api, 4)
+    await set_break(api, 4)
     await append(api, words(5, 6))
     await wait(sweep, clock)
     ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
@@ -64,9 +64,9 @@ async def test_choosing_a_version_that_was_built_on_a_stale_one_which_is_gone_do
 ) -> None:
     """The stale one went because another was told in its place, while a later version was not in the chain."""
     await append(api, words(1, 6))
-    await toggle(api, 2)
+    await set_break(api, 2)
     await wait(sweep, clock)
-    await toggle(api, 4)
+    await set_break(api, 4)
     await wait(sweep, clock)
     ok(await api.put("/v1/chats/c/recap/current", json={"version": 1}), 200)
     await bury(api, "m1")
@@ -83,16 +83,16 @@ async def test_a_scene_that_is_told_again_below_a_persons_recap_is_hidden_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, words(1, 6))
-    await toggle(api, 2)
-    await toggle(api, 4)
+    await set_break(api, 2)
+    await set_break(api, 4)
     await wait(sweep, clock)
     assert await hidden(api) == [1, 2, 3, 4]
     ok(await api.put("/v1/chats/c/recap", json={"text": "They met."}), 200)
     await wait(sweep, clock)
     model.otherwise = refuses(503)
     await edit(api, "m1", content="lamp w10w")
-    await toggle(api, 3)
-    await toggle(api, 3)
+    await set_break(api, 3)
+    await lift_break(api, 3)
     await wait(sweep, clock, times=1)
     model.otherwise = tell
     await wait(sweep, clock)

@@ -6,21 +6,23 @@ import httpx
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.due import MAX_ATTEMPTS, RETRY_DELAYS_S
+from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
-from app.kit.workbench import Workbench
+from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
+from app.registry import LAYERS
 from app.sweep import Sweep
 from tests.book import change, due_rows
 from tests.scenes.story import (
     BY_HAND,
     ask,
     calls,
+    lift_break,
     recap,
     scenes,
+    set_break,
     settle,
     statuses,
     telling,
-    toggle,
     versions,
     while_the_model_is_asked,
 )
@@ -32,7 +34,7 @@ async def close_one(api: httpx.AsyncClient) -> str:
     """A chat of eight messages whose first five are a scene; returns its path."""
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    return f"/scenes/{(await toggle(api, 5))['items'][0]['id']}"
+    return f"/scenes/{(await set_break(api, 5))['items'][0]['id']}"
 
 
 async def test_a_break_makes_the_recap_of_its_scene_due(
@@ -90,7 +92,7 @@ async def test_a_break_lifted_while_the_recap_is_made_leaves_nothing(
     await close_one(api)
     clock.step(2)
     async with while_the_model_is_asked(sweep, model):
-        await toggle(api, 5)
+        await lift_break(api, 5)
     await settle(sweep, clock)
     assert [scene["open"] for scene in await scenes(api)] == [True]
     assert calls(model) == ["scene"]
@@ -127,7 +129,7 @@ async def test_a_model_that_never_answers_is_a_failure_and_the_chat_goes_on(
     model.hold()
     client = ModelClient(model.base_url, "scripted", timeout_s=0.2, max_attempts=1)
     clock.step(2)
-    await Sweep(Workbench(database, clock, client), slots=8, sweep_s=30).drain()
+    await Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30).drain()
     await client.aclose()
     failed = await get(api, path)
     assert (failed["status"], failed["attempts"]) == ("pending", 1)
@@ -142,7 +144,7 @@ async def test_a_scene_is_told_from_its_own_messages_alone(
     path = await close_one(api)
     await settle(sweep, clock)
     await append(api, talk(9, 12))
-    await toggle(api, 10)
+    await set_break(api, 10)
     await settle(sweep, clock)
     await ask(api, "POST", f"{path}/regenerate", 202)
     await settle(sweep, clock)
@@ -160,7 +162,7 @@ async def test_a_scene_that_no_worker_survives_is_passed_over_by_the_running_rec
     model.otherwise = lambda request: refuses(500) if "lamp number 2." in str(request) else telling()(request)
     await close_one(api)
     await append(api, talk(9, 12))
-    await toggle(api, 10)
+    await set_break(api, 10)
     await settle(sweep, clock)
     assert (await statuses(api), await recap(api)) == (["pending", "ready"], [])
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS}")
@@ -177,9 +179,9 @@ async def test_an_older_recap_that_was_chosen_is_not_told_on_for_a_scene_that_fa
     await close_one(api)
     await settle(sweep, clock)
     await append(api, talk(9, 16))
-    await toggle(api, 10)
+    await set_break(api, 10)
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS}")
-    await toggle(api, 14)
+    await set_break(api, 14)
     await settle(sweep, clock)
     assert await recap(api) == [1, 2, 3, 4, 5, 11, 12, 13, 14]
     await ask(api, "PUT", "/recap/current", 200, {"version": 1})
@@ -200,7 +202,7 @@ async def test_a_running_recap_that_failed_for_good_is_not_tried_on_and_on(
     assert await versions(api) == [(1, 5, False, True)]  # of which there is nothing to tell, so nobody was asked
     model.otherwise = lambda request: telling()(request) if "You write" in str(request) else refuses(400)
     await append(api, talk(9, 12))
-    await toggle(api, 10)
+    await set_break(api, 10)
     for _ in range(3 * MAX_ATTEMPTS):
         clock.step(RETRY_DELAYS_S[-1])
         await sweep.drain()

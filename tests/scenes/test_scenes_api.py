@@ -5,11 +5,10 @@ import random
 import httpx
 import pytest
 
-from app.context.schemas import AppendIn
 from app.kit.clock import SteppedClock
-from app.scenes.schemas import BreakIn, SceneOut
+from app.scenes.schemas import SceneOut
 from app.sweep import Sweep
-from tests.scenes.story import BY_HAND, ask, calls, ranges, scenes, settle, statuses, telling, toggle
+from tests.scenes.story import BY_HAND, ask, calls, lift_break, ranges, scenes, set_break, settle, statuses, telling
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, bury, edit, get, put, talk, walk
 
@@ -27,22 +26,15 @@ async def test_a_chat_without_breaks_is_one_open_scene(api: httpx.AsyncClient) -
 async def test_a_scene_has_its_fields_in_the_order_of_the_schema(api: httpx.AsyncClient) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 3))
-    await toggle(api, 2)
+    await set_break(api, 2)
     for scene in await scenes(api):
         assert list(scene) == list(SceneOut.model_fields)
-
-
-async def test_the_example_of_a_break_can_be_sent_after_that_of_an_append(api: httpx.AsyncClient) -> None:
-    messages, broken = (one.model_json_schema()["examples"][0] for one in (AppendIn, BreakIn))
-    await ask(api, "POST", "/messages", 201, messages)
-    await ask(api, "POST", "/scenes/break", 200, broken)
 
 
 async def test_a_break_closes_the_scene_on_its_message(api: httpx.AsyncClient) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    changed = await toggle(api, 5)
-    assert changed["set"] is True
+    changed = await set_break(api, 5)
     assert changed["items"] == await scenes(api)
     closed, opened = changed["items"]
     assert (closed["number"], closed["first_seq"], closed["last_seq"], closed["messages"]) == (1, 1, 5, 5)
@@ -60,7 +52,7 @@ async def test_a_break_closes_the_scene_on_its_message(api: httpx.AsyncClient) -
 async def test_a_break_on_the_newest_message_leaves_no_open_scene(api: httpx.AsyncClient) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 4))
-    assert [item["last_seq"] for item in (await toggle(api, 4))["items"]] == [4]
+    assert [item["last_seq"] for item in (await set_break(api, 4))["items"]] == [4]
     assert await ranges(api) == [(1, 4)]
     await append(api, talk(5, 5))
     assert await ranges(api) == [(1, 4), (5, None)]
@@ -72,10 +64,10 @@ async def test_a_break_inside_a_scene_parts_it_and_the_rest_keeps_its_id(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 12))
-    await toggle(api, 10)
+    await set_break(api, 10)
     await settle(sweep, clock)
     (whole, _) = await scenes(api)
-    first, rest = (await toggle(api, 4))["items"]
+    first, rest = (await set_break(api, 4))["items"]
     assert (first["number"], first["first_seq"], first["last_seq"], first["status"]) == (1, 1, 4, "pending")
     assert (rest["id"], rest["number"], rest["first_seq"], rest["last_seq"]) == (whole["id"], 2, 5, 10)
     assert rest["stale"] is True
@@ -90,12 +82,11 @@ async def test_a_lifted_break_gives_its_scene_to_the_next_one(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 12))
-    await toggle(api, 4)
-    await toggle(api, 8)
+    await set_break(api, 4)
+    await set_break(api, 8)
     await settle(sweep, clock)
-    changed = await toggle(api, 4)
-    assert changed["set"] is False
-    (joined,) = changed["items"]
+    await lift_break(api, 4)
+    joined, _ = await scenes(api)
     assert (joined["number"], joined["first_seq"], joined["last_seq"], joined["stale"]) == (1, 1, 8, True)
     await settle(sweep, clock)
     assert [scene["title"] for scene in await scenes(api)] == ["Lamps 1 to 8", None]
@@ -104,8 +95,9 @@ async def test_a_lifted_break_gives_its_scene_to_the_next_one(
 async def test_lifting_the_last_break_opens_its_scene_again(api: httpx.AsyncClient) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    await toggle(api, 5)
-    (opened,) = (await toggle(api, 5))["items"]
+    await set_break(api, 5)
+    await lift_break(api, 5)
+    (opened,) = await scenes(api)
     assert (opened["id"], opened["first_seq"], opened["open"], opened["messages"]) == (None, 1, True, 8)
 
 
@@ -115,12 +107,12 @@ async def test_a_break_that_is_set_again_brings_its_recap_back(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    await toggle(api, 5)
+    await set_break(api, 5)
     await settle(sweep, clock)
     (before, _) = await scenes(api)
     asked = len(model.calls)
-    await toggle(api, 5)
-    await toggle(api, 5)
+    await lift_break(api, 5)
+    await set_break(api, 5)
     await settle(sweep, clock)
     (after, _) = await scenes(api)
     assert after == before
@@ -133,11 +125,11 @@ async def test_a_recap_that_comes_back_to_other_messages_is_stale(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    await toggle(api, 5)
+    await set_break(api, 5)
     await settle(sweep, clock)
-    await toggle(api, 5)
+    await lift_break(api, 5)
     await edit(api, "m2", content="Something about lamp number 77.")
-    (again, _) = (await toggle(api, 5))["items"]
+    (again, _) = (await set_break(api, 5))["items"]
     assert (again["status"], again["stale"], again["title"]) == ("ready", True, "Lamps 1 to 5")
     await settle(sweep, clock)
     assert "#77" in (await scenes(api))[0]["recap"]
@@ -148,8 +140,8 @@ async def test_a_break_set_by_mistake_and_lifted_at_once_asks_nobody(
 ) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    await toggle(api, 5)
-    await toggle(api, 5)
+    await set_break(api, 5)
+    await lift_break(api, 5)
     await settle(sweep, clock)
     assert model.calls == []
 
@@ -162,7 +154,7 @@ async def test_any_order_of_breaks_leaves_scenes_without_gaps_numbered_from_one(
     for _ in range(60):
         seq = chance.randint(1, 24)
         breaks ^= {seq}
-        assert (await toggle(api, seq))["set"] is (seq in breaks)
+        await (set_break if seq in breaks else lift_break)(api, seq)
         ends = sorted(breaks)
         expected: list[tuple[int, int | None]] = [
             (first, last) for first, last in zip([1, *(end + 1 for end in ends)], ends, strict=False)
@@ -178,7 +170,7 @@ async def test_the_list_comes_in_pages_with_the_open_scene_on_the_last(api: http
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 9))
     for seq in (2, 4, 6, 8):
-        await toggle(api, seq)
+        await set_break(api, seq)
     whole = await scenes(api)
     for limit in range(1, 7):
         pages = await walk(api, "/v1/chats/c/scenes", limit=limit)
@@ -192,7 +184,7 @@ async def test_what_a_person_writes_of_a_scene_stays_and_says_when_it_is_stale(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    closed, _ = (await toggle(api, 5))["items"]
+    closed, _ = (await set_break(api, 5))["items"]
     written = await ask(api, "PATCH", f"/scenes/{closed['id']}", 200, {"recap": "Kai stayed.", "title": "The pier"})
     assert (written["recap"], written["title"], written["edited"], written["origin"], written["status"]) == (
         "Kai stayed.",
@@ -214,7 +206,7 @@ async def test_a_persons_recap_is_made_anew_only_if_that_person_says_so(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    path = f"/scenes/{(await toggle(api, 5))['items'][0]['id']}"
+    path = f"/scenes/{(await set_break(api, 5))['items'][0]['id']}"
     await ask(api, "PATCH", path, 200, {"recap": "Kai stayed.", "title": "The pier"})
     refused = await ask(api, "POST", f"{path}/regenerate", 409)
     assert refused["code"] == "scene_edited"
@@ -233,7 +225,7 @@ async def test_excluded_and_deleted_messages_are_no_part_of_a_recap(
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
-    await toggle(api, 5)
+    await set_break(api, 5)
     await settle(sweep, clock)
     await edit(api, "m1", excluded=True)
     await bury(api, "m3")
@@ -250,29 +242,51 @@ async def test_a_scene_with_nothing_to_tell_is_empty_without_a_call(
     await append(api, talk(1, 4))
     for n in (1, 2):
         await edit(api, f"m{n}", excluded=True)
-    await toggle(api, 2)
+    await set_break(api, 2)
     await settle(sweep, clock)
     (scene, _) = await scenes(api)
     assert (scene["status"], scene["recap"], scene["title"]) == ("empty", "", None)
     assert calls(model) == []
 
 
-@pytest.mark.parametrize("body", [{}, {"seq": 0}, {"seq": "two"}, {"seq": 2, "force": True}, {"seq": 2.5}])
-async def test_a_break_without_a_proper_seq_is_refused(api: httpx.AsyncClient, body: dict[str, object]) -> None:
+@pytest.mark.parametrize("seq", ["0", "two", "2.5", "-1", "2147483648"])
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_break_without_a_proper_seq_is_refused(api: httpx.AsyncClient, method: str, seq: str) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 4))
-    await ask(api, "POST", "/scenes/break", 422, body)
+    problem = await ask(api, method, f"/scenes/breaks/{seq}", 422)
+    assert problem["errors"][0]["loc"] == ["path", "seq"]
     assert await ranges(api) == [(1, None)]
+
+
+async def test_setting_a_break_again_changes_nothing(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    made = await set_break(api, 5)
+    assert await set_break(api, 5, 200) == made
+    assert made["items"] == await scenes(api)
+
+
+async def test_a_break_that_is_not_there_cannot_be_lifted(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    await set_break(api, 5)
+    before = await scenes(api)
+    for seq in (4, 6, 9):
+        assert (await lift_break(api, seq, 404))["code"] == "break_not_found"
+    assert await scenes(api) == before
+    await lift_break(api, 5)
+    assert (await lift_break(api, 5, 404))["code"] == "break_not_found"
 
 
 async def test_a_break_needs_a_message_that_is_there(api: httpx.AsyncClient) -> None:
     await put(api, settings=BY_HAND)
-    assert "empty" in (await toggle(api, 1, 422))["detail"]
+    assert "empty" in (await set_break(api, 1, 422))["detail"]
     await append(api, talk(1, 4))
     await bury(api, "m3")
-    assert "4" in (await toggle(api, 5, 422))["errors"][0]["msg"]
-    deleted = await toggle(api, 3, 422)
-    assert deleted["errors"][0]["loc"] == ["body", "seq"]
+    assert "4" in (await set_break(api, 5, 422))["errors"][0]["msg"]
+    deleted = await set_break(api, 3, 422)
+    assert deleted["errors"][0]["loc"] == ["path", "seq"]
     assert "deleted" in deleted["errors"][0]["msg"]
     assert await ranges(api) == [(1, None)]
 
@@ -280,8 +294,8 @@ async def test_a_break_needs_a_message_that_is_there(api: httpx.AsyncClient) -> 
 async def test_an_unknown_scene_is_a_404(api: httpx.AsyncClient) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 4))
-    lifted = (await toggle(api, 2))["items"][0]["id"]
-    await toggle(api, 2)
+    lifted = (await set_break(api, 2))["items"][0]["id"]
+    await lift_break(api, 2)
     for scene_id in (lifted, "019f0000-0000-7000-8000-000000000000"):
         assert (await ask(api, "PATCH", f"/scenes/{scene_id}", 404, {"title": "A"}))["code"] == "scene_not_found"
         await ask(api, "POST", f"/scenes/{scene_id}/regenerate", 404)
@@ -292,7 +306,7 @@ async def test_an_unknown_scene_is_a_404(api: httpx.AsyncClient) -> None:
 async def test_a_patch_that_says_nothing_sound_is_refused(api: httpx.AsyncClient, body: dict[str, object]) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 4))
-    scene = (await toggle(api, 2))["items"][0]
+    scene = (await set_break(api, 2))["items"][0]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 422, body)
     assert (await scenes(api))[0] == scene
 
@@ -303,7 +317,7 @@ async def test_breaks_by_hand_work_in_every_preset(
     model.otherwise = telling()
     await put(api, settings={"preset": "agent"})
     await append(api, talk(1, 8))
-    await toggle(api, 5)
+    await set_break(api, 5)
     await settle(sweep, clock)
     assert await statuses(api) == ["pending"]
     assert model.calls == []
@@ -319,16 +333,16 @@ async def test_what_a_person_wrote_of_a_lifted_scene_moves_with_its_last_message
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 10))
     for seq in (4, 8):
-        await toggle(api, seq)
+        await set_break(api, seq)
     await settle(sweep, clock)
     first, second, _ = await scenes(api)
     for scene, words in ((first, "Mine"), (second, "Mine too")):
         await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"title": words, "recap": f"{words}."})
-    await toggle(api, 8)  # what follows it is the open scene
-    await toggle(api, 4)
+    await lift_break(api, 8)  # what follows it is the open scene
+    await lift_break(api, 4)
     await bury(api, "m4", "m8", "m7")
     await settle(sweep, clock)
-    await toggle(api, 3)
-    await toggle(api, 6)
+    await set_break(api, 3)
+    await set_break(api, 6)
     found = [(scene["title"], scene["recap"], scene["last_seq"]) for scene in await scenes(api)]
     assert found == [("Mine", "Mine.", 3), ("Mine too", "Mine too.", 6), (None, None, None)]

@@ -5,21 +5,24 @@ from typing import Any
 import pytest
 
 from app.chats.settings import check_overrides
+from app.context.parts import build_segment
 from app.kit.tokens import count_tokens
-from app.scenes.segment import count_told, tell
+from app.layers.contribution import View
+from app.scenes.segment import contribute, count_told
 
 SHOWN = {"version": 3, "text": "# Outcomes\n- Kai stayed.", "tokens": count_told("# Outcomes\n- Kai stayed.")}
 
 
 def told(shown: dict[str, Any], **recap: Any) -> Any:
     settings = check_overrides({"preset": "scenes", "scenes": {"recap": recap}})
-    return next(iter(tell(shown, settings, character=None)), None)
+    segments = contribute(View(shown, None, settings)).segments
+    return build_segment(segments[0]) if segments else None
 
 
 def test_the_running_recap_stands_under_its_heading() -> None:
     segment = told(SHOWN)
     assert segment.text == "## Running Recap\n\n### Outcomes\n- Kai stayed."
-    assert (segment.name, segment.place, segment.sources) == ("recap", "before_prompt", ("recap:3",))
+    assert (segment.name, segment.after, segment.sources) == ("recap", "before_prompt", ("recap:3",))
     assert segment.tokens == count_tokens(segment.text)
     assert segment.scan is False
 
@@ -36,15 +39,16 @@ def test_without_a_version_there_is_no_segment() -> None:
         (-1, None),
         ("before_prompt", "before_prompt"),
         (2, "before_prompt"),
-        ("in_prompt", "in_order"),
-        (0, "in_order"),
+        ("in_prompt", None),
+        (0, None),
         ("in_chat", "in_chat"),
         (1, "in_chat"),
     ],
 )
 def test_its_place_is_told_by_name_or_by_number(position: str | int, place: str | None) -> None:
     segment = told(SHOWN, position=position)
-    assert (segment.place if segment else None) == place
+    assert (segment.after if segment else None) == place
+    assert (segment is None) == (position in ("none", -1))
 
 
 def test_depth_and_role_count_only_among_the_messages() -> None:

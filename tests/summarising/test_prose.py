@@ -1,5 +1,8 @@
 """Prose out of what cheap models wrap around it."""
 
+import json
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,6 +89,57 @@ def test_a_heading_with_a_date_becomes_a_plain_line() -> None:
 def test_what_is_no_prose_is_unusable_and_not_quoted(answer: str, why: str) -> None:
     with pytest.raises(UnusableAnswer, match=f"^{why}$"):
         read_prose(answer)
+
+
+def _fenced(text: str) -> str:
+    return f"```text\n{text}\n```"
+
+
+def _tagged(text: str) -> str:
+    return f"<summary>\n{text}\n</summary>"
+
+
+def _quoted(text: str) -> str:
+    return f"“{text}”"
+
+
+def _in_json(text: str) -> str:
+    return json.dumps({"version": 2, "note": "", "summary": text})
+
+
+def _introduced(text: str) -> str:
+    return f"Sure!\nHere is the updated summary:\n\n{text}"
+
+
+def _titled(text: str) -> str:
+    return f"## Summary\n---\n**Until now**\n\n{text}"
+
+
+def _with_offer(text: str) -> str:
+    return f"{text}\n\n***\nNote: I kept it short.\n\nLet me know if that helps."
+
+
+def _with_gaps(text: str) -> str:
+    return "\n \n" + text.replace("\n\n", "\n\n \n\n") + "\n\n"
+
+
+AROUND = [_introduced, _titled, _with_offer, _with_gaps]
+ENVELOPES = [_fenced, _tagged, _quoted, _in_json]
+
+
+@given(st.lists(st.sampled_from(AROUND), unique=True), st.sampled_from(ENVELOPES), st.booleans())
+def test_several_wrappings_are_taken_off(
+    around: list[Callable[[str], str]], envelope: Callable[[str], str], inside: bool
+) -> None:
+    answer = TEXT if inside else envelope(TEXT)
+    for wrap in around:
+        answer = wrap(answer)
+    assert read_prose(envelope(answer) if inside else answer) == TEXT
+
+
+@pytest.mark.parametrize("line", ["Let me know", "Summary", "Summary of it: Pell", "Sure of it!"])
+def test_a_lone_line_is_never_taken_for_wrapping(line: str) -> None:
+    assert read_prose(line) == line
 
 
 SIGNS = st.sampled_from([

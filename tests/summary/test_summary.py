@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
-from app.kit.due import RETRY_DELAYS_S
+from app.kit.work_queue import RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told, versions

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
-from app.kit.due import RETRY_DELAYS_S
+from app.kit.work_queue import RETRY_DELAYS_S
 from app.sweep import Sweep
 from tests.scripted_model import Request, ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told
@@ -171,7 +171,7 @@ async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
     scenes = {"enabled": True, "detect": False, "auto_hide": 1}
     await put(api, settings={**OWN_FOLDS, "scenes": scenes})
     await append(api, talk(1, 21))
-    ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 6}), 200)
+    ok(await api.put("/v1/chats/c/scenes/breaks/6"), 201)
     for _ in range(4):
         await make(sweep, clock, 40)
     (first,) = [one for one in (await get(api, "/messages"))["items"] if one["seq"] == 1]
@@ -187,7 +187,7 @@ async def hide_the_first_scene(api: httpx.AsyncClient, sweep: Sweep, clock: Step
     scenes = {"enabled": True, "detect": False, "auto_hide": 1}
     await put(api, settings={**OWN_FOLDS, "scenes": scenes})
     await append(api, talk(1, 21))
-    ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 6}), 200)
+    ok(await api.put("/v1/chats/c/scenes/breaks/6"), 201)
     for _ in range(4):
         await make(sweep, clock, 40)
     hidden_by = [one["hidden_by"] for one in (await get(api, "/messages"))["items"]]
@@ -324,7 +324,7 @@ async def test_what_scenes_hid_is_folded_in_parts_too(
     scenes = {"enabled": True, "detect": False, "auto_hide": 2}
     await put(api, settings={"memos": {"enabled": False}, "scenes": scenes, "history": OWN_FOLDS["history"]})
     await append(api, talk(1, 150))
-    ok(await api.post("/v1/chats/c/scenes/break", json={"seq": 130}), 200)
+    ok(await api.put("/v1/chats/c/scenes/breaks/130"), 201)
     for _ in range(4):
         await make(sweep, clock, 40)
     await put(api, status=200, settings={"summary": {"enabled": True}})

@@ -7,8 +7,11 @@ from anthropic.types import ToolParam
 from openai.types.chat import ChatCompletionToolParam
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from app.diary.tools import SaveMemory
 from app.kit.wire import Text
-from app.tools.toolbox import TOOLS, SaveMemory, Tool
+from app.layers.tool import Tool
+from app.registry import LAYERS
+from app.tools.toolbox import list_tools
 from app.tools.wording import word_tool, word_wrong
 
 _OPENAI = TypeAdapter(ChatCompletionToolParam)
@@ -27,14 +30,14 @@ class Searching(BaseModel):
 SEARCH = ("memory_search", "Searches.", Searching.model_json_schema())
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", list_tools(LAYERS), ids=lambda tool: tool.name)
 def test_a_tool_is_what_the_clients_own_types_accept(tool: Tool) -> None:
     schema = tool.arguments.model_json_schema()
     _OPENAI.validate_python(word_tool(tool.name, tool.description, schema, "openai"), strict=True)
     _ANTHROPIC.validate_python(word_tool(tool.name, tool.description, schema, "anthropic"), strict=True)
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", list_tools(LAYERS), ids=lambda tool: tool.name)
 def test_every_tool_and_every_argument_says_what_it_is_for(tool: Tool) -> None:
     told = word_tool(tool.name, tool.description, tool.arguments.model_json_schema(), "anthropic")
     assert told["description"]

@@ -1,0 +1,24 @@
+"""The caller's metadata belongs to the chat: all lines of a chat hold what its current line holds."""
+
+from collections.abc import Sequence
+
+from alembic import op
+
+revision: str = "d4a1f7c30e52"
+down_revision: str | Sequence[str] | None = "7d40c6be91f3"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.execute(
+        """
+        UPDATE chats SET metadata = current.metadata FROM chats AS current
+        WHERE current.chat_key = chats.chat_key AND current.standing = 'current'
+            AND chats.metadata <> current.metadata
+        """
+    )
+
+
+def downgrade() -> None:
+    """Leaves the rows as they are: the former version reads them, too."""

@@ -1,0 +1,191 @@
+"""What happens to a chat, as typed events, and what each does to the counts in the line's head. Pure.
+
+A verb of the log defers an event; its follower runs in the same transaction (`app/pipeline.py`), so memory and
+conversation never disagree.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from app.chats.cut import Reason
+from app.chats.eligibility import is_sent
+from app.chats.head import Head, NewMessage, RangeMessage
+
+Pair = tuple[RangeMessage, RangeMessage]
+"""A message before and after a change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineEvent:
+    """Something happened to a line.
+
+    Attributes:
+        head: The line's head, locked, with the event counted in; handlers may change it, it is written last.
+        now: The service's time.
+        settle_s: How long work that follows from the event waits for further edits.
+
+    """
+
+    head: Head
+    now: datetime
+    settle_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesAppended(LineEvent):
+    """New messages were appended.
+
+    Attributes:
+        fresh: The new messages in seq order.
+        cold: Whether the provider's cache was gone before the first of them.
+        former_head_seq: The newest seq before them.
+        former_history_messages: How many messages were sent before them.
+
+    """
+
+    fresh: Sequence[NewMessage]
+    cold: bool
+    former_head_seq: int
+    former_history_messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesChanged(LineEvent):
+    """Messages were edited, deleted, hidden, shown, excluded or included.
+
+    Attributes:
+        pairs: Each changed message before and after, in seq order.
+
+    """
+
+    pairs: Sequence[Pair]
+
+    @property
+    def alters_history(self) -> bool:
+        """Whether a message joins or leaves what is sent."""
+        return any(is_sent(before) != is_sent(after) for before, after in self.pairs)
+
+    @property
+    def by_scenes(self) -> bool:
+        """Whether scenes have hidden a message, or shown one again."""
+        return any("scenes" in (before.hidden_by, after.hidden_by) for before, after in self.pairs)
+
+    @property
+    def changed_seqs(self) -> list[int]:
+        """The seqs of the messages of which `content_changed` is true, in order."""
+        return [pair[1].seq for pair in self.pairs if content_changed(pair)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineTruncated(LineEvent):
+    """The end of the line was cut off; nothing is left from `from_seq` (inclusive) on."""
+
+    from_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesMoved(LineEvent):
+    """A new line took over messages that have other seqs on another line of the chat.
+
+    Attributes:
+        from_line_id: The other line.
+        kept_seq: Up to here both lines have the same messages at the same seqs.
+        seqs: (seq on the other line, seq on this one) of each message that moved, ordered by the first.
+
+    """
+
+    from_line_id: UUID
+    kept_seq: int
+    seqs: Sequence[tuple[int, int]]
+
+    def seq_here(self, seq: int) -> int:
+        """The seq on this line of the message that `seq` follows on the other one."""
+        before = bisect_right(self.seqs, seq, key=lambda pair: pair[0])
+        return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsChanged(LineEvent):
+    """A PUT of the chat may have changed its settings, its characters or its time zone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorMoved(LineEvent):
+    """The history begins at another message; `reason` is why the anchor moved last."""
+
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChanged:
+    """A layer made, changed or gave up something, by a job or by hand: a waiting cut is judged again.
+
+    Attributes:
+        head: The line's head, locked.
+        layer: The layer's name.
+
+    """
+
+    head: Head
+    layer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEdited:
+    """The row of a line was written by a PUT of the chat; its head has to be read again."""
+
+    chat_key: UUID
+    line_id: UUID
+
+
+def content_changed(pair: Pair) -> bool:
+    """Whether a message has another text, or is summarised for other readers, than before.
+
+    Scenes that hide a message or show it again change neither: they hide only what their recap covers.
+    """
+    before, after = (message._replace(hidden_by=None) if message.hidden_by == "scenes" else message for message in pair)
+    return before != after
+
+
+def count_appended(
+    head: Head, fresh: Sequence[NewMessage], *, now: datetime, settle_s: float, created: bool
+) -> MessagesAppended:
+    """Count `fresh` into `head` (changed in place) and return the event."""
+    silence_s = (now - head.last_active_at).total_seconds()
+    event = MessagesAppended(
+        head=head,
+        now=now,
+        settle_s=settle_s,
+        fresh=fresh,
+        cold=not created and silence_s > head.settings.cache_ttl_s,
+        former_head_seq=head.head_seq,
+        former_history_messages=head.history_messages,
+    )
+    for message in fresh:
+        head.head_seq = message.seq
+        head.message_count += 1
+        head.token_count += message.tokens
+        head.history_messages += is_sent(message)
+        if message.role == "user":
+            head.awaits_reply = True
+        elif message.role == "assistant" and head.awaits_reply and message.kind is None:
+            head.awaits_reply = False
+            head.turn_count += 1
+    head.last_active_at = max(now, head.last_active_at)
+    return event
+
+
+def count_changes(head: Head, pairs: Iterable[Pair]) -> None:
+    """Count `pairs` into `head` (changed in place), except for turns, which depend on neighbouring messages."""
+    for before, after in pairs:
+        head.message_count += before.deleted - after.deleted
+        head.token_count += _counted_tokens(after) - _counted_tokens(before)
+        if after.seq >= head.anchor_seq:
+            head.history_messages += is_sent(after) - is_sent(before)
+
+
+def _counted_tokens(message: RangeMessage) -> int:
+    return 0 if message.deleted else message.tokens

@@ -1,0 +1,55 @@
+"""Due work of a layer on a line, found by the line's head."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from app.chats.head import Head
+from app.kit import work_queue
+from app.kit.db import DbSession
+from app.kit.owners import Owner
+
+
+def owner_of(head: Head) -> Owner:
+    """Return the line as an owner of due work."""
+    return Owner.of_line(head.tenant, head.chat_key, head.line_id)
+
+
+async def schedule(
+    db_session: DbSession,
+    head: Head,
+    layer: str,
+    items: Sequence[work_queue.NewWork],
+    *,
+    now: datetime,
+    settle_s: float,
+) -> None:
+    """Make `items` due after the settle time; see `kit.work_queue.schedule` for items that are due already.
+
+    On a line that is not current the items are parked until the line becomes current.
+    """
+    await work_queue.schedule(
+        db_session, owner_of(head), layer, items, now=now, settle_s=settle_s, parked=not head.is_current
+    )
+
+
+async def find_scheduled(db_session: DbSession, head: Head, layer: str, key: str) -> work_queue.WorkItem | None:
+    """Return the item that is due or has failed for good, or None if there is no such item."""
+    return await work_queue.find_work(db_session, owner_of(head), layer, key)
+
+
+async def get_scheduled(db_session: DbSession, head: Head, layer: str, key: str) -> work_queue.WorkItem:
+    """The work item of a key that was just scheduled. Raises LookupError."""
+    work = await find_scheduled(db_session, head, layer, key)
+    if work is None:
+        raise LookupError(f"{layer} {key} is not scheduled")
+    return work
+
+
+async def cancel_automatic(db_session: DbSession, head: Head, layer: str, keys: Sequence[str]) -> None:
+    """Delete the items under `keys` that no person asked for."""
+    await work_queue.cancel_automatic(db_session, owner_of(head), layer, keys)
+
+
+async def unschedule(db_session: DbSession, head: Head, layer: str, keys: Sequence[str]) -> None:
+    """Delete the items under `keys`. A worker that holds the lease of one loses it."""
+    await work_queue.unschedule(db_session, owner_of(head), layer, keys)

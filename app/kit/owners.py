@@ -1,0 +1,54 @@
+"""Owners of due work: a line of a chat, a user or a tenant."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.kit.ids import tenant_key, user_key
+
+NO_LINE = UUID(int=0)
+"""The `line_id` of everything that belongs to a user or a tenant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What an item of due work belongs to.
+
+    `key` alone does not identify an owner: a chat and a user of the same id have the same key. Their `line_id` differs.
+
+    Attributes:
+        tenant: The tenant, which fair shares and token limits go by.
+        key: The key of the chat, the user or the tenant.
+        line_id: The line of the chat; `NO_LINE` for a user or a tenant.
+        user_id: The user; None for a line or a tenant.
+
+    """
+
+    tenant: str
+    key: UUID
+    line_id: UUID = NO_LINE
+    user_id: str | None = None
+
+    @classmethod
+    def of_line(cls, tenant: str, chat_key: UUID, line_id: UUID) -> "Owner":
+        """A line of a chat."""
+        return cls(tenant, chat_key, line_id)
+
+    @classmethod
+    def of_user(cls, tenant: str, user_id: str) -> "Owner":
+        """A user of a tenant."""
+        return cls(tenant, user_key(tenant, user_id), user_id=user_id)
+
+    @classmethod
+    def of_tenant(cls, tenant: str) -> "Owner":
+        """A tenant."""
+        return cls(tenant, tenant_key(tenant))
+
+    @property
+    def is_line(self) -> bool:
+        """Whether it is a line of a chat."""
+        return self.line_id != NO_LINE
+
+    @property
+    def line(self) -> tuple[UUID, UUID]:
+        """The chat's key and the line's id, where it is a line of a chat."""
+        return self.key, self.line_id

@@ -1,0 +1,121 @@
+"""Which owners have ripe work, at a cost that does not grow with the amount of work.
+
+A look reads the oldest ripe items of every tenant, so that it always finds some, and a run of owners in the order of
+their keys from a random one on, so that an owner with a flood of items hides no other. Every step is a probe of an
+index.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from app.kit.db import Connection, DbSession
+from app.kit.owners import NO_LINE, Owner
+
+_RUN_OWNERS = 64
+"""How many owners a look reads on either side of the end of all keys."""
+
+_LAST_KEY = UUID(int=2**128 - 1)
+
+# Without scans and sorts the planner can only read the query below as it is written: as probes of an index, in its
+# order. Its statistics do not fit a queue that is empty now and holds 100,000 items in a moment, and a plan that was
+# made for few rows stays in use.
+_PROBES_ONLY = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"
+
+_CLAIMABLE = """w.failed_at IS NULL AND w.run_after <= $1
+                AND (w.leased_until IS NULL OR w.leased_until < clock_timestamp())"""
+
+# Skips from the first index entry of a tenant to that of the next one; DISTINCT would read all entries.
+WAITING_TENANTS = """waiting_tenants (tenant) AS (
+        (SELECT w.tenant FROM work w WHERE w.failed_at IS NULL ORDER BY w.tenant, w.run_after LIMIT 1)
+        UNION ALL
+        SELECT next.tenant FROM waiting_tenants AS former CROSS JOIN LATERAL (
+            SELECT w.tenant FROM work w WHERE w.failed_at IS NULL AND w.tenant > former.tenant
+            ORDER BY w.tenant, w.run_after LIMIT 1
+        ) AS next
+    )"""
+"""Part of a recursive query: the tenants with items that have not failed for good."""
+
+# With an equality instead of BETWEEN the order by tenant would mean nothing, and the planner could read the items of
+# all tenants by time.
+_OLDEST = f"""oldest (owner_key, line_id, tenant, user_id) AS (
+        SELECT first.* FROM waiting_tenants AS waiting CROSS JOIN LATERAL (
+            SELECT w.owner_key, w.line_id, w.tenant, w.user_id FROM work w
+            WHERE w.tenant BETWEEN waiting.tenant AND waiting.tenant
+                AND {_CLAIMABLE}
+            ORDER BY w.tenant, w.run_after LIMIT $2
+        ) AS first WHERE waiting.tenant <> ALL($5::text[])
+    )"""  # noqa: S608 - composed of constants
+
+# Two runs of owners: from $3 to the end of all keys, and from their beginning to $3. Each step skips to the first item
+# of the next owner, which shows whether the owner's items are parked. Owners of the tenants in $5 take up steps like
+# all others: skipping them could take any number of steps.
+_RUN = f"""run (owner_key, line_id, tenant, user_id, is_parked, last_key, steps) AS (
+        VALUES ($3::uuid, '{_LAST_KEY}'::uuid, NULL::text, NULL::text, true, '{_LAST_KEY}'::uuid, 0),
+            ('{NO_LINE}', '{NO_LINE}', NULL, NULL, true, $3, 0)
+        UNION ALL
+        SELECT next.*, run.last_key, run.steps + 1 FROM run CROSS JOIN LATERAL (
+            SELECT w.owner_key, w.line_id, w.tenant, w.user_id, w.run_after = 'infinity' FROM work w
+            WHERE (w.owner_key, w.line_id) > (run.owner_key, run.line_id) AND w.owner_key <= run.last_key
+            ORDER BY w.owner_key, w.line_id LIMIT 1
+        ) AS next WHERE run.steps < $4
+    )"""  # noqa: S608 - composed of constants
+
+_FOUND = """found AS (
+        SELECT owner_key, line_id, tenant, user_id FROM oldest
+        UNION
+        SELECT owner_key, line_id, tenant, user_id FROM run WHERE NOT is_parked AND tenant <> ALL($5::text[])
+    )"""
+
+# The order is that of the primary key, so that an owner's items are read by it, and no more than the limit.
+_COUNTED = f"""SELECT count(*)::int AS rows, min(run_after) AS since FROM (
+            SELECT w.run_after FROM work w
+            WHERE w.owner_key = found.owner_key AND w.line_id = found.line_id
+                AND {_CLAIMABLE}
+            ORDER BY w.layer, w.key LIMIT $2
+        ) AS claimable"""  # noqa: S608 - composed of constants
+
+_RIPE = f"""
+    WITH RECURSIVE {WAITING_TENANTS}, {_OLDEST}, {_RUN}, {_FOUND}
+    SELECT found.*, counted.rows FROM found CROSS JOIN LATERAL ({_COUNTED}) AS counted
+    WHERE counted.rows > 0 ORDER BY counted.since, found.owner_key, found.line_id"""  # noqa: S608 - of constants
+
+
+@dataclass(frozen=True, slots=True)
+class RipeOwner:
+    """An owner with ripe items; `rows` is their number, counted up to a limit."""
+
+    owner: Owner
+    rows: int
+
+
+async def list_ripe_owners(
+    db_session: DbSession, *, now: datetime, rows: int, from_key: UUID, without: Sequence[str] = ()
+) -> list[RipeOwner]:
+    """Return owners with ripe items, the oldest first.
+
+    Args:
+        db_session: Open unit of work, of short queries only: until its end no table is scanned and nothing is sorted
+            where there is another way.
+        now: The service's time.
+        rows: How many of the oldest items of each tenant are looked at, and how many items of each owner are counted.
+        from_key: Where the run of owners begins; choose it at random.
+        without: Tenants whose owners are left out.
+
+    """
+    await db_session.raw.execute(_PROBES_ONLY)
+    found = await db_session.raw.fetch(_RIPE, now, rows, from_key, _RUN_OWNERS, without)
+    return [
+        RipeOwner(Owner(row["tenant"], row["owner_key"], row["line_id"], row["user_id"]), row["rows"]) for row in found
+    ]
+
+
+async def next_ripe_at(connection: Connection, *, now: datetime) -> datetime | None:
+    """Return when the next item ripens after `now`, or None if none will."""
+    ripens: datetime | None = await connection.fetchval(
+        "SELECT run_after FROM work WHERE failed_at IS NULL AND run_after > $1 AND run_after < 'infinity'"
+        " ORDER BY run_after LIMIT 1",
+        now,
+    )
+    return ripens

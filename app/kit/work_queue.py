@@ -1,0 +1,374 @@
+"""The queue of due work in PostgreSQL. Redis only wakes the workers.
+
+Due work is a row for each item, written in the transaction that makes it due, so no item is lost when a process dies.
+An item belongs to an owner: a line of a chat, a user or a tenant. A worker claims ripe items of an owner under a lease
+by the database's clock and writes each result in one transaction that checks the lease and deletes the row. A model may
+therefore be called twice for an item, but the result is written once. Which owners have ripe items is found by
+`ripe_work`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import CheckConstraint, Index, Text, select, text
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import DbSession, Table, defer
+from app.kit.ids import uuid7
+from app.kit.owners import NO_LINE, Owner
+
+Time = TIMESTAMP(timezone=True)
+
+RETRY_DELAYS_S = (1, 10, 60, 600, 3_600)
+MAX_ATTEMPTS = len(RETRY_DELAYS_S) + 1
+MAX_WAIT_S = 30
+"""Edits push due work back by the settle time again and again, but not longer than this."""
+LEASE_S = 15
+RENEW_S = 5
+
+# Another id with the time of the former: the list of work is ordered by it.
+_NEW_WORK_ID = "overlay(gen_random_uuid()::text PLACING left(work_id::text, 15) FROM 1 FOR 15)::uuid"
+
+# An attempt counts from its claim on, and a copy has no claim.
+_ENDED_ATTEMPTS = "greatest(attempts - (leased_until IS NOT NULL AND leased_until > clock_timestamp())::int, 0)"
+
+
+class WorkItem(Table):
+    """One thing to make: the item `key` of `layer` for an owner.
+
+    `failed_at` is set when the last attempt failed; the row stays, so that the failure can be shown and retried.
+    `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
+    `user_id` is set where the owner is a user.
+    """
+
+    __tablename__ = "work"
+    __table_args__ = (
+        CheckConstraint("attempts >= 0", name="attempts"),
+        CheckConstraint("(lease IS NULL) = (leased_until IS NULL)", name="lease"),
+        CheckConstraint(f"user_id IS NULL OR line_id = '{NO_LINE}'", name="user"),
+        Index("ix_work_ripe", "tenant", "run_after", postgresql_where=text("failed_at IS NULL")),
+        Index("ix_work_soonest", "run_after", postgresql_where=text("failed_at IS NULL")),
+        Index("ix_work_transient", "failed_at", postgresql_where=text("transient AND failed_at IS NOT NULL")),
+        Index("ix_work_tenant", "tenant", "work_id"),
+        {"postgresql_with": {"fillfactor": 70}, "info": {"begins": "at_seq"}},
+    )
+
+    owner_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    layer: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    user_id: Mapped[str | None]
+    work_id: Mapped[UUID] = mapped_column(info={"copied_as": _NEW_WORK_ID})
+    tenant: Mapped[str]
+    at_seq: Mapped[int]
+    run_after: Mapped[datetime] = mapped_column(Time)
+    first_due_at: Mapped[datetime] = mapped_column(Time)
+    attempts: Mapped[int] = mapped_column(server_default="0", info={"copied_as": _ENDED_ATTEMPTS})
+    lease: Mapped[UUID | None] = mapped_column(info={"copied_as": "NULL"})
+    leased_until: Mapped[datetime | None] = mapped_column(Time, info={"copied_as": "NULL"})
+    error: Mapped[str | None] = mapped_column(Text)
+    transient: Mapped[bool] = mapped_column(server_default="false")
+    failed_at: Mapped[datetime | None] = mapped_column(Time)
+    payload: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkScheduled:
+    """The event that items have become due: the workers are to look for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewWork:
+    """An item to make: `key` within its layer. `at_seq` is its position on a line; 0 for a user or a tenant."""
+
+    key: str
+    at_seq: int = 0
+    payload: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An item that this process holds the lease of."""
+
+    owner: Owner
+    layer: str
+    key: str
+    attempts: int
+    lease: UUID
+    payload: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def tenant(self) -> str:
+        """The owner's tenant."""
+        return self.owner.tenant
+
+    @property
+    def chat_key(self) -> UUID:
+        """The chat's key, where the owner is a line."""
+        return self.owner.key
+
+    @property
+    def line_id(self) -> UUID:
+        """The line, where the owner is one."""
+        return self.owner.line_id
+
+
+async def schedule(
+    db_session: DbSession,
+    owner: Owner,
+    layer: str,
+    items: Sequence[NewWork],
+    *,
+    now: datetime,
+    settle_s: float,
+    parked: bool = False,
+) -> None:
+    """Make `items` due after the settle time and wake the workers.
+
+    An item that is already due waits for the settle time again, at most 30 s in all, keeps its payload unless it gets a
+    new one, and takes the lease from the worker that holds it: its source has changed. An item whose last attempt
+    failed starts from zero, without its former payload. If `parked`, the items are parked at once, like all others of
+    their owner.
+    """
+    rows = [(item.key, uuid7(), item.at_seq, _dump(item.payload)) for item in items]
+    # Rows are locked in this order: two transactions that schedule for the same user must lock them in the same one.
+    rows.sort()
+    await db_session.raw.execute(
+        """
+        INSERT INTO work (owner_key, line_id, user_id, layer, key, work_id, tenant, at_seq, run_after, first_due_at,
+            payload)
+        SELECT $1, $2, $13, $3, g.key, g.work_id, $4, g.at_seq, CASE WHEN $12 THEN 'infinity' ELSE $5::timestamptz END,
+            $6, g.payload::jsonb
+        FROM unnest($7::text[], $8::uuid[], $9::int[], $10::text[]) AS g (key, work_id, at_seq, payload)
+        ON CONFLICT (owner_key, line_id, layer, key) DO UPDATE SET
+            run_after = CASE WHEN work.failed_at IS NULL AND NOT $12
+                THEN least(excluded.run_after, work.first_due_at + make_interval(secs => $11))
+                ELSE excluded.run_after END,
+            first_due_at = CASE WHEN work.failed_at IS NULL THEN work.first_due_at ELSE excluded.first_due_at END,
+            payload = CASE WHEN work.failed_at IS NULL
+                THEN coalesce(excluded.payload, work.payload) ELSE excluded.payload END,
+            attempts = 0, error = NULL, transient = false, failed_at = NULL,
+            lease = NULL, leased_until = NULL
+        """,
+        owner.key,
+        owner.line_id,
+        layer,
+        owner.tenant,
+        now + timedelta(seconds=settle_s),
+        now,
+        [key for key, _, _, _ in rows],
+        [work_id for _, work_id, _, _ in rows],
+        [at_seq for _, _, at_seq, _ in rows],
+        [payload for _, _, _, payload in rows],
+        float(MAX_WAIT_S),
+        parked,
+        owner.user_id,
+    )
+    defer(db_session, WorkScheduled())
+
+
+async def claim(
+    db_session: DbSession, owner: Owner, *, limit: int, now: datetime, anchor_seq: int = 0
+) -> list[Claimed]:
+    """Claim up to `limit` ripe items of an owner: those just before the anchor first, then those after it.
+
+    The attempt counts from the claim on, so an item that kills its workers also runs out of attempts: `attempts` above
+    MAX_ATTEMPTS means that no worker survived the last one. Items of users and tenants have no position and are claimed
+    in the order in which they ripened.
+    """
+    lease = uuid7()
+    rows = await db_session.raw.fetch(
+        """
+        WITH ripe AS (
+            SELECT layer, key FROM work
+            WHERE owner_key = $1 AND line_id = $2 AND failed_at IS NULL AND run_after <= $3
+                AND (leased_until IS NULL OR leased_until < clock_timestamp())
+            ORDER BY at_seq >= $4, abs(at_seq - $4), run_after, key LIMIT $5 FOR UPDATE SKIP LOCKED
+        )
+        UPDATE work SET attempts = attempts + 1, lease = $6,
+            leased_until = clock_timestamp() + make_interval(secs => $7)
+        FROM ripe WHERE owner_key = $1 AND line_id = $2 AND work.layer = ripe.layer AND work.key = ripe.key
+        RETURNING work.layer, work.key, work.attempts, work.payload::text AS payload
+        """,
+        owner.key,
+        owner.line_id,
+        now,
+        anchor_seq,
+        limit,
+        lease,
+        float(LEASE_S),
+    )
+    return [
+        Claimed(
+            owner=owner,
+            layer=row["layer"],
+            key=row["key"],
+            attempts=row["attempts"],
+            lease=lease,
+            payload=orjson.loads(row["payload"]) if row["payload"] else {},
+        )
+        for row in rows
+    ]
+
+
+async def renew(db_session: DbSession, claims: Sequence[Claimed]) -> None:
+    """Extend the leases of claimed items. Locked rows are skipped: they are being written or rescheduled."""
+    await db_session.raw.execute(
+        """
+        WITH held AS (
+            SELECT work.owner_key, work.line_id, work.layer, work.key
+            FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[])
+                AS mine (owner_key, line_id, layer, key, lease)
+            JOIN work USING (owner_key, line_id, layer, key) WHERE work.lease = mine.lease
+            FOR UPDATE OF work SKIP LOCKED
+        )
+        UPDATE work SET leased_until = clock_timestamp() + make_interval(secs => $6) FROM held
+        WHERE work.owner_key = held.owner_key AND work.line_id = held.line_id AND work.layer = held.layer
+            AND work.key = held.key
+        """,
+        *zip(*(_where(claimed) for claimed in claims), strict=True),
+        float(LEASE_S),
+    )
+
+
+async def holds_lease(db_session: DbSession, claimed: Claimed) -> bool:
+    """Return whether the lease is still held; locks the row until the transaction ends."""
+    return bool(
+        await db_session.raw.fetchval(
+            "SELECT true FROM work WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5"
+            " FOR UPDATE",
+            *_where(claimed),
+        )
+    )
+
+
+async def complete(db_session: DbSession, claimed: Claimed) -> None:
+    """Delete an item whose result is written."""
+    await db_session.raw.execute(
+        "DELETE FROM work WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
+        *_where(claimed),
+    )
+
+
+async def release(db_session: DbSession, claimed: Claimed) -> None:
+    """Give a claim back unused, as a worker does when it stops; the attempt does not count."""
+    await db_session.raw.execute(
+        "UPDATE work SET lease = NULL, leased_until = NULL, attempts = attempts - 1"
+        " WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
+        *_where(claimed),
+    )
+
+
+async def record_failure(
+    db_session: DbSession,
+    claimed: Claimed,
+    *,
+    error: str,
+    transient: bool,
+    now: datetime,
+    retry_after_s: float | None = None,
+) -> None:
+    """Record a failed attempt: the item is retried after the next delay, or has failed for good after the last one.
+
+    Args:
+        db_session: Open unit of work.
+        claimed: The item that was tried.
+        error: One line for a person.
+        transient: Whether the cause may pass by itself (connection, time-out, 429, 5xx).
+        now: The service's time.
+        retry_after_s: The shortest wait that the model asked for.
+
+    """
+    last = claimed.attempts >= MAX_ATTEMPTS
+    wait_s = max(RETRY_DELAYS_S[min(claimed.attempts, len(RETRY_DELAYS_S)) - 1], retry_after_s or 0)
+    await db_session.raw.execute(
+        "UPDATE work SET lease = NULL, leased_until = NULL, error = $6, transient = $7, failed_at = $9,"
+        " run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $8 END"
+        " WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
+        *_where(claimed),
+        error,
+        transient,
+        now + timedelta(seconds=wait_s),
+        now if last else None,
+    )
+
+
+async def revive_transient(db_session: DbSession, *, now: datetime, limit: int = 500) -> int:
+    """Make items due again that failed for good while the model was away, unless they are parked; return how many."""
+    revived = await db_session.raw.fetch(
+        """
+        UPDATE work SET failed_at = NULL, attempts = 0, first_due_at = $1, run_after = $1
+        WHERE (owner_key, line_id, layer, key) IN (
+            SELECT owner_key, line_id, layer, key FROM work
+            WHERE transient AND failed_at IS NOT NULL AND run_after < 'infinity'
+            ORDER BY failed_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+        RETURNING 1
+        """,
+        now,
+        limit,
+    )
+    return len(revived)
+
+
+async def park(db_session: DbSession, owner: Owner) -> None:
+    """Park all items of an owner, as those of a line that is not current: no look for ripe work finds them."""
+    await db_session.raw.execute(
+        "UPDATE work SET run_after = 'infinity' WHERE owner_key = $1 AND line_id = $2", owner.key, owner.line_id
+    )
+
+
+async def unpark(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
+    """Make the parked items of an owner ripe."""
+    await db_session.raw.execute(
+        "UPDATE work SET run_after = $3, first_due_at = $3"
+        " WHERE owner_key = $1 AND line_id = $2 AND run_after = 'infinity'",
+        owner.key,
+        owner.line_id,
+        now,
+    )
+
+
+async def find_work(db_session: DbSession, owner: Owner, layer: str, key: str) -> WorkItem | None:
+    """Return the item that is due or has failed for good, or None if there is no such item."""
+    query = select(WorkItem).where(
+        WorkItem.owner_key == owner.key,
+        WorkItem.line_id == owner.line_id,
+        WorkItem.layer == layer,
+        WorkItem.key == key,
+    )
+    return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
+
+
+async def unschedule(db_session: DbSession, owner: Owner, layer: str, keys: Sequence[str]) -> None:
+    """Delete items, whether they are due, claimed or failed. A worker that holds the lease of one loses it."""
+    await db_session.raw.execute(
+        "DELETE FROM work WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4)",
+        owner.key,
+        owner.line_id,
+        layer,
+        list(keys),
+    )
+
+
+async def cancel_automatic(db_session: DbSession, owner: Owner, layer: str, keys: Sequence[str]) -> None:
+    """Delete the items without a payload: the service scheduled them by itself, and their reason is gone."""
+    await db_session.raw.execute(
+        "DELETE FROM work WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4) AND payload IS NULL",
+        owner.key,
+        owner.line_id,
+        layer,
+        list(keys),
+    )
+
+
+def _where(claimed: Claimed) -> tuple[UUID, UUID, str, str, UUID]:
+    return claimed.owner.key, claimed.owner.line_id, claimed.layer, claimed.key, claimed.lease
+
+
+def _dump(payload: dict[str, Any] | None) -> str | None:
+    return orjson.dumps(payload).decode() if payload else None

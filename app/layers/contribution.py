@@ -1,0 +1,170 @@
+"""What a layer puts into a context: items of named segments. Pure.
+
+A segment is its heading and its items. The layer says where the segment goes, which items its own budget left out, and
+which items are trimmed together where `max_tokens` is small; `app.context` does the rest for all layers alike.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from app.chats.ranges import Range
+from app.chats.settings import ChatSettings, PlacementSettings
+
+Position = Literal["in_prompt", "before_prompt", "in_chat"]
+
+_POSITIONS: Mapping[str | int, Position | None] = {
+    "none": None,
+    "before_prompt": "before_prompt",
+    "in_prompt": "in_prompt",
+    "in_chat": "in_chat",
+    -1: None,
+    2: "before_prompt",
+    0: "in_prompt",
+    1: "in_chat",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSpec:
+    """A segment that a layer contributes to.
+
+    Attributes:
+        name: Its name, unique among all segments.
+        instruction: What the model is told about it in the segment `instruction`; "" says nothing.
+        after: The segment that it follows in the prompt; None where the table of `app.context.order` has its name.
+        trimmed_before: The segment before which it is trimmed; None likewise.
+        leads: Whether its instruction comes first, as it goes ahead of the whole prompt by default.
+
+    """
+
+    name: str
+    instruction: str = ""
+    after: str | None = None
+    trimmed_before: str | None = None
+    leads: bool = False
+
+
+class TrimGroup(NamedTuple):
+    """Items that are trimmed together.
+
+    Attributes:
+        order: Groups are trimmed in ascending order.
+        name: How `omitted` names the group.
+
+    """
+
+    order: tuple[int, int]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One text of a segment.
+
+    Attributes:
+        text: What the model reads.
+        tokens: o200k tokens of `text`.
+        sources: What it was made of: `memo:…`, `summary:3`.
+        name: How `omitted` names it where the layer's budget leaves it out.
+        group: The items it is trimmed with; None trims the segment as a whole.
+        covers: The range of messages that it covers (inclusive), or None.
+
+    """
+
+    text: str
+    tokens: int
+    sources: tuple[str, ...] = ()
+    name: str = ""
+    group: TrimGroup | None = None
+    covers: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a segment goes.
+
+    Attributes:
+        position: `in_prompt` at its position in the order of segments; `before_prompt` ahead of everything; `in_chat`
+            among the messages.
+        depth: With `in_chat`: how many messages follow it.
+        role: With `in_chat`: who says it.
+        scan: Whether the caller's lorebook should scan it; None leaves it open.
+
+    """
+
+    position: Position = "in_prompt"
+    depth: int = 0
+    role: Literal["system", "user", "assistant"] = "system"
+    scan: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """The items of one segment.
+
+    Attributes:
+        segment: The segment's name, one of the layer's `SegmentSpec`s.
+        items: In the order of the segment.
+        heading: Comes before the items; "" where they bring their own.
+        left_out: What exceeds the layer's own budget.
+        placement: Where the segment goes.
+        is_window: Whether the answer's `memo_window` counts its items.
+
+    """
+
+    segment: str
+    items: Sequence[Item]
+    heading: str = ""
+    left_out: Sequence[Item] = ()
+    placement: Placement = Placement()
+    is_window: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contributed:
+    """Everything that a layer contributes to a context.
+
+    Attributes:
+        segments: Its segments.
+        gaps: Ranges before the history (inclusive) that it should cover and does not.
+        edges: Where the history may be trimmed, if the chat's edges are this layer's.
+
+    """
+
+    segments: Sequence[Contribution] = ()
+    gaps: Sequence[Range] = ()
+    edges: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a layer sees of the context that it contributes to.
+
+    Attributes:
+        cached: What its `refresh_cache` left on the chat's row.
+        queried: What its `context_query` returned; None without one.
+        settings: The chat's settings.
+        character: Whose prompt it is, if that is known.
+
+    """
+
+    cached: Mapping[str, Any]
+    queried: Any
+    settings: ChatSettings
+    character: str | None = None
+
+
+def place(settings: PlacementSettings) -> Placement | None:
+    """Where the settings put a segment; None if it is not to be in the context."""
+    position = _POSITIONS[settings.position]
+    if position is None:
+        return None
+    if position == "in_chat":
+        return Placement(position, settings.depth, settings.role, settings.scan)
+    return Placement(position, scan=settings.scan)
+
+
+def list_gaps(cached: Mapping[str, Any]) -> list[Range]:
+    """The gaps that a layer left on the chat's row."""
+    return [(first, last) for first, last in cached.get("gaps", ())]

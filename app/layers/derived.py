@@ -1,0 +1,137 @@
+"""Rows that were derived from messages: their columns, and what a change of messages makes stale or valid again.
+
+A row stores two hashes: of what it was made from, and of what its messages say now. The transaction that changes
+messages rewrites the second one; the row is stale while the two differ.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import LargeBinary
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.chats.eligibility import Filters
+from app.chats.head import Head, RangeMessage
+from app.chats.ranges import inside_of, join_ranges
+from app.chats.scheduling import cancel_automatic, schedule
+from app.chats.service import hash_eligible, list_living
+from app.kit.db import DbSession
+from app.kit.work_queue import NewWork
+
+Json = JSONB(none_as_null=True)
+Of = TypeVar("Of")
+
+
+class DerivedColumns:
+    """The columns of a row that the service derived from other rows.
+
+    `origin` is who wrote the text; `filters` is what decided on eligibility when the range was opened; `source_hash` is
+    the hash of what the text was made from, `current_hash` that of what the same range says now: unequal is stale.
+    """
+
+    origin: Mapped[str]
+    filters: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    source_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
+    current_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
+    model: Mapped[str | None]
+    prompt_version: Mapped[str | None]
+
+
+class MessageRangeColumns(DerivedColumns):
+    """The columns of a row that was derived from the messages `first_seq…last_seq`, both inclusive."""
+
+    first_seq: Mapped[int | None]
+    last_seq: Mapped[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedRow(Generic[Of]):
+    """What staleness needs to know of a row.
+
+    Attributes:
+        of: The row as its layer reads it.
+        key: The key of the work that makes it again; "" where its layer decides by other means.
+        first_seq: The first message of its range.
+        last_seq: The last one, inclusive.
+        filters: What decides on eligibility in the range.
+        source_hash: What it was made from; None while it is not made.
+        current_hash: What its range said so far.
+        is_kept: Whether it is never made again by itself: a person wrote or deleted it.
+
+    """
+
+    of: Of
+    key: str
+    first_seq: int
+    last_seq: int
+    filters: Filters
+    source_hash: bytes | None
+    current_hash: bytes | None
+    is_kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rehashed(Generic[Of]):
+    """A row with what its range says now.
+
+    Attributes:
+        row: The row as it was.
+        current_hash: The hash of what its range says now.
+        messages: The messages of its range that are not deleted, in seq order.
+
+    """
+
+    row: DerivedRow[Of]
+    current_hash: bytes
+    messages: Sequence[RangeMessage]
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the range says something else than before."""
+        return self.current_hash != self.row.current_hash
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the range says what the row was made from."""
+        return self.current_hash == self.row.source_hash
+
+
+async def rehash(db_session: DbSession, head: Head, rows: Sequence[DerivedRow[Of]]) -> list[Rehashed[Of]]:
+    """Read what the ranges of `rows` say now; nothing is written."""
+    if not rows:
+        return []
+    ranges = join_ranges(sorted((row.first_seq, row.last_seq) for row in rows))
+    messages = await list_living(db_session, *head.line, ranges)
+    found = []
+    for row in rows:
+        inside = inside_of(messages, row.first_seq, row.last_seq)
+        found.append(Rehashed(row, hash_eligible(inside, row.filters), inside))
+    return found
+
+
+async def reschedule(
+    db_session: DbSession,
+    head: Head,
+    layer: str,
+    rehashed: Sequence[Rehashed[Any]],
+    *,
+    enabled: bool,
+    now: datetime,
+    settle_s: float,
+) -> bool:
+    """Schedule what is stale, if the layer is on, and cancel what became valid again; returns whether any is scheduled.
+
+    What a person wrote is left alone, and so is work that a person asked for.
+    """
+    own = [one for one in rehashed if not one.row.is_kept]
+    valid = [one.row.key for one in own if one.is_valid]
+    if valid:
+        await cancel_automatic(db_session, head, layer, valid)
+    stale = [NewWork(one.row.key, one.row.first_seq) for one in own if not one.is_valid]
+    if not stale or not enabled:
+        return False
+    await schedule(db_session, head, layer, stale, now=now, settle_s=settle_s)
+    return True

@@ -1,0 +1,175 @@
+"""The descriptor of a memory layer: everything that the service knows of it.
+
+`docs/layers.md` walks through it with an example. A layer builds one `Layer` in its `layer.py`, `app/registry.py` lists
+it, and the rest of the service reads the registry.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+from fastapi import APIRouter
+from sqlalchemy import Table as CoreTable
+
+from app.chats.copying import Line
+from app.chats.coverage import Coverage
+from app.chats.events import (
+    AnchorMoved,
+    LineEvent,
+    LineTruncated,
+    MessagesAppended,
+    MessagesChanged,
+    MessagesMoved,
+    SettingsChanged,
+)
+from app.chats.head import Head
+from app.chats.settings import LayerSettings
+from app.kit.db import DbSession, Table
+from app.layers.contribution import Contributed, SegmentSpec, View
+from app.layers.job import Job
+from app.layers.tool import Tool
+from app.summarising.prompts import Prompt
+
+Event = TypeVar("Event", bound=LineEvent, contravariant=True)
+
+Handler = Callable[[DbSession, Event], Awaitable[None]]
+"""Handles an event in the transaction that caused it; may change the event's head, which is written afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text of a layer that search can find.
+
+    Attributes:
+        source: What it is: `memo:<id>`, `summary:3`.
+        text: What is found.
+        first_seq, last_seq: The messages that it was made from (inclusive).
+
+    """
+
+    source: str
+    text: str
+    first_seq: int
+    last_seq: int
+
+
+async def _ignore(_db_session: DbSession, _event: LineEvent) -> None:
+    """A layer that has nothing to do at an event."""
+
+
+async def _covers_nothing(_db_session: DbSession, _head: Head, _from_seq: int, _until_seq: int) -> int | None:
+    """No cut waits for the layer."""
+    return None
+
+
+async def _grant(_db_session: DbSession, _head: Head, _until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
+    """Nothing is missing."""
+    return True
+
+
+async def _no_coverage(
+    _db_session: DbSession, _chat_key: UUID, _line_id: UUID, _first_seq: int, _last_seq: int
+) -> Sequence[Coverage]:
+    return ()
+
+
+async def _no_edges(_db_session: DbSession, _head: Head, _from_seq: int) -> Sequence[int]:
+    return ()
+
+
+async def _no_documents(_db_session: DbSession, _line: Line, _first_seq: int, _last_seq: int) -> Sequence["Document"]:
+    return ()
+
+
+async def _keep_cache(_db_session: DbSession, _head: Head) -> None:
+    """A layer that keeps nothing on the chat's row."""
+
+
+def _contribute_nothing(_view: View) -> Contributed:
+    return Contributed()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A kind of memory. What is not given does nothing.
+
+    Attributes:
+        name: Its name in due work, usage, the chat's cursors and the context cache.
+        settings: Its section of a chat's settings.
+        models: Its tables; whatever has a line in its key is copied, cut off and erased with the line.
+        jobs: What makes its due work; the job with the longest matching prefix takes a key.
+        routers: Its HTTP routes; their tags appear in `/docs` in the order of the registry.
+        prompts: What it asks a model; a deployment can replace each of them from its prompts folder.
+        tools: What the model may call.
+        on_append: New messages arrived: schedule what they make due.
+        on_change: Messages changed: mark what was derived from them as stale and schedule it.
+        on_truncate: The end of the line was cut off: drop what was derived from it, reopen what it cuts through.
+        on_move: Messages moved to a new line: take over what people wrote about them.
+        on_settings_changed: Schedule what went stale while the layer was off.
+        on_cut: The anchor moved.
+        covered_through: (db_session, head, from_seq, until_seq) → the last seq this layer covers of the text from
+            `from_seq` on, None if it need not cover any. What reaches past `until_seq` (inclusive) does not count.
+        request_coverage: (db_session, head, until_seq, now=) → schedule what is missing to cover text up to `until_seq`
+            (inclusive), for which a cut waits; False if it cannot be made.
+        list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → what covers messages of the range.
+        list_edges: (db_session, head, from_seq) → where a cut may fall, if the chat's edges are this layer's.
+        export_state: (db_session, line) → what the layer knows of a line, as JSON; None exports the rows of its tables.
+        documents: (db_session, line, first_seq, last_seq) → its texts of a range of messages, for search.
+        refresh_cache: (db_session, head) → bring what the chat's row holds of the layer up to date.
+        segments: The segments it contributes to.
+        context_query: A scalar subquery on the chat's row `c` that the one statement of a context includes, for what
+            cannot be kept on the row; its value is `View.queried`.
+        contribute: (view) → what the layer puts into a context. Pure.
+
+    """
+
+    name: str
+    settings: type[LayerSettings]
+    models: tuple[type[Table], ...] = ()
+    jobs: tuple[Job[Any, Any], ...] = ()
+    routers: tuple[APIRouter, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    on_append: Handler[MessagesAppended] = _ignore
+    on_change: Handler[MessagesChanged] = _ignore
+    on_truncate: Handler[LineTruncated] = _ignore
+    on_move: Handler[MessagesMoved] = _ignore
+    on_settings_changed: Handler[SettingsChanged] = _ignore
+    on_cut: Handler[AnchorMoved] = _ignore
+    covered_through: Callable[[DbSession, Head, int, int], Awaitable[int | None]] = _covers_nothing
+    request_coverage: Callable[..., Awaitable[bool]] = _grant
+    list_coverage: Callable[[DbSession, UUID, UUID, int, int], Awaitable[Sequence[Coverage]]] = _no_coverage
+    list_edges: Callable[[DbSession, Head, int], Awaitable[Sequence[int]]] = _no_edges
+    refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
+    export_state: Callable[[DbSession, Line], Awaitable[Any]] | None = None
+    documents: Callable[[DbSession, Line, int, int], Awaitable[Sequence[Document]]] = _no_documents
+    segments: tuple[SegmentSpec, ...] = ()
+    context_query: str | None = None
+    contribute: Callable[[View], Contributed] = _contribute_nothing
+
+    @property
+    def tables(self) -> list[CoreTable]:
+        """The tables of its models."""
+        return [cast("CoreTable", model.__table__) for model in self.models]
+
+    def job_for(self, key: str) -> Job[Any, Any]:
+        """The job that makes the work item `key`. Raises LookupError."""
+        fitting = [job for job in self.jobs if key.startswith(job.prefix)]
+        if not fitting:
+            raise LookupError(f"{self.name} has no job for {key!r}")
+        return max(fitting, key=lambda job: len(job.prefix))
+
+
+def find_layer(layers: Sequence[Layer], name: str) -> Layer:
+    """The layer of that name. Raises LookupError."""
+    found = next((layer for layer in layers if layer.name == name), None)
+    if found is None:
+        raise LookupError(f"there is no layer {name!r}")
+    return found
+
+
+def list_prompts(layers: Sequence[Layer]) -> tuple[Prompt, ...]:
+    """The prompts of all layers."""
+    return tuple(prompt for layer in layers for prompt in layer.prompts)

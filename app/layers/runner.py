@@ -1,0 +1,92 @@
+"""Runs the job of a work item: the one way in which anything is made in the background.
+
+Read what it is made from, make it while no transaction is open, then in one transaction lock the line, check the lease,
+compare the source with what was read, and save. An item that ends here, made or failed for good, defers `LayerChanged`,
+because a cut may wait for it.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from app.chats.events import LayerChanged
+from app.chats.head import Head
+from app.chats.service import lock_line
+from app.kit import work_queue
+from app.kit.db import DbSession, defer
+from app.kit.errors import Unavailable
+from app.kit.job_context import JobContext
+from app.kit.llm import ModelError
+from app.kit.work_queue import MAX_ATTEMPTS, Claimed
+from app.layers.job import Job, Made
+from app.layers.layer import Layer, find_layer
+from app.summarising.fitting import DoesNotFit
+
+log = logging.getLogger(__name__)
+
+CHANGED = ModelError("its source changed while it was being made", transient=False)
+KILLED = ModelError("no worker survived making it", transient=False)
+
+
+async def run_job(ctx: JobContext, layers: Sequence[Layer], claimed: Claimed) -> None:
+    """Make the work item, or record on it why that failed. Raises Unavailable while PostgreSQL is away."""
+    if claimed.attempts > MAX_ATTEMPTS:
+        await _fail(ctx, claimed, KILLED)
+        return
+    try:
+        await _make(ctx, find_layer(layers, claimed.layer).job_for(claimed.key), claimed)
+    except ModelError as error:
+        await _fail(ctx, claimed, error)
+    except DoesNotFit as error:
+        await _fail(ctx, claimed, ModelError(str(error), transient=False))
+    except Unavailable:
+        raise
+    except Exception as error:
+        log.exception("making %s failed", claimed.layer)
+        await _fail(ctx, claimed, ModelError(f"unexpected: {type(error).__name__}", transient=False))
+
+
+async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
+    async with ctx.database.unit_of_work() as db_session:
+        source = await job.read(ctx, db_session, claimed)
+    draft = None if source is None else await job.draft(ctx, claimed, source)
+    async with ctx.database.unit_of_work() as db_session:
+        head = await _lock_head(db_session, claimed)
+        if (claimed.owner.is_line and head is None) or not await work_queue.holds_lease(db_session, claimed):
+            return  # the line is gone, or another worker has the item
+        made = Made(head, claimed, source, draft, ctx.clock())
+        unchanged = None if source is None or draft is None else await job.is_unchanged(db_session, made)
+        if unchanged is False and not await _record_failure(ctx, db_session, claimed, CHANGED):
+            return
+        if unchanged is not False:
+            await work_queue.complete(db_session, claimed)
+        if unchanged:
+            await job.save(db_session, made)
+        if head is not None:
+            defer(db_session, LayerChanged(head, claimed.layer))
+
+
+async def _lock_head(db_session: DbSession, claimed: Claimed) -> Head | None:
+    """Lock the line that the work item belongs to. The work of a user or a tenant is locked by its own row alone."""
+    return await lock_line(db_session, *claimed.owner.line) if claimed.owner.is_line else None
+
+
+async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
+    """Record a failure on the work item; the last one may be what a cut waits for."""
+    async with ctx.database.unit_of_work() as db_session:
+        head = await _lock_head(db_session, claimed)
+        if await _record_failure(ctx, db_session, claimed, error) and head is not None:
+            defer(db_session, LayerChanged(head, claimed.layer))
+
+
+async def _record_failure(ctx: JobContext, db_session: DbSession, claimed: Claimed, error: ModelError) -> bool:
+    """Write the failure on the work item; returns whether it has failed for good."""
+    await work_queue.record_failure(
+        db_session,
+        claimed,
+        error=error.reason,
+        transient=error.transient,
+        now=ctx.clock(),
+        retry_after_s=error.retry_after_s,
+    )
+    return claimed.attempts >= MAX_ATTEMPTS

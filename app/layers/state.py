@@ -1,0 +1,34 @@
+"""What a layer knows of a line, as readable JSON."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import LargeBinary, select
+from sqlalchemy import Table as CoreTable
+
+from app.chats.copying import Line
+from app.kit.db import DbSession
+from app.layers.layer import Layer
+
+_OF_THE_LINE = {"chat_key", "owner_key", "line_id"}
+
+
+async def read_state(db_session: DbSession, layer: Layer, line: Line) -> Any:
+    """What the layer exports; without an `export_state` of its own, the rows of its tables by the table's name."""
+    if layer.export_state is not None:
+        return await layer.export_state(db_session, line)
+    return {str(table.name): await _list_rows(db_session, layer, table, line) for table in layer.tables}
+
+
+async def _list_rows(db_session: DbSession, layer: Layer, table: CoreTable, line: Line) -> Sequence[dict[str, Any]]:
+    """The rows of a line without its key and without hashes; of a table that layers share only the layer's own."""
+    columns = [
+        column
+        for column in table.columns
+        if column.name not in _OF_THE_LINE and not isinstance(column.type, LargeBinary)
+    ]
+    key = table.c.chat_key if "chat_key" in table.c else table.c.owner_key
+    query = select(*columns).where(key == line[0], table.c.line_id == line[1]).order_by(*table.primary_key)
+    if "layer" in table.c:
+        query = query.where(table.c.layer.in_([layer.name, *(spec.name for spec in layer.segments)]))
+    return [dict(row) for row in (await db_session.execute(query)).mappings()]

@@ -1,0 +1,165 @@
+"""The lines of a model's answer: the decoration of each taken off, those of one highlight joined. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, Self, cast
+
+from app.memos.highlights import Category
+
+# --- the words and signs of models; repeats are bounded, so that no pattern backtracks for long ---
+
+_CATEGORY = (
+    r"(?:(?P<relationship>relationships?(?:[ _-](?:progression|development|change|shift|growth))?)"
+    r"|(?P<milestone>(?:(?:significant|major|key|emotional|personal)[ _-])?milestones?)"
+    r"|(?P<keepsake>(?:notable[ _-]items?[ _-](?:&|and)[ _-])?keepsakes?|notable[ _-]items?|mementos?)"
+    r"|(?P<turning_point>(?:(?:major|key|story|plot)[ _-]){0,2}turning[ _-]points?|plot[ _-]twists?"
+    r"|revelations?))"
+)
+_ANY_CATEGORY = re.compile(_CATEGORY, re.I)
+_WORD = re.sub(r"\?P<\w+>", "?:", _CATEGORY)
+_NAMED = rf"(?:category|type|tag) ?[:：=] ?{_WORD}"
+_NONE = r"(?:category ?[:：=] ?)?(?:none|null|other|no category|category)"  # said instead of left out
+_TAG = (
+    rf"[(\[{{<（［【] ?(?:{_NAMED}|{_WORD})(?: ?[/,&|、] ?{_WORD}){{0,3}}"
+    r"(?: ?[:：][\w ]{1,30})? ?[)\]}>）］】]"
+)
+_LEADING_TAG = re.compile(
+    rf"(?:{_TAG}|[(\[]{_NONE}[)\]](?=.*\w)|{_NAMED} ?(?:[.,;:：–—|-]|$)"
+    rf"|{_WORD}(?: ?\([\w ]{{1,30}}\))?(?: ?[:：–—|]| -(?= )|$))",
+    re.I,
+)
+_TRAILING_TAG = re.compile(rf"(?:(?: ?[–—|-])? ?(?:{_TAG}|{_NAMED})| [–—|-] {_WORD})(?P<stop>[.。]?)$", re.I)
+
+_EMPHASIS = re.compile(r"[*`]")
+_M = r"[\s*_`]{0,4}"  # white space and emphasis
+_BULLET = r"(?:[-*+]\s|[•‣◦▪●·①-⑳]|\(?\d{1,2}(?:[.．](?!\d)|[)）、])|\[\d{1,2}\]|[#№]?\d{1,2}[:：]\s)\s{0,4}"
+_MARK = re.compile(_BULLET)
+_LABEL = re.compile(
+    rf"(?:{_BULLET}|[-#>\s*_`(])*+"
+    rf"(?:【[^【】]{{0,30}}\d[^【】]{{0,40}}】|[\[【]\s?highlight\b[^\[\]【】]{{0,40}}[\]】]"
+    rf"|highlight\s?[#№]?\s?\d+{_M}(?=[:：.)(（\[–—-]|$)|highlight{_M}(?=[:：]{_M}\S))"
+    rf"{_M}(?:[:：.)–—-]{_M}){{0,2}}",
+    re.I,
+)
+INNER_LABEL = re.compile(
+    r"【[^【】\n]{0,30}\d\s?】[*_]{0,2}\s?[:：]|【\s?highlight\b[^【】\n]{0,40}】"
+    r"|\[\s?highlight\s?[#№]?\s?\d[^\[\]\n]{0,40}\]|\bhighlight\s?[#№]?\s?\d+[*_]{0,2}\s?[:：]",
+    re.I,
+)
+_FIELD = re.compile(r"^(?:text|sentence|content|description|memory|event|fact) ?[:：]", re.I)
+_QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
+SENTENCE_ENDS = tuple('.!?…。！？"”»」』)）]】')
+_PUNCTUATION_BEFORE = " #>_:：.)–—|-"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without its decoration, or the highlight that it and the lines after it make up.
+
+    Attributes:
+        text: Empty where the line holds nothing but marks.
+        category: That of the line's tag.
+        indent: In characters.
+        labelled: Whether a label like 【Highlight 1】 begins it.
+        marked: Whether a label, a bullet or a category begins it.
+
+    """
+
+    text: str
+    category: Category | None = None
+    indent: int = 0
+    labelled: bool = False
+    marked: bool = False
+
+    @property
+    def is_bare_tag(self) -> bool:
+        """Whether it holds a category and no text."""
+        return self.category is not None and not self.text and not self.labelled
+
+    def extended_by(self, line: Self) -> Self:
+        """Return it with the text of `line` after its own, and with that category if it has none."""
+        return replace(self, text=f"{self.text} {line.text}".strip(), category=self.category or line.category)
+
+
+def find_category(words: str) -> Category | None:
+    """Return the category that `words` name first."""
+    found = _ANY_CATEGORY.search(words)
+    return cast("Category", found.lastgroup) if found else None
+
+
+def read_line(line: str) -> Line:
+    """Take the decoration off a line: marks, emphasis, quotation marks, field names, category tags."""
+    folded = " ".join(line.split())
+    label = _LABEL.match(folded)
+    begin = label or _MARK.match(folded)
+    category = find_category(label[0]) if label else None
+    text, before = _EMPHASIS.sub("", folded[begin.end() :] if begin else folded), None
+    while text != before:
+        before = text
+        text = " ".join(text.split()).lstrip(_PUNCTUATION_BEFORE).rstrip(" _")
+        text = _FIELD.sub("", _unquoted(text), count=1)
+        if tag := _LEADING_TAG.match(text):
+            category, text = category or find_category(tag[0]), text[tag.end() :]
+        if tag := _TRAILING_TAG.search(text):
+            category, text = category or find_category(tag[0]), text[: tag.start()] + tag["stop"]
+    if not any(char.isalnum() for char in text):
+        text = ""
+    marked = begin is not None or bool(category and text)
+    return Line(text, category, len(line) - len(line.lstrip()), label is not None, marked)
+
+
+def _unquoted(text: str) -> str:
+    wrapped = len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(text[1:-1])
+    return text[1:-1].strip() if wrapped else text
+
+
+def join_lines(lines: Sequence[Line], *, by_label: bool) -> list[Line]:
+    """Return the highlights that `lines` make up.
+
+    Labels begin a highlight; unless `by_label`, bullets and category tags do.
+    """
+    joined: list[Line] = []
+    heading: Category | None = None
+    for before, line in pairwise([Line(""), *lines]):
+        match _choose_part(line, before, joined[-1] if joined else None, by_label=by_label):
+            case "tag":
+                joined[-1] = replace(joined[-1], category=line.category)
+            case "heading":
+                heading = line.category
+            case "beginning":
+                joined.append(replace(line, category=line.category or heading))
+            case "rest":
+                joined[-1] = joined[-1].extended_by(line)
+            case "aside":
+                pass
+    return joined
+
+
+_Part = Literal["tag", "heading", "beginning", "rest", "aside"]
+"""What a line is: the category of the highlight above, that of all below, a highlight's begin or rest, or neither."""
+
+
+def _choose_part(line: Line, before: Line, highlight: Line | None, *, by_label: bool) -> _Part:
+    """Return what `line` is; `before` is the line above it, and `highlight` the newest one so far."""
+    if line.is_bare_tag:
+        return "tag" if highlight and not highlight.category else "heading"
+    if by_label and line.labelled:
+        return "beginning"
+    if not by_label and line.marked:
+        return "aside" if _is_detail(line, highlight) else "beginning"
+    if highlight and (not highlight.text or _is_continued(highlight, before, line)):
+        return "rest"
+    return "aside"
+
+
+def _is_detail(line: Line, highlight: Line | None) -> bool:
+    """Whether a marked line belongs to a bullet of the highlight, and is no highlight itself."""
+    return highlight is not None and bool(highlight.text) and line.indent > highlight.indent
+
+
+def _is_continued(highlight: Line, before: Line, line: Line) -> bool:
+    """Whether `line` goes on with a sentence that the line `before` it left open."""
+    is_open = bool(before.text) and not highlight.text.endswith(SENTENCE_ENDS)
+    return is_open and line.text[:1].islower() and not line.marked

@@ -1,0 +1,162 @@
+"""What memos do at an append and at a cut; what they do when messages change is in `changes.py`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from app.chats.coverage import Coverage
+from app.chats.eligibility import Filters
+from app.chats.events import MessagesAppended
+from app.chats.ranges import inside_of
+from app.chats.scheduling import schedule
+from app.chats.service import Head, hash_eligible, is_eligible, list_living, list_range, update_cache
+from app.kit import work_queue
+from app.kit.db import DbSession
+from app.kit.ids import uuid7
+from app.kit.wire import MAX_SEQ
+from app.memos import queries
+from app.memos.batches import Batch, OpenBatch, form_batches
+from app.memos.models import NAME, Memo
+from app.memos.settings import MemoSettings
+from app.memos.window import make_window
+
+
+async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
+    """Form the batches that the new messages fill, and schedule their memos."""
+    head = event.head
+    settings = MemoSettings.of(head.settings)
+    if not settings.enabled:
+        head.cursors.pop(NAME, None)
+        return
+    stored = head.cursors.get(NAME)
+    formed, open_batch = await _catch_up(db_session, event, OpenBatch.from_json(stored)) if stored else ([], None)
+    batches, open_batch = form_batches(open_batch, event.fresh, size=settings.every_messages, filters=head.filters)
+    batches = [*formed, *batches]
+    head.cursors[NAME] = open_batch.to_json() if open_batch else None
+    if batches:
+        rows = await _insert_batches(db_session, head, batches, event.now)
+        items = [work_queue.NewWork(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
+        await schedule(db_session, head, NAME, items, now=event.now, settle_s=event.settle_s)
+        if batches[0].first_seq < head.anchor_seq:  # a forced cut went through it while it filled
+            await refresh_cache(db_session, head)
+
+
+async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
+    """Up to which seq memos stand for old text: the last batch before one still to be made. None if memos are off."""
+    if not MemoSettings.of(head.settings).enabled:
+        return None
+    unsettled = await queries.find_first_unsettled(db_session, *head.line, from_seq, NAME)
+    if unsettled is not None:
+        return unsettled - 1
+    return await queries.find_last_batch_end(db_session, *head.line) or 0
+
+
+async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
+    """The seqs after batches."""
+    if head.settings.history.edges != "batches":
+        return ()
+    return await queries.list_batch_edges(db_session, *head.line, from_seq)
+
+
+async def refresh_cache(db_session: DbSession, head: Head) -> None:
+    """Write the memo window on the chat's row."""
+    await update_cache(db_session, *head.line, NAME, await read_window(db_session, head))
+
+
+async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
+    """What the window is by the book: the last memos that begin before the anchor, the pinned ones, the gaps."""
+    settings = MemoSettings.of(head.settings)
+    line, anchor_seq = head.line, head.anchor_seq
+    memos = await queries.list_window(
+        db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled, limit=settings.window
+    )
+    pinned = await queries.list_pinned(db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled)
+    if not settings.enabled:
+        return make_window(memos, pinned, ())
+    gaps: list[tuple[int, int]] = []
+    if settings.window:
+        # A window with room to spare begins where the book does: what is missing there would be in it.
+        from_place = memos[0]["place"] if len(memos) >= settings.window else 0
+        gaps = await queries.list_gaps(db_session, *line, anchor_seq=anchor_seq, from_place=from_place)
+    filling = head.cursors.get(NAME)
+    if filling and filling["first_seq"] < anchor_seq:  # a forced cut went through it: no memo will tell of this yet
+        gaps.append((filling["first_seq"], anchor_seq - 1))
+    return make_window(memos, pinned, gaps)
+
+
+async def list_coverage(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> Sequence[Coverage]:
+    """The batches of a range of messages, also the one that fills."""
+    found = await queries.list_overlapping(db_session, chat_key, line_id, first_seq, last_seq, layer=NAME)
+    covers = [
+        Coverage(
+            memo.first_seq or 0,
+            memo.last_seq or 0,
+            "memo",
+            str(memo.memo_id),
+            _state(memo, work),
+            Filters.from_json(memo.filters or {}),
+            expires=True,
+        )
+        for memo, work in found
+    ]
+    stored = await queries.find_cursor(db_session, chat_key, line_id, NAME)
+    if stored:
+        filling = OpenBatch.from_json(stored)
+        covers.append(Coverage(filling.first_seq, MAX_SEQ, "memo", None, "pending", filling.filters, expires=True))
+    return covers
+
+
+def _state(memo: Memo, work: work_queue.WorkItem | None) -> Literal["pending", "failed", "empty", "made"]:
+    if memo.status == "pending" or (memo.source_hash != memo.current_hash and not memo.edited):
+        return "failed" if work is not None and work.failed_at is not None else "pending"
+    return "empty" if memo.status == "empty" else "made"
+
+
+async def _catch_up(
+    db_session: DbSession, event: MessagesAppended, open_batch: OpenBatch
+) -> tuple[list[Batch], OpenBatch | None]:
+    """What has become of the batch that fills where messages or settings have changed since the last append.
+
+    One that has more than it takes is formed from its first message on, as if they had been so from the start.
+    One that has nothing yet takes up the settings of today, and what is eligible by these.
+    """
+    size, filters = MemoSettings.of(event.head.settings).every_messages, event.head.filters
+    if open_batch.count > 0:
+        if open_batch.count < open_batch.size:
+            return [], open_batch
+        size, filters = open_batch.size, open_batch.filters
+    elif (open_batch.size, open_batch.filters) == (size, filters):
+        return [], open_batch
+    head, emptied = event.head, OpenBatch(open_batch.first_seq, size, filters)
+    older = await list_range(db_session, *head.line, emptied.first_seq, event.former_head_seq)
+    return form_batches(emptied, older, size=size, filters=filters)
+
+
+async def _insert_batches(
+    db_session: DbSession, head: Head, batches: Sequence[Batch], now: datetime
+) -> list[dict[str, Any]]:
+    whole = (batches[0].first_seq, batches[-1].last_seq)
+    messages = await list_living(db_session, *head.line, [whole])
+    rows = []
+    head.memo_count += len(batches)
+    for batch in batches:
+        inside = inside_of(messages, batch.first_seq, batch.last_seq)
+        told = [message for message in inside if is_eligible(message, batch.filters)]
+        head.memo_number += 1
+        rows.append(
+            {
+                "memo_id": uuid7(),
+                "number": head.memo_number,
+                "first_seq": batch.first_seq,
+                "last_seq": batch.last_seq,
+                "first_message_id": told[0].message_id,
+                "size": batch.size,
+                "filters": batch.filters.to_json(),
+                "current_hash": hash_eligible(inside, batch.filters),
+            }
+        )
+    await queries.insert_batches(db_session, *head.line, now=now, rows=rows)
+    return rows

@@ -1,0 +1,190 @@
+"""What the summary does at an append and at a cut; what it does when messages change is in `changes.py`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from app.chats.coverage import Coverage
+from app.chats.events import AnchorMoved, MessagesAppended
+from app.chats.scheduling import find_scheduled
+from app.chats.service import (
+    Filters,
+    Head,
+    find_cache,
+    read_head,
+    update_cache,
+)
+from app.kit.db import DbSession
+from app.kit.tokens import count_tokens
+from app.narratives import service as narratives
+from app.narratives.chain import Chain
+from app.summary.next_fold import (
+    FOLD,
+    NAME,
+    SUMMARY,
+    find_range,
+    folds_by_itself,
+    is_idle,
+    is_kept,
+    is_missing,
+    judge,
+    read_onto,
+    schedule_fold,
+)
+from app.summary.segment import word
+from app.summary.settings import SummarySettings
+
+
+async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
+    """Schedule a fold once enough messages have gathered that no version covers."""
+    head = event.head
+    if not folds_by_itself(head):
+        return
+    covered_seq = (head.cursors.get(NAME) or {}).get("covered_seq", 0)
+    # As many seqs are the least that so many messages take, so most appends ask nothing.
+    enough = head.head_seq - covered_seq > SummarySettings.of(head.settings).threshold_messages
+    if enough and await is_idle(db_session, head):
+        await judge(db_session, head, now=event.now, settle_s=event.settle_s)
+
+
+async def request_coverage(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:
+    """Have everything up to `until_seq` folded, and a version end there; False where a person's text is in the way."""
+    if not SummarySettings.of(head.settings).enabled or await _told_seq(db_session, head, until_seq) >= until_seq:
+        return True
+    onto = await read_onto(db_session, head, until_seq=until_seq)
+    if not await find_range(db_session, head, onto, until_seq=until_seq):
+        return False
+    work = await find_scheduled(db_session, head, NAME, FOLD)
+    asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
+    if asked.get("until_seq") != until_seq:  # else it is on its way
+        payload = asked | {"until_seq": until_seq}
+        await schedule_fold(db_session, head, at_seq=onto.covered + 1, now=now, settle_s=0, payload=payload)
+    return True
+
+
+async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
+    """Schedule a fold of what has left the history and no version covers."""
+    head = event.head
+    if SummarySettings.of(head.settings).enabled and await is_idle(db_session, head):
+        await judge(db_session, head, now=event.now, settle_s=event.settle_s)
+
+
+async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
+    """Up to which seq a version tells of everything that ends by `until_seq`: one that reaches past it is held.
+
+    None if the summary is off, or its fold has failed for good.
+    """
+    if not SummarySettings.of(head.settings).enabled:
+        return None
+    work = await find_scheduled(db_session, head, NAME, FOLD)
+    if work is not None and work.failed_at is not None:
+        return None  # a later fold takes in what this one could not
+    return await _told_seq(db_session, head, until_seq)
+
+
+async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
+    """The seqs after folds."""
+    if head.settings.history.edges != "folds":
+        return ()
+    return _edges_of(await narratives.read_chain(db_session, head.line, SUMMARY, from_place=from_seq))
+
+
+async def refresh_cache(db_session: DbSession, head: Head) -> None:
+    """Write on the chat's row which version is shown: the newest true one that ends before the history."""
+    if not is_kept(head):
+        return
+    line, anchor_seq = head.line, head.anchor_seq
+    enabled = SummarySettings.of(head.settings).enabled
+    if enabled:
+        chain = await narratives.read_chain(db_session, line, SUMMARY, from_place=anchor_seq)
+    else:
+        chain = await narratives.read_written(db_session, line, SUMMARY)
+    head.cursors[NAME] = {"covered_seq": chain.covered}
+    shown: dict[str, Any] = {}
+    link = chain.newest_true(anchor_seq, by_person=not enabled)
+    if link:
+        version = await narratives.read_version(db_session, line, SUMMARY, link.version)
+        shown = {
+            "version": link.version,
+            "text": version.text,
+            "tokens": count_tokens(word(version.text)),
+            "last_seq": link.last_place,
+            "stale": chain.is_stale(link.version),
+        }
+    if enabled:
+        told_seq = link.last_place if link else 0
+        if await is_missing(db_session, head, told_seq, anchor_seq - 1):
+            shown["gaps"] = [[told_seq + 1, anchor_seq - 1]]
+        if head.settings.history.edges == "folds":
+            shown["edges"] = [edge for edge in _edges_of(chain) if edge >= anchor_seq]
+    await update_cache(db_session, *line, NAME, shown or None)
+
+
+async def list_coverage(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> Sequence[Coverage]:
+    """What the shown version tells of; and if the summary is on, what is held until a cut or still to be folded."""
+    head = await read_head(db_session, chat_key, line_id)
+    if head is None:
+        return ()
+    shown = await find_cache(db_session, chat_key, line_id, NAME)
+    told_seq = shown.get("last_seq", 0)
+    covers = await _list_told(db_session, head, shown, first_seq, last_seq) if told_seq >= first_seq else []
+    if SummarySettings.of(head.settings).enabled:
+        covers += await _list_coming(db_session, head, told_seq, first_seq, last_seq)
+    return covers
+
+
+async def _list_told(
+    db_session: DbSession, head: Head, shown: Mapping[str, Any], first_seq: int, last_seq: int
+) -> list[Coverage]:
+    """What the shown version tells of in a range, step by step: each was made by the settings of its time."""
+    told_seq, version = shown["last_seq"], shown["version"]
+    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)
+    known = {link.version for link in chain.links if link.version <= version}
+    steps = await narratives.list_steps(db_session, head.line, NAME, first_seq, min(last_seq, told_seq))
+    covers = [
+        Coverage(
+            step.first_place,
+            step.last_place,
+            "summary",
+            str(version),
+            "made",
+            Filters.from_json(step.filters) if step.filters else None,
+        )
+        for step in steps
+        if step.version in known
+    ]
+    begins_seq = covers[0].first_seq if covers else told_seq + 1
+    if begins_seq > first_seq:  # what a person wrote over, and no step is left of
+        covers.insert(0, Coverage(1, begins_seq - 1, "summary", str(version), "made"))
+    return covers
+
+
+async def _list_coming(
+    db_session: DbSession, head: Head, told_seq: int, first_seq: int, last_seq: int
+) -> Sequence[Coverage]:
+    """What is made of the messages of a range behind `told_seq`, or is to be made, and not yet shown."""
+    covers = []
+    held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)).newest_true()
+    if held and held.last_place > told_seq:
+        covers.append(Coverage(told_seq + 1, held.last_place, "summary", str(held.version), "pending"))
+        told_seq = held.last_place
+    work = await find_scheduled(db_session, head, NAME, FOLD)
+    if work is not None and last_seq > told_seq:
+        state: Literal["failed", "pending"] = "failed" if work.failed_at is not None else "pending"
+        covers.append(Coverage(told_seq + 1, last_seq, "summary", None, state))
+    return covers
+
+
+async def _told_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
+    """Up to which seq the newest true version tells of everything that ends by `until_seq`."""
+    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=until_seq + 1)
+    link = chain.newest_true(until_seq + 1)
+    told_seq = link.last_place if link else 0
+    return told_seq if await is_missing(db_session, head, told_seq, until_seq) else until_seq
+
+
+def _edges_of(chain: Chain) -> list[int]:
+    return [link.last_place + 1 for link in chain.links if link.last_place]

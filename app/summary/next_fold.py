@@ -1,0 +1,106 @@
+"""The fold that a line's summary needs next: what it is folded onto, of which messages, and whether it is due."""
+
+from datetime import datetime
+from typing import Any
+
+from app.chats.ranges import Range
+from app.chats.scheduling import cancel_automatic, find_scheduled, schedule, unschedule
+from app.chats.service import Head, list_sent_after, list_tellable_after
+from app.kit import work_queue
+from app.kit.db import DbSession
+from app.narratives import service as narratives
+from app.narratives.chain import Chain
+from app.narratives.service import Narrative
+from app.summary.folding import choose_range_over, choose_range_up_to, find_due_end, keep_before, reach
+from app.summary.settings import SummarySettings
+
+NAME = "summary"
+SUMMARY = Narrative(NAME)
+FOLD = "fold"
+"""The key of its due work: a line has one summary, and one fold is made at a time."""
+
+
+async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+    """Schedule a fold if there is anything to fold; else cancel the one that is due, unless a person asked for it."""
+    work = await find_scheduled(db_session, head, NAME, FOLD)
+    asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
+    until_seq = asked.get("until_seq", 0)
+    chain = await read_onto(db_session, head, until_seq=until_seq)
+    enabled = SummarySettings.of(head.settings).enabled
+    if enabled and await find_range(db_session, head, chain, until_seq=until_seq):
+        await schedule_fold(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=settle_s)
+    elif not enabled and work is not None and set(work.payload or ()) <= {"until_seq"}:
+        await unschedule(db_session, head, NAME, [FOLD])  # for a cut, which does not wait for a summary that is off
+    else:
+        await cancel_automatic(db_session, head, NAME, [FOLD])
+
+
+async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) -> Chain:
+    """Read the chain that the next fold is folded onto.
+
+    It ends with the latest valid version, unless that covers what the history begins with, now or after the cut that
+    waits for everything up to `until_seq`: then the chain ends before, so that a version is made that ends there.
+    """
+    for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
+        chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=begins_seq)
+        kept = keep_before(chain, begins_seq)
+        if kept is not None and await is_missing(db_session, head, kept.covered, begins_seq - 1):
+            return kept
+    return chain
+
+
+async def is_idle(db_session: DbSession, head: Head) -> bool:
+    """Whether no fold is due, being made or waiting for its next attempt."""
+    work = await find_scheduled(db_session, head, NAME, FOLD)
+    return work is None or work.failed_at is not None
+
+
+async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_seq: int = 0) -> Range | None:
+    """Find the range to fold next onto `chain`, if any; a cut waits for everything up to `until_seq`."""
+    settings, line = SummarySettings.of(head.settings), head.line
+    limit = reach(settings.threshold_messages, settings.keep_messages)
+    # What scenes hide is folded like anything else, but is nothing that the history could be left with.
+    tellable = await list_tellable_after(db_session, *line, chain.covered, limit)
+    end_seq = find_due_end(tellable, head.anchor_seq, until_seq)
+    if end_seq is not None:
+        return choose_range_up_to(end_seq, tellable, chain.covered)
+    # Where the edges are not its own, folds follow the cut alone: between two cuts they would end beside its edges.
+    if not folds_by_itself(head):
+        return None
+    sent = await list_sent_after(db_session, *line, chain.covered, limit)
+    return choose_range_over(sent, chain.covered, threshold=settings.threshold_messages, keep=settings.keep_messages)
+
+
+async def schedule_fold(
+    db_session: DbSession,
+    head: Head,
+    *,
+    at_seq: int,
+    now: datetime,
+    settle_s: float,
+    payload: dict[str, Any] | None = None,
+) -> None:
+    """Schedule the fold and notify the workers; the line has a summary from now on."""
+    begin(head)
+    await schedule(db_session, head, NAME, [work_queue.NewWork(FOLD, at_seq, payload)], now=now, settle_s=settle_s)
+
+
+def is_kept(head: Head) -> bool:
+    """Whether the line has a summary or is to have one; if not, nothing of it has to be read."""
+    return SummarySettings.of(head.settings).enabled or NAME in head.cursors
+
+
+def begin(head: Head) -> None:
+    """Remember that the line has a summary, whatever its settings say."""
+    head.cursors.setdefault(NAME, {"covered_seq": 0})
+
+
+async def is_missing(db_session: DbSession, head: Head, covered_seq: int, until_seq: int) -> bool:
+    """Whether any message after `covered_seq`, up to `until_seq` (inclusive), is to be summarised."""
+    missing = await list_tellable_after(db_session, *head.line, covered_seq, 1)
+    return bool(missing) and missing[0].seq <= until_seq
+
+
+def folds_by_itself(head: Head) -> bool:
+    """Whether enough messages make a fold due, not only a cut: the summary is on and its folds are the edges."""
+    return SummarySettings.of(head.settings).enabled and head.settings.history.edges == "folds"

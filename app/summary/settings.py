@@ -1,0 +1,17 @@
+"""The settings of the summary. Pure."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from app.chats.settings import LayerSettings, PlacementSettings
+
+
+class SummarySettings(LayerSettings, PlacementSettings):
+    """The rolling summary."""
+
+    section: ClassVar[str] = "summary"
+
+    enabled: bool = Field(False, description="Whether old messages are folded into a summary.")
+    threshold_messages: int = Field(20, ge=2, le=1_000, description="Uncovered messages that start a fold.")
+    keep_messages: int = Field(15, ge=1, le=1_000, description="The newest messages that are never folded.")

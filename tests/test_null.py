@@ -1,0 +1,158 @@
+"""In every PUT and PATCH an absent field stays, and null clears it, returns it to its default, or is a 422."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app.chats.presets import PRESETS
+from app.chats.settings import check_overrides
+from app.kit.settings import Settings
+from app.main import create_app
+from tests.talk import Json, append, get, ok, put, said, talk
+
+SCHEMA = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None)).openapi()
+SCHEMAS = SCHEMA["components"]["schemas"]
+DEFAULTS = check_overrides({"preset": "memo"}).model_dump()
+
+CLEARED: dict[tuple[str, str], tuple[Any, Any]] = {
+    ("put_chat", "user_id"): ("mira", None),
+    ("put_chat", "characters"): ([{"name": "Kai"}], []),
+    ("put_chat", "user_persona"): ("Mira, a cartographer.", None),
+    ("put_chat", "system_prompt"): ("You are Kai.", None),
+    ("put_chat", "settings"): ({"memos": {"every_messages": 4}}, DEFAULTS),
+    ("put_chat", "time_zone"): ("Europe/Berlin", "UTC"),
+    ("put_chat", "language"): ("en", None),
+    ("put_chat", "metadata"): ({"theme": "dusk"}, {}),
+    ("edit_message", "excluded"): (True, False),
+    ("edit_message", "pinned"): (True, False),
+    ("edit_message", "hidden"): (True, None),
+    ("edit_message", "metadata"): ({"a": 1}, None),
+    ("edit_memo", "pinned"): (True, False),
+    ("edit_scene", "title"): ("The pier", None),
+}
+"""What is set of each field that may be null, and what it is after null."""
+
+SHOWN_AS = {("edit_message", "hidden"): "hidden_by"}
+
+
+def bodies() -> Iterator[tuple[str, str, str, Json]]:
+    """(operation, method, path, schema of the body) of every PUT and PATCH that has a body."""
+    for path, methods in SCHEMA["paths"].items():
+        for method, operation in methods.items():
+            if method in ("put", "patch") and "requestBody" in operation:
+                schema = operation["requestBody"]["content"]["application/json"]["schema"]
+                yield operation["operationId"], method, path, resolve(schema)
+
+
+def resolve(schema: Json) -> Json:
+    """The schema behind a reference."""
+    found: Json = SCHEMAS[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    return found
+
+
+def takes_null(schema: Json) -> bool:
+    """Whether the schema says that null is taken."""
+    return {"type": "null"} in schema.get("anyOf", ())
+
+
+FIELDS = [
+    pytest.param(operation, method, path, schema, name, id=f"{operation}-{name}")
+    for operation, method, path, schema in bodies()
+    for name in schema["properties"]
+]
+
+
+def test_what_null_does_is_known_of_every_field() -> None:
+    nullable = {
+        (operation, name)
+        for operation, _, _, schema in bodies()
+        for name, told in schema["properties"].items()
+        if takes_null(told)
+    }
+    assert nullable == set(CLEARED)
+
+
+@pytest.fixture
+async def ids(api: httpx.AsyncClient) -> Json:
+    """What stands in paths, of a chat that has something of everything."""
+    await append(api, talk(1, 8))
+    ok(await api.put("/v1/chats/c/recap", json={"text": "They met at sea."}), 200)
+    ok(await api.post("/v1/chats/c/messages/m2/swipes", json={"content": "Another."}), 201)
+    return {
+        "chat_id": "c",
+        "message_id": "m2",
+        "memo_id": (await get(api, "/memos"))["items"][0]["id"],
+        "entry_id": ok(await api.post("/v1/chats/c/diary", json={"content": "She came back."}), 201)["id"],
+        "scene_id": ok(await api.put("/v1/chats/c/scenes/breaks/4"), 201)["items"][0]["id"],
+    }
+
+
+@pytest.mark.parametrize(("operation", "method", "path", "schema", "name"), FIELDS)
+async def test_null_clears_or_is_refused(
+    api: httpx.AsyncClient, ids: Json, operation: str, method: str, path: str, schema: Json, name: str
+) -> None:
+    url = path.format(**ids)
+    needed = {one: schema["examples"][0][one] for one in schema.get("required", ())}
+    if not takes_null(schema["properties"][name]):
+        assert "default" not in schema["properties"][name]
+        problem = ok(await api.request(method, url, json=needed | {name: None}), 422)
+        assert problem["errors"][0]["loc"] == ["body", name]
+        return
+    value, cleared = CLEARED[operation, name]
+    shown = SHOWN_AS.get((operation, name), name)
+    given = ok(await api.request(method, url, json=needed | {name: value}), 200)
+    assert given[shown] != cleared
+    null = ok(await api.request(method, url, json=needed | {name: None}), 200)
+    assert null[shown] == cleared
+    assert {field for field in given if given[field] != null[field]} <= {shown, "work"}
+
+
+@pytest.mark.parametrize(
+    "section", sorted(resolve(SCHEMAS["ChatPut"]["properties"]["settings"]["anyOf"][0])["properties"])
+)
+async def test_null_returns_a_setting_to_the_preset(api: httpx.AsyncClient, section: str) -> None:
+    preset = check_overrides({"preset": "companion"}).model_dump()
+    await put(api, settings={"preset": "companion"})
+    whole: Any = None if section != "preset" else "companion"
+    inner = preset[section] if isinstance(preset[section], dict) else {}
+    for value in (whole, *({name: None} for name in inner)):
+        changed = await put(api, status=200, settings={section: value})
+        assert changed["settings"] == preset
+    assert set(PRESETS) >= {"companion"}
+
+
+async def test_a_patch_without_any_field_is_refused(api: httpx.AsyncClient, ids: Json) -> None:
+    for _, method, path, _ in bodies():
+        if method == "patch":
+            problem = ok(await api.patch(path.format(**ids), json={}), 422)
+            assert problem["errors"][0]["loc"][0] == "body"
+
+
+async def test_a_reimport_keeps_what_it_leaves_out(api: httpx.AsyncClient) -> None:
+    call = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    given = {
+        "name": "Kai",
+        "kind": "thought",
+        "importance": 0.5,
+        "tool_calls": [call],
+        "tool_call_id": "call-0",
+        "metadata": {"a": 1},
+        "sent_at": "2026-03-01T12:00:00Z",
+    }
+    await append(api, [said(1), said(2, **given)])
+    before = (await get(api, "/messages"))["items"]
+    left_out = ok(await api.put("/v1/chats/c/messages", json={"messages": talk(1, 2)}), 200)
+    assert (left_out["changed"], (await get(api, "/messages"))["items"]) == (0, before)
+    edited = said(2, content="Otherwise.")
+    assert ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1), edited]}), 200)["changed"] == 1
+    again = ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1), edited | {"name": "Kai"}]}), 200)
+    assert again["changed"] == 0
+    null = said(2) | {name: None for name in given if name != "sent_at"}
+    assert ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1), null]}), 200)["changed"] == 1
+    (_, cleared) = (await get(api, "/messages"))["items"]
+    assert {cleared[name] for name in given if name != "sent_at"} == {None}
+    assert cleared["sent_at"] == "2026-03-01T12:00:00Z"
+    problem = ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1, sent_at=None)]}), 422)
+    assert problem["errors"][0]["loc"] == ["body", "messages", 0, "sent_at"]

@@ -1,0 +1,128 @@
+"""Every item of a list can be read alone, on any line of its chat."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.keys.service import create_key
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.sweep import Sweep
+from tests.conftest import NOON, client_of
+from tests.talk import Json, append, get, ok, put, talk
+
+IN_CHAT = {
+    "/messages": "id",
+    "/memos": "id",
+    "/summary/versions": "version",
+    "/diary": "id",
+    "/scenes": "id",
+    "/recap/versions": "version",
+}
+"""The lists of what a line holds, and by what their items are named."""
+
+BY_ITSELF = {"/checkpoints": "name", "/lines": "line"}
+
+
+@pytest.fixture
+async def chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> Json:
+    """A chat with something in each list, restored from a checkpoint; as it was on the former line."""
+    await put(api, settings={"scenes": {"enabled": True}})
+    await append(api, talk(1, 20))
+    for seq in (8, 16):
+        ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
+    for content in ("She came back.", "She stayed."):
+        ok(await api.post("/v1/chats/c/diary", json={"content": content}), 201)
+    for text in ("They met at sea.", "They met at dusk."):
+        ok(await api.put("/v1/chats/c/summary", json={"text": text}), 200)
+        ok(await api.put("/v1/chats/c/recap", json={"text": text}), 200)
+    clock.step(40)
+    await quoting_sweep.drain()
+    for name in ("before the storm", "later"):
+        ok(await api.post("/v1/chats/c/checkpoints", json={"name": name}), 201)
+    former = await get(api, "")
+    ok(await api.post("/v1/chats/c/checkpoints/later/restore"), 201)
+    return former
+
+
+@pytest.mark.parametrize(("path", "name"), [*IN_CHAT.items(), *BY_ITSELF.items()])
+async def test_an_item_alone_is_the_item_of_its_list(api: httpx.AsyncClient, chat: Json, path: str, name: str) -> None:
+    items = (await get(api, path))["items"]
+    assert len(items) >= 2
+    for item in items:
+        if item[name] is not None:  # the open scene has no id
+            assert await get(api, f"{path}/{item[name]}") == item
+
+
+@pytest.mark.parametrize(("path", "name"), IN_CHAT.items())
+async def test_an_item_can_be_read_on_another_line(api: httpx.AsyncClient, chat: Json, path: str, name: str) -> None:
+    line = chat["line"]
+    for item in (await get(api, path, line=line))["items"]:
+        if item[name] is not None:
+            assert await get(api, f"{path}/{item[name]}", line=line) == item
+            unknown = await get(api, f"{path}/{item[name]}", 404, line="019f0000-0000-7000-8000-000000000000")
+            assert unknown["code"] == "line_not_found"
+
+
+async def test_what_is_deleted_stays_on_the_former_line(api: httpx.AsyncClient, chat: Json) -> None:
+    memo = (await get(api, "/memos"))["items"][0]
+    ok(await api.delete(f"/v1/chats/c/memos/{memo['id']}"), 204)
+    await get(api, f"/memos/{memo['id']}", 404)
+    assert await get(api, f"/memos/{memo['id']}", line=chat["line"]) == memo
+
+
+async def test_a_chat_can_be_read_on_another_line(api: httpx.AsyncClient, chat: Json) -> None:
+    await append(api, talk(21, 24))
+    assert (await get(api, ""))["counters"]["messages"] == 24
+    assert await get(api, "", line=chat["line"]) == chat
+    included = (await get(api, "/inclusion", line=chat["line"]))["items"]
+    assert [item["seq"] for item in included] == list(range(1, 21))
+    assert [item["seq"] for item in (await get(api, "/inclusion"))["items"]] == list(range(1, 25))
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/checkpoints/never", "checkpoint_not_found"),
+        ("/lines/019f0000-0000-7000-8000-000000000000", "line_not_found"),
+        ("/memos/019f0000-0000-7000-8000-000000000000", "memo_not_found"),
+        ("/diary/019f0000-0000-7000-8000-000000000000", "entry_not_found"),
+        ("/scenes/019f0000-0000-7000-8000-000000000000", "scene_not_found"),
+        ("/summary/versions/99", "version_not_found"),
+        ("/recap/versions/99", "version_not_found"),
+    ],
+)
+async def test_an_item_that_is_not_there_is_a_404(api: httpx.AsyncClient, chat: Json, path: str, code: str) -> None:
+    assert (await get(api, path, 404))["code"] == code
+
+
+async def test_a_checkpoints_line_is_read_by_the_checkpoint(api: httpx.AsyncClient, chat: Json) -> None:
+    (checkpoint, _) = (await get(api, "/checkpoints"))["items"]
+    assert (await get(api, f"/lines/{checkpoint['line']}", 404))["code"] == "line_not_found"
+    assert (await get(api, "", line=checkpoint["line"]))["line"] == checkpoint["line"]
+
+
+@pytest.fixture
+async def admin(app: FastAPI, database: Database, tenant: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with database.unit_of_work() as db_session:
+        key = await create_key(db_session, tenant, ["admin"], NOON)
+    async with client_of(app, key.text) as client:
+        yield client
+
+
+async def test_a_key_alone_is_the_key_of_the_list(admin: httpx.AsyncClient, api: httpx.AsyncClient) -> None:
+    made = ok(await admin.post("/v1/keys", json={"tenant": "t", "scopes": ["read"]}), 201)
+    alone = ok(await admin.get(f"/v1/keys/{made['id']}"), 200)
+    cursor, listed = "", []
+    for _ in range(100):  # pages, with the keys of all tests before this one
+        page = ok(await admin.get(f"/v1/keys?limit=500{cursor}"), 200)
+        listed += page["items"]
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert alone in listed
+    ok(await api.get(f"/v1/keys/{made['id']}"), 403)
+    ok(await admin.delete(f"/v1/keys/{made['id']}"), 204)
+    assert ok(await admin.get(f"/v1/keys/{made['id']}"), 404)["code"] == "key_not_found"
