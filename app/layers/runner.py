@@ -55,7 +55,7 @@ async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
         if (claimed.owner.is_line and head is None) or not await work_queue.holds_lease(db_session, claimed):
             return  # the line is gone, or another worker has the item
         made = Made(head, claimed, source, draft, ctx.clock())
-        unchanged = None if source is None or draft is None else await job.is_unchanged(db_session, made)
+        unchanged = await _is_unchanged(ctx, db_session, job, made)
         if unchanged is False and not await _record_failure(ctx, db_session, claimed, CHANGED):
             return
         if unchanged is not False:
@@ -64,6 +64,19 @@ async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
             await job.save(db_session, made)
         if head is not None:
             defer(db_session, LayerChanged(head, claimed.layer))
+
+
+async def _is_unchanged(
+    ctx: JobContext, db_session: DbSession, job: Job[Any, Any], made: Made[Any, Any]
+) -> bool | None:
+    """Compare the source with what was read; return None where there is nothing to save.
+
+    A source that was missing is read again: what another transaction has committed since may have found this item
+    due already, and then relies on it.
+    """
+    if made.source is None:
+        return None if await job.read(ctx, db_session, made.claimed) is None else False
+    return None if made.draft is None else await job.is_unchanged(db_session, made)
 
 
 async def _lock_head(db_session: DbSession, claimed: Claimed) -> Head | None:
