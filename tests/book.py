@@ -21,7 +21,7 @@ async def statuses(api: httpx.AsyncClient) -> list[str]:
 
 async def shown(api: httpx.AsyncClient) -> list[int]:
     """The numbers of the memos that are in the prompt."""
-    return [memo["number"] for memo in await book(api) if memo["in_window"]]
+    return [memo["number"] for memo in await book(api) if memo["in_prompt"]]
 
 
 async def due_rows(database: Database, tenant: str) -> list[asyncpg.Record]:

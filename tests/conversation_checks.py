@@ -104,8 +104,9 @@ def _expected_book(line: Line, anchor: int) -> list[Json]:
             "stale": line.stale(memo),
             "text": memo.text,
             "pinned": memo.pinned,
-            "edited": memo.edited if memo.batch else None,
-            "in_window": memo in shown,
+            "edited": memo.edited,
+            "origin_is_person": memo.batch is None or memo.edited,
+            "in_prompt": memo in shown,
         }
         for memo in line.book
     ]
@@ -113,8 +114,8 @@ def _expected_book(line: Line, anchor: int) -> list[Json]:
 
 def _entry(item: Json) -> Json:
     names = ("id", "number", "first_seq", "last_seq", "after_seq", "first_message_id", "status", "stale", "text")
-    edited = item["edited"] if item["first_seq"] else None  # of what a person wrote all is the person's
-    return {name: item[name] for name in (*names, "pinned", "in_window")} | {"edited": edited}
+    by_person = item["origin"] == "person"
+    return {name: item[name] for name in (*names, "pinned", "edited", "in_prompt")} | {"origin_is_person": by_person}
 
 
 def check_work(line: Line, seen: Seen) -> None:

@@ -126,7 +126,7 @@ def _recap_gaps(line: TellingLine, tables: Tables, covered: int, anchor: int) ->
     missing: set[int] = set()
     for scene in tables.scenes:
         behind = covered < scene.last_seq <= find_limit(line, tables)
-        untold = scene.last_seq <= covered and not scene.edited and scene.source_hash != scene.current_hash
+        untold = scene.last_seq <= covered and not scene.is_written and scene.source_hash != scene.current_hash
         hidden = any(
             said.out_of_sight for said in line.living if max(scene.first_seq, anchor) <= said.seq <= scene.last_seq
         )

@@ -67,13 +67,13 @@ class Entry:
     @property
     def is_empty(self) -> bool:
         """Whether the service found nothing to write down in what its messages say."""
-        return not self.content and self.origin == "service" and self.source_hash == self.current_hash
+        return not self.content and self.origin == "model" and self.source_hash == self.current_hash
 
     def holds(self, *, by_service: bool = True) -> bool:
         """Whether it counts as what somebody wrote; the service's only where that is asked for, and if it is true."""
         if self.deleted or not self.content:
             return False
-        return self.origin != "service" or self.edited or (by_service and self.source_hash == self.current_hash)
+        return self.origin != "model" or (by_service and self.source_hash == self.current_hash)
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,18 @@ class Scene:
     filters: Filters
     source_hash: bytes | None
     current_hash: bytes
-    edited: bool
+    origin: str
     lifted: bool
 
     @property
     def holds(self) -> bool:
         """Whether it has a recap that counts, or needs none."""
-        return self.status != "pending" and (self.edited or self.source_hash == self.current_hash)
+        return self.status != "pending" and (self.is_written or self.source_hash == self.current_hash)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a person wrote the recap."""
+        return self.origin == "person"
 
     @property
     def is_told(self) -> bool:
@@ -154,7 +159,7 @@ _ENTRIES = """
 
 _SCENES = """
     SELECT scene_id, number, first_seq, last_seq, status, title, recap, filters::text AS filters, source_hash,
-        current_hash, edited, lifted_at IS NOT NULL AS lifted
+        current_hash, origin, lifted_at IS NOT NULL AS lifted
     FROM scenes WHERE chat_key = $1 AND line_id = $2 ORDER BY last_seq"""
 
 _SHOWN = "SELECT (context_cache - 'memos')::text FROM chats WHERE chat_key = $1 AND line_id = $2"

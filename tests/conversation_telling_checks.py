@@ -89,7 +89,7 @@ def check_entries(line: TellingLine, tables: Tables, *, thorough: bool) -> None:
         if not entry.deleted:
             says = chains.messages_hash(line, entry.first_seq, entry.last_seq, entry.filters)
             assert entry.current_hash == says
-        if entry.holds() and not entry.edited:
+        if entry.holds() and entry.origin != "person":
             words = chains.messages_words(line, entry.first_seq, entry.last_seq, entry.filters)
             _check_told(WORD.findall(entry.content), words, thorough=thorough)
 
@@ -107,7 +107,7 @@ def check_words(line: TellingLine, tables: Tables, *, thorough: bool) -> None:
             words = [*WORD.findall(base_text), *chains.step_words(line, tables, one)]
             _check_told(WORD.findall(one.text), words, thorough=thorough)
     for scene in tables.scenes:
-        if scene.holds and not scene.edited:
+        if scene.holds and not scene.is_written:
             words = chains.messages_words(line, scene.first_seq, scene.last_seq, scene.filters)
             _check_told(WORD.findall(scene.recap), words, thorough=thorough)
 

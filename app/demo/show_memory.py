@@ -106,7 +106,7 @@ def word_recap(recap: Listed) -> Iterator[str]:
 def _word_place(memo: Listed, anchor_seq: int) -> str:
     if memo["status"] != "ready":
         return "no memo"
-    if memo["in_window"]:
+    if memo["in_prompt"]:
         return "in the prompt"
     if memo["first_seq"] is not None and memo["last_seq"] >= anchor_seq:
         return "waiting: their messages are still sent word for word"
@@ -154,7 +154,7 @@ def _count_entries(number: int) -> str:
 
 def _word_entry_author(entry: Listed) -> str:
     """Nothing where it is who it should be: the character itself."""
-    if entry["origin"] == "character" and not entry["edited"]:
+    if entry["origin"] == "tool":
         return ""
     return " · written by a person" if entry["origin"] == "person" else f" · written for it by {entry['model']}"
 

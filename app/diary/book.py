@@ -11,6 +11,7 @@ from app.chats.hashes import identity
 from app.chats.models import ChatLine
 from app.chats.scheduling import unschedule
 from app.chats.service import ChatRef, Head, get_line, lock_head
+from app.chats.settings import effective
 from app.diary import change_queries, queries
 from app.diary.errors import EntryNotFound
 from app.diary.handlers import (
@@ -18,16 +19,19 @@ from app.diary.handlers import (
     NAME,
     WRITE,
     begin_period,
+    folded_source,
     judge,
     narrative_of,
     note_entries,
     take_number,
 )
 from app.diary.models import DiaryEntry
+from app.diary.settings import DiarySettings
 from app.diary.whose import choose_character, may_be_told
 from app.kit.db import DbSession, defer
 from app.kit.errors import Conflict
 from app.kit.ids import uuid7
+from app.layers.contribution import is_placed
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 
@@ -59,6 +63,7 @@ class Folded:
     entries: int = 0
     first_at: datetime | None = None
     last_at: datetime | None = None
+    in_prompt: bool = False
 
 
 async def list_entries(
@@ -131,7 +136,7 @@ async def edit_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, conten
     """Replace the words of an entry by a person's; no model rewrites them. Raises ChatNotFound, EntryNotFound."""
     head, entry = await _lock_entry(db_session, ref, entry_id)
     edited = entry.edited or entry.origin != "person"
-    values = {"content": content, "edited": edited, "source_hash": entry.current_hash}
+    values = {"content": content, "origin": "person", "edited": edited, "source_hash": entry.current_hash}
     await _change(db_session, head, entry, values, now=now)
 
 
@@ -153,13 +158,19 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
         return Folded(name)
     version = await narratives.read_version(db_session, place, narrative_of(name), link.version)
     counted = await queries.count_folded(db_session, place, name, link.last_place, at_most=MOST_COUNTED)
-    return Folded(name, version, *counted)
+    return Folded(name, version, *counted, in_prompt=folded_source(link.version) in sources_of(chat, name))
 
 
-def sources_of(chat: ChatLine) -> frozenset[str]:
-    """What can go into prompts of the diaries on the chat's row: `diary:<entry_id>`, `diary:folded:<version>`."""
+def sources_of(chat: ChatLine, character: str | None = None) -> frozenset[str]:
+    """Return what contexts contain of one diary or of all: `diary:<entry_id>`, `diary:folded:<version>`."""
+    if not is_placed(DiarySettings.of(effective(chat.settings))):
+        return frozenset()
     diaries = chat.context_cache.get(NAME, {}).get("characters", {})
-    told = [diary for name, diary in diaries.items() if may_be_told(chat.characters, name)]
+    told = [
+        diary
+        for name, diary in diaries.items()
+        if may_be_told(chat.characters, name) and (character is None or name == character)
+    ]
     return frozenset(source for diary in told for source in diary["sources"])
 
 
@@ -197,7 +208,7 @@ async def _write(
 
     In the story a character writes when that message is sent, a person today.
     """
-    entry_id, origin = uuid7(), "person" if words is None else "character"
+    entry_id, origin = uuid7(), "person" if words is None else "tool"
     at_seq, sent_at = await queries.find_newest_message(db_session, head.line)
     values = {
         "entry_id": entry_id,

@@ -39,12 +39,13 @@ _REACHING = """
 
 _DELETE_UNWRITTEN = """
     DELETE FROM diary_entries
-    WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3 AND origin <> 'person' AND NOT (edited AND deleted_at IS NULL)
+    WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3
+        AND (origin <> 'person' OR (edited AND deleted_at IS NOT NULL))
     RETURNING entry_id, first_seq"""
 
-# What a person edited has lost the messages that it was written from: from here on it is theirs.
+# What a person edited has lost the messages that it was written from.
 _MOVE_WRITTEN = """
-    UPDATE diary_entries SET at_seq = $3 - 1, origin = 'person', first_seq = NULL, last_seq = NULL, filters = NULL,
+    UPDATE diary_entries SET at_seq = $3 - 1, first_seq = NULL, last_seq = NULL, filters = NULL,
         source_hash = NULL, current_hash = NULL
     WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3
     RETURNING entry_id"""
@@ -58,7 +59,7 @@ _LIST_WRITING = """
 
 _WRITTEN_AFTER = """
     SELECT entry_id, at_seq FROM diary_entries
-    WHERE chat_key = $1 AND line_id = $2 AND at_seq > $3 AND deleted_at IS NULL AND (origin <> 'service' OR edited)
+    WHERE chat_key = $1 AND line_id = $2 AND at_seq > $3 AND deleted_at IS NULL AND origin <> 'model'
     ORDER BY at_seq, number"""
 
 # What a person edited of the service's can be here already: its messages began before the lines part, so it was copied
@@ -67,8 +68,7 @@ _COPY_WRITTEN = """
     INSERT INTO diary_entries (chat_key, line_id, entry_id, character, number, at_seq, origin, content, identity, model,
         prompt_version, edited, dated_at, created_at)
     SELECT $1, $2, e.entry_id, e.character, e.number, n.at_seq,
-        CASE e.origin WHEN 'service' THEN 'person' ELSE e.origin END, e.content, e.identity, e.model, e.prompt_version,
-        e.edited, e.dated_at, e.created_at
+        e.origin, e.content, e.identity, e.model, e.prompt_version, e.edited, e.dated_at, e.created_at
     FROM unnest($4::uuid[], $5::int[]) AS n (entry_id, at_seq) CROSS JOIN LATERAL (
         SELECT * FROM diary_entries WHERE chat_key = $1 AND line_id = $3 AND entry_id = n.entry_id OFFSET 0) AS e
     ON CONFLICT (chat_key, line_id, entry_id) DO UPDATE SET at_seq = excluded.at_seq

@@ -122,7 +122,7 @@ async def _save_new(db_session: DbSession, made: Made[_Period, EntryDraft]) -> N
         "character": period.character,
         "number": period.number,
         "at_seq": period.last_seq,
-        "origin": "service",
+        "origin": "model",
         "content": draft.content,
         "first_seq": period.first_seq,
         "last_seq": period.last_seq,

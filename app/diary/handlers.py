@@ -206,7 +206,7 @@ def _show(diary: Diary, time_zone: str, limit: int) -> dict[str, Any] | None:
         return None
     version = diary.base.version if diary.base and excerpt.folded else None
     told = diary.entries[len(diary.entries) - len(excerpt.entries) :]
-    folded = [] if version is None else [f"diary:folded:{version}"]
+    folded = [] if version is None else [folded_source(version)]
     return {
         "text": text,
         "tokens": count_tokens(text),
@@ -229,3 +229,8 @@ async def _schedule_entries(
     ]
     if items:
         await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)
+
+
+def folded_source(version: int) -> str:
+    """How the sources of a context name a version of what was folded."""
+    return f"diary:folded:{version}"

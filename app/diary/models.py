@@ -18,18 +18,22 @@ class DiaryEntry(MessageRangeColumns, Table):
     """One entry in the diary of a character.
 
     `number` orders the entries of one character, from 1, and is never given twice on a line; the service's has it from
-    when it is due. `at_seq` is the newest message when it was written. `origin` says who wrote: the `character` with
-    its tool, a `person`, or the `service` in the character's voice. Only the service's has a range of messages that it
-    was made from (both inclusive), and hashes of it: unequal is stale; an empty one found nothing there that mattered,
-    and is kept for when that changes. Only a character's has the `identity` of the words that it was first written in,
-    by which a retry of the tool call is known whatever has become of them. `dated_at` is the moment of the story that
+    when it is due. `at_seq` is the newest message when it was written. `origin` is who wrote the text as it is now: the
+    character with its `tool`, a `person`, or the service with a `model` in the character's voice; `edited` that a
+    person replaced the text of a tool or a model. An entry of the service has the range of messages that it was made
+    from (both inclusive) and hashes of it: unequal is stale. An empty one found nothing that mattered in its range and
+    is kept for when that changes. An entry that a tool wrote has the `identity` of its first text, by which a retry of
+    the tool call is recognised after an edit, too. `dated_at` is the moment of the story that
     its date tells, `created_at` that of the service.
     """
 
     __tablename__ = "diary_entries"
     __table_args__ = (
-        CheckConstraint("origin IN ('character', 'person', 'service')", name="origin"),
-        CheckConstraint("(origin = 'service') = (first_seq IS NOT NULL)", name="service"),
+        CheckConstraint("origin IN ('model', 'tool', 'person')", name="origin"),
+        CheckConstraint(
+            "CASE origin WHEN 'model' THEN first_seq IS NOT NULL WHEN 'tool' THEN first_seq IS NULL ELSE true END",
+            name="source",
+        ),
         CheckConstraint("(first_seq IS NULL) = (last_seq IS NULL) AND first_seq <= last_seq", name="range"),
         Index("uq_diary_entries_number", "chat_key", "line_id", "character", "number", unique=True),
         Index("ix_diary_entries_seq", "chat_key", "line_id", "at_seq"),

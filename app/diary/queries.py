@@ -17,7 +17,7 @@ Line = tuple[UUID, UUID]
 # What an entry says, if anything, holds as long as nobody deleted it, and what the service wrote, as long as its
 # messages say what it was written from; but what a person made of that holds whatever they say.
 _HOLDS = """deleted_at IS NULL AND content <> ''
-    AND (origin <> 'service' OR edited OR ($3 AND source_hash IS NOT DISTINCT FROM current_hash))"""
+    AND (origin <> 'model' OR ($3 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
 _NEWEST = f"""
     SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
@@ -64,7 +64,7 @@ SPEAKERS = """
     ) AS speakers, array(
         SELECT DISTINCT e.character FROM diary_entries e
         WHERE e.chat_key = $1 AND e.line_id = $2 AND e.at_seq BETWEEN p.first_seq AND p.last_seq
-            AND e.origin = 'character'
+            AND e.identity IS NOT NULL
     ) AS wrote
     FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""
 

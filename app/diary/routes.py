@@ -116,6 +116,7 @@ def _folded_out(folded: book.Folded) -> dict[str, Any]:
         "entries": folded.entries,
         "first_at": folded.first_at,
         "last_at": folded.last_at,
+        "in_prompt": folded.in_prompt,
         "origin": version.origin if version else None,
         "model": version.model if version else None,
         "prompt_version": version.prompt_version if version else None,

@@ -1,12 +1,13 @@
 """What goes over the wire about diaries."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.wire import Given, Name, Text
+from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 
 MAX_ENTRY_CHARS = 4_000
 
@@ -20,15 +21,14 @@ class EntryOut(BaseModel):
     character: str | None = Field(description="Whose diary it is in; null in a chat that names no characters.")
     content: str = Field(description="What is written.")
     at_seq: int = Field(description="The newest message when it was written; 0 before the first.")
-    origin: Literal["character", "person", "service"] = Field(
-        description="Who wrote it: the character by its tool, a person, or the service in the character's voice."
-    )
-    edited: bool = Field(description="Whether a person changed what was written; no model does so any more.")
+    origin: Origin = Field(description=ORIGIN)
+    edited: bool = Field(description=f"{EDITED} No model rewrites it any more.")
     stale: bool = Field(description="Whether the messages that the service wrote it from have changed since.")
     first_seq: int | None = Field(description="The first message that the service wrote it from; else null.")
     last_seq: int | None = Field(description="The last one, inclusive.")
     in_prompt: bool = Field(
-        description="Whether it goes into its character's prompt word for word; not where the chat names others."
+        description="Whether a context for its character contains it word for word, unless a small `max_tokens` trims "
+        "it; false if the chat does not name the character any more."
     )
     model: str | None = Field(description="The model that wrote it for the service.")
     prompt_version: str | None = Field(description="The prompt it was written with.")
@@ -74,9 +74,8 @@ class FoldedOut(BaseModel):
     entries: int = Field(description="How many entries it tells of, at most 1,000; all of them are still there.")
     first_at: datetime | None = Field(description="When the first of them was written.")
     last_at: datetime | None = Field(description="When the last of them was written.")
-    origin: Literal["model", "extractive", "person"] | None = Field(
-        description="Who wrote it; `extractive` quotes the character's sentences without a model."
-    )
+    in_prompt: bool = Field(description=IN_PROMPT)
+    origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that made it.")
     prompt_version: str | None = Field(description="The prompt it was made with.")
     created_at: datetime | None = Field(description="When it was made.")

@@ -7,7 +7,7 @@ messages rewrites the second one; the row is stale while the two differ.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from sqlalchemy import LargeBinary
 from sqlalchemy.dialects.postgresql import JSONB
@@ -24,12 +24,21 @@ from app.kit.work_queue import NewWork
 Json = JSONB(none_as_null=True)
 Of = TypeVar("Of")
 
+Origin = Literal["model", "extractive", "tool", "person"]
+ORIGIN = (
+    "Who wrote the text as it is now: `model`, a model on behalf of the service; `extractive`, the service by quoting "
+    "sentences; `tool`, the model of the chat by calling a tool; `person`."
+)
+IN_PROMPT = "Whether a context contains it, unless a small `max_tokens` trims it."
+EDITED = "Whether a person changed a text that the service or a tool had written."
+
 
 class DerivedColumns:
     """The columns of a row that the service derived from other rows.
 
-    `origin` is who wrote the text; `filters` is what decided on eligibility when the range was opened; `source_hash` is
-    the hash of what the text was made from, `current_hash` that of what the same range says now: unequal is stale.
+    `origin` is who wrote the text as it is now (`Origin`); `filters` is what decided on eligibility when the range was
+    opened; `source_hash` is the hash of what the text was made from, `current_hash` that of what the same range says
+    now: unequal is stale.
     """
 
     origin: Mapped[str]

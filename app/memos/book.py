@@ -6,29 +6,36 @@ from typing import Any
 from uuid import UUID
 
 from app.chats.events import LayerChanged
+from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
 from app.chats.service import ChatRef, Head, get_line, lock_head
+from app.chats.settings import effective
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.ids import uuid7
+from app.layers.contribution import is_placed
 from app.memos import queries
 from app.memos.errors import MemoEdited, MemoNotFound, NothingToSummarise
 from app.memos.highlights import highlights_from_text, text_values
 from app.memos.models import NAME, Memo
+from app.memos.settings import MemoSettings
 
 
 async def list_book(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, after: tuple[int, int] | None, limit: int
 ) -> tuple[Sequence[tuple[Memo, work_queue.WorkItem | None]], frozenset[str]]:
-    """A page of the book in story order, each memo with its due work; and the ids in the window."""
+    """A page of the book in story order, each memo with its due work; and the ids of those in the prompt."""
     chat = await get_line(db_session, ref, line)
     book = await queries.list_book(db_session, ref.key, chat.line_id, layer=NAME, after=after, limit=limit)
-    return book, ids_in_window(chat.context_cache.get(NAME, {}))
+    return book, ids_in_prompt(chat)
 
 
-def ids_in_window(window: dict[str, Any]) -> frozenset[str]:
-    """The memos that a chat's row holds for the prompt."""
+def ids_in_prompt(chat: ChatLine) -> frozenset[str]:
+    """Return the ids of the memos that a context of the line contains, before it is trimmed to a budget."""
+    if not is_placed(MemoSettings.of(effective(chat.settings))):
+        return frozenset()
+    window = chat.context_cache.get(NAME, {})
     return frozenset(memo["id"] for part in ("memos", "pinned") for memo in window.get(part, ()))
 
 
@@ -71,7 +78,8 @@ async def edit_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, given: M
         text = given["text"]
         values |= text_values(highlights_from_text(text), text) | {
             "status": "ready",
-            "edited": memo.first_seq is not None,
+            "origin": "person",
+            "edited": memo.edited or memo.origin != "person",
             "source_hash": memo.current_hash,
         }
         await unschedule(db_session, head, NAME, [str(memo_id)])
@@ -111,6 +119,7 @@ async def regenerate_memo(
         values = text_values((), "") | {
             "deleted_at": None,
             "status": "pending",
+            "origin": "model",
             "edited": False,
             "source_hash": None,
         }
@@ -125,12 +134,12 @@ async def regenerate_memo(
 async def get_memo(
     db_session: DbSession, ref: ChatRef, memo_id: UUID, *, line: UUID | None = None
 ) -> tuple[Memo, work_queue.WorkItem | None, bool]:
-    """A memo with its due work, and whether it is in the window. Raises ChatNotFound, LineNotFound, MemoNotFound."""
+    """A memo with its due work, and whether it is in the prompt. Raises ChatNotFound, LineNotFound, MemoNotFound."""
     chat = await get_line(db_session, ref, line)
     found = await queries.find_memo(db_session, ref.key, chat.line_id, memo_id, layer=NAME)
     if found is None or found[0].deleted_at is not None:
         raise _unknown(memo_id)
-    return *found, str(memo_id) in ids_in_window(chat.context_cache.get(NAME, {}))
+    return *found, str(memo_id) in ids_in_prompt(chat)
 
 
 async def _lock_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, deleted: bool = False) -> tuple[Head, Memo]:

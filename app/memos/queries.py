@@ -15,7 +15,7 @@ from app.memos.models import Memo
 
 _SHOWN = """
     deleted_at IS NULL AND status = 'ready' AND (first_seq IS NULL OR first_seq < $3)
-    AND (origin = 'person' OR edited OR ($4 AND source_hash IS NOT DISTINCT FROM current_hash))"""
+    AND (origin = 'person' OR ($4 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
 _BOOK_COLUMNS = """memo_id, number, first_seq, last_seq, text, tokens, origin, edited,
     source_hash IS DISTINCT FROM current_hash AS stale"""

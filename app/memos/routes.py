@@ -27,10 +27,10 @@ async def list_memos(
 ) -> Response:
     """The memo book in story order: the table of contents of the conversation."""
     after = decode_cursor(cursor, int, int) if cursor else None
-    memos, in_window = await book.list_book(
+    memos, in_prompt = await book.list_book(
         db_session, ref, line=line, after=(after[0], after[1]) if after else None, limit=limit + 1
     )
-    items = [_memo_out(memo, work, str(memo.memo_id) in in_window) for memo, work in memos[:limit]]
+    items = [_memo_out(memo, work, str(memo.memo_id) in in_prompt) for memo, work in memos[:limit]]
     last = memos[limit - 1][0] if len(memos) > limit else None
     return JsonAnswer({"items": items, "next_cursor": encode_cursor(last.place, last.number) if last else None})
 
@@ -84,7 +84,7 @@ async def _changed(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> dict[s
     return _memo_out(*await book.get_memo(db_session, ref, memo_id))
 
 
-def _memo_out(memo: Memo, work: WorkItem | None, in_window: bool) -> dict[str, Any]:
+def _memo_out(memo: Memo, work: WorkItem | None, in_prompt: bool) -> dict[str, Any]:
     failed = memo.status == "pending" and work is not None and work.failed_at is not None
     return {
         "id": memo.memo_id,
@@ -98,7 +98,7 @@ def _memo_out(memo: Memo, work: WorkItem | None, in_window: bool) -> dict[str, A
         "origin": memo.origin,
         "highlights": memo.highlights,
         "text": memo.text,
-        "in_window": in_window,
+        "in_prompt": in_prompt,
         "pinned": memo.pinned,
         "edited": memo.edited,
         "error": work.error if work else None,

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.wire import MAX_SEQ, WORK_ID, Patch, Text, absent
+from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 
 MAX_MEMO_CHARS = 20_000
 
@@ -35,14 +36,12 @@ class MemoOut(BaseModel):
         description="`empty`: nothing memorable was said. `failed`: tried often enough; regenerate tries again."
     )
     stale: bool = Field(description="Whether its messages have changed since it was made.")
-    origin: Literal["model", "extractive", "person"] = Field(
-        description="Who wrote it; `extractive` quotes sentences without a model. Says `model` until it is made."
-    )
+    origin: Origin = Field(description=f"{ORIGIN} `model` until there is a text.")
     highlights: list[HighlightOut] = Field(description="Two or three highlights, or what a person wrote, by line.")
     text: str = Field(description="As it stands in the prompt.")
-    in_window: bool = Field(description="Whether it goes into the prompt.")
+    in_prompt: bool = Field(description=IN_PROMPT)
     pinned: bool = Field(description="Whether it stays in the prompt beside the window.")
-    edited: bool = Field(description="Whether a person changed what was made.")
+    edited: bool = Field(description=EDITED)
     error: str | None = Field(description="Why it could not be made yet.")
     attempts: int = Field(description="How often it was tried.")
     model: str | None = Field(description="The model that made it.")

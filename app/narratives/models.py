@@ -23,6 +23,7 @@ class NarrativeVersion(DerivedColumns, Table):
     `last_place`; where that begins is told by the chain of `base_version`.
     `source_hash` is what the step was made from, `current_hash` what its range says now: unequal is stale, and so is
     through it every version folded onto it, up to one that a person wrote.
+    `edited` says that a person put it in the place of a text of the service.
     One that a person deleted has lost its text, and is only there for what was folded onto it.
     """
 
@@ -75,6 +76,7 @@ class NarrativeVersion(DerivedColumns, Table):
     tokens: Mapped[int]
     source_hash: Mapped[bytes] = mapped_column(LargeBinary)
     current_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    edited: Mapped[bool] = mapped_column(server_default="false")
     current: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(Time)
     deleted_at: Mapped[datetime | None] = mapped_column(Time)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Path
@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.paging import encode_cursor
 from app.kit.wire import MAX_SEQ, WORK_ID, Given, Text
-from app.narratives.models import NarrativeVersion
+from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
+from app.narratives.service import ListedVersion
 
 MAX_NARRATIVE_CHARS = 20_000
 
@@ -26,12 +27,11 @@ class VersionOut(BaseModel):
     first_seq: int | None = Field(description="The first message that it tells of.")
     last_seq: int | None = Field(description="The last message that it tells of, inclusive.")
     stale: bool = Field(description="Whether it tells of messages that have changed since.")
-    edited: bool = Field(description="Whether a person wrote it.")
+    in_prompt: bool = Field(description=IN_PROMPT)
+    edited: bool = Field(description=EDITED)
     created_at: datetime | None = Field(description="When it was made or written.")
     current: bool = Field(description="Whether the next fold builds on it.")
-    origin: Literal["model", "extractive", "person"] | None = Field(
-        description="Who wrote it; `extractive` quotes sentences without a model."
-    )
+    origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that made it.")
     prompt_version: str | None = Field(description="The prompt it was made with.")
 
@@ -67,24 +67,26 @@ class RegenerateNarrative(Given):
     replace_edited: bool = Field(False, description="Whether a person's text may be replaced.")
 
 
-def versions_page(found: Sequence[tuple[NarrativeVersion, bool]], limit: int) -> dict[str, Any]:
-    """A page of versions, newest first; `found` has each with whether it is stale, one more than `limit` if any is."""
-    items = [version_out(version, stale=stale) for version, stale in found[:limit]]
+def versions_page(found: Sequence[ListedVersion], limit: int) -> dict[str, Any]:
+    """A page of versions, newest first; `found` has one more than `limit` if there is another page."""
+    items = [version_out(one) for one in found[:limit]]
     return {"items": items, "next_cursor": encode_cursor(items[-1]["version"]) if len(found) > limit else None}
 
 
-def version_out(version: NarrativeVersion | None, *, stale: bool = False) -> dict[str, Any]:
+def version_out(listed: ListedVersion | None) -> dict[str, Any]:
     """A version whose places are seqs, as it goes over the wire; None is the one before the first."""
-    if version is None:
+    if listed is None:
         names = ("version", "first_seq", "last_seq", "created_at", "origin", "model", "prompt_version")
-        return dict.fromkeys(names) | {"text": "", "stale": False, "edited": False, "current": False}
+        return dict.fromkeys(names) | dict.fromkeys(("stale", "in_prompt", "edited", "current"), False) | {"text": ""}
+    version, is_stale, in_prompt = listed
     return {
         "version": version.version,
         "text": version.text,
         "first_seq": 1 if version.last_place else None,
         "last_seq": version.last_place or None,
-        "stale": stale,
-        "edited": version.origin == "person",
+        "stale": is_stale,
+        "in_prompt": in_prompt,
+        "edited": version.edited,
         "created_at": version.created_at,
         "current": version.current,
         "origin": version.origin,

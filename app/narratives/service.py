@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -19,8 +19,6 @@ from app.narratives.models import NarrativeVersion
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
-
-Origin = Literal["model", "extractive", "person"]
 
 NO_SOURCE = range_hash([])
 """The hash of a step of nothing."""
@@ -39,9 +37,17 @@ class FoldDraft:
     """What a fold has made: the whole new text."""
 
     text: str
-    origin: Origin
+    origin: Literal["model", "extractive", "person"]
     model: str | None = None
     prompt_version: str | None = None
+
+
+class ListedVersion(NamedTuple):
+    """A version with what a list shows of it."""
+
+    version: NarrativeVersion
+    is_stale: bool
+    in_prompt: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +100,25 @@ async def find_text(connection: Connection, line: Line, narrative: Narrative, ve
 
 
 async def list_versions(
-    db_session: DbSession, line: Line, narrative: Narrative, *, before: int | None, limit: int
-) -> list[tuple[NarrativeVersion, bool]]:
-    """A page of versions, newest first, each with whether it is stale."""
+    db_session: DbSession, line: Line, narrative: Narrative, *, shown: int | None, before: int | None, limit: int
+) -> list[ListedVersion]:
+    """Return a page of versions, newest first; `shown` is the one in the prompt."""
     key = _key(line, narrative)
     versions = await queries.list_versions(db_session, key, before=before, limit=limit)
     links = await queries.list_links_between(db_session, key, [version.version for version in versions])
     by_version = {link.version: link for link in links}
-    return [(version, _chain_to(by_version, version.version).is_stale(version.version)) for version in versions]
+    return [
+        ListedVersion(one, _chain_to(by_version, one.version).is_stale(one.version), one.version == shown)
+        for one in versions
+    ]
 
 
 async def get_version(
-    db_session: DbSession, line: Line, narrative: Narrative, version: int
-) -> tuple[NarrativeVersion, bool]:
-    """One version, with whether it is stale. Raises VersionNotFound."""
-    found = await list_versions(db_session, line, narrative, before=version + 1, limit=1)
-    if not found or found[0][0].version != version:
+    db_session: DbSession, line: Line, narrative: Narrative, version: int, *, shown: int | None
+) -> ListedVersion:
+    """Return one version; `shown` is the one in the prompt. Raises VersionNotFound."""
+    found = await list_versions(db_session, line, narrative, shown=shown, before=version + 1, limit=1)
+    if not found or found[0].version.version != version:
         raise _unknown(version)
     return found[0]
 
@@ -146,11 +155,19 @@ async def save_fold(
 
 
 async def write_version(
-    db_session: DbSession, line: Line, narrative: Narrative, text: str, *, begins_seq: int, now: datetime
+    db_session: DbSession,
+    line: Line,
+    narrative: Narrative,
+    text: str,
+    *,
+    begins_seq: int,
+    now: datetime,
+    edited: bool = False,
 ) -> int:
     """Put a person's text in the place of the newest true version, as the base of what comes; returns its number.
 
-    It tells of what that one told of. Without one it tells of nothing yet, and all there is is folded into it.
+    It covers what that one covered. Without one it covers nothing yet, and everything there is is folded into it.
+    `edited` says that the text was once put in the place of a text of the service.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative)
@@ -162,10 +179,12 @@ async def write_version(
     draft = FoldDraft(text, "person")
     version = _version(key, number, draft, former.base_version if former else None, places, begins_seq, now)
     version.source_hash = version.current_hash = NO_SOURCE
+    version.edited = edited
     if former:
-        edited = await read_version(db_session, line, narrative, former.version)
-        version.filters, version.begins_seq = edited.filters, edited.begins_seq
-        version.source_hash = version.current_hash = edited.current_hash
+        replaced = await read_version(db_session, line, narrative, former.version)
+        version.filters, version.begins_seq = replaced.filters, replaced.begins_seq
+        version.source_hash = version.current_hash = replaced.current_hash
+        version.edited = edited or replaced.edited or replaced.origin != "person"
     await queries.insert_version(db_session, version)
     return number
 
@@ -243,7 +262,8 @@ async def bring_written(
     if any(link.version == written.version for link in here.links):
         return
     version = await read_version(db_session, (line[0], from_line_id), narrative, written.version)
-    await write_version(db_session, line, narrative, version.text, begins_seq=begins_seq, now=now)
+    text, edited = version.text, version.edited
+    await write_version(db_session, line, narrative, text, begins_seq=begins_seq, now=now, edited=edited)
 
 
 async def list_steps(
@@ -315,6 +335,7 @@ def _version(
         tokens=count_tokens(draft.text),
         model=draft.model,
         prompt_version=draft.prompt_version,
+        edited=False,
         current=True,
         created_at=now,
     )

@@ -8,17 +8,19 @@ from uuid import UUID
 
 from app.chats.events import LayerChanged
 from app.chats.scheduling import get_scheduled, schedule, unschedule
-from app.chats.service import ChatRef, Head, get_line, list_living, lock_head
+from app.chats.service import ChatRef, Head, find_cache, get_line, list_living, lock_head, read_head
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
+from app.layers.contribution import is_placed
 from app.scenes import change_queries, queries
 from app.scenes.closing import close_at, lift
 from app.scenes.errors import BreakNotFound, SceneEdited, SceneNotFound
 from app.scenes.folding import judge_fold, rehash_steps
 from app.scenes.models import Scene
+from app.scenes.settings import SceneSettings
 from app.scenes.work import DEBOUNCE_S, DETECT, NAME, begin, hides, schedule_hide
 
 
@@ -34,6 +36,7 @@ class Listed:
         messages: How many messages it has; None if they are too many to be counted in a list.
         first_message_id: The first of them.
         last_message_id: The last of them.
+        in_prompt: Whether the running recap in contexts includes it.
 
     """
 
@@ -44,6 +47,7 @@ class Listed:
     messages: int | None
     first_message_id: str | None
     last_message_id: str | None
+    in_prompt: bool
 
 
 async def list_scenes(
@@ -113,8 +117,9 @@ async def edit_scene(
         scene.title, scene.titled = given["title"], given["title"] is not None
     if "recap" in given:
         recap = given["recap"]
+        was_made = scene.status != "pending" and not scene.is_written
         scene.recap, scene.tokens, scene.status, scene.origin = recap, count_tokens(recap), "ready", "person"
-        scene.edited, scene.source_hash, scene.made_at = True, scene.current_hash, now
+        scene.edited, scene.source_hash, scene.made_at = scene.edited or was_made, scene.current_hash, now
         await unschedule(db_session, head, NAME, [str(scene_id)])
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await judge_fold(db_session, head, now=now)
@@ -137,7 +142,7 @@ async def regenerate_scene(
     Raises ChatNotFound, SceneNotFound, SceneEdited for a person's recap unless `replace_edited`.
     """
     head, scene = await _lock_scene(db_session, ref, scene_id)
-    if scene.edited and not replace_edited:
+    if scene.is_written and not replace_edited:
         raise SceneEdited("A person wrote this scene's recap; send replace_edited: true to have it written anew.")
     # A payload also where there is no instruction: what a person asks for is not forgotten when an edit is undone.
     item = work_queue.NewWork(str(scene_id), scene.first_seq, {"instruction": instruction})
@@ -194,16 +199,27 @@ async def _with_messages(
     if open_after is not None:
         ranges.append((open_after[1] + 1, MAX_SEQ))
     found = await queries.list_messages_of(db_session, chat_key, line_id, ranges) if ranges else {}
+    included_seq = await _find_included(db_session, chat_key, line_id)
 
     def told(first_seq: int, number: int, scene: Scene | None, work: work_queue.WorkItem | None) -> Listed:
         messages: dict[str, Any] = found[first_seq]
         ids = (messages["first_message_id"], messages["last_message_id"])
-        return Listed(scene, work, number, first_seq, messages["messages"], *ids)
+        in_prompt = scene is not None and scene.status == "ready" and scene.last_seq <= included_seq
+        return Listed(scene, work, number, first_seq, messages["messages"], *ids, in_prompt)
 
     listed = [told(scene.first_seq, scene.number, scene, work) for scene, work in rows]
     if open_after is not None and found[open_after[1] + 1]["first_message_id"] is not None:
         listed.append(told(open_after[1] + 1, open_after[0] + 1, None, None))
     return listed
+
+
+async def _find_included(db_session: DbSession, chat_key: UUID, line_id: UUID) -> int:
+    """Return the last seq that the running recap in contexts includes; 0 if contexts have none."""
+    head = await read_head(db_session, chat_key, line_id)
+    if head is None or not is_placed(SceneSettings.of(head.settings).recap):
+        return 0
+    last_seq: int = (await find_cache(db_session, chat_key, line_id, NAME)).get("last_seq", 0)
+    return last_seq
 
 
 def _unknown(scene_id: UUID) -> SceneNotFound:

@@ -38,7 +38,7 @@ _NEWEST_FROM = """
 
 _UNNOTICED = f"""
     SELECT s.scene_id, s.first_seq FROM scenes s
-    WHERE {_LIVE} AND s.source_hash IS DISTINCT FROM s.current_hash AND NOT s.edited AND NOT EXISTS (
+    WHERE {_LIVE} AND s.source_hash IS DISTINCT FROM s.current_hash AND s.origin <> 'person' AND NOT EXISTS (
         SELECT FROM work w
         WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = 'scenes' AND w.key = s.scene_id::text)
     ORDER BY s.last_seq"""  # noqa: S608
@@ -71,7 +71,7 @@ async def find_lifted(db_session: DbSession, head: Head, last_seq: int) -> Scene
 
 async def list_lifted_written(db_session: DbSession, head: Head, last_seqs: Sequence[int]) -> Sequence[Scene]:
     """The scenes whose breaks at some seqs were lifted, and of which people wrote, in order."""
-    written = Scene.edited | Scene.titled
+    written = Scene.is_written | Scene.titled
     query = _all(head).where(Scene.lifted_at.is_not(None), ~Scene.cut_off, Scene.last_seq.in_(last_seqs), written)
     return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
 
@@ -94,7 +94,7 @@ async def list_moving(db_session: DbSession, head: Head, line_id: UUID, after_se
         Scene.chat_key == head.chat_key,
         Scene.line_id == line_id,
         Scene.last_seq > after_seq,
-        (Scene.closed_by == "person") | Scene.edited | Scene.titled | Scene.lifted_at.is_not(None),
+        (Scene.closed_by == "person") | Scene.is_written | Scene.titled | Scene.lifted_at.is_not(None),
     )
     return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
 

@@ -165,7 +165,7 @@ async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]
 
 async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: LineTruncated) -> None:
     """Have a scene that reaches behind the cut be none; keep what a person wrote of it for the next one that ends."""
-    if not (scene.edited or scene.titled):
+    if not (scene.is_written or scene.titled):
         await db_session.delete(scene)
         return
     until_seq = cut_off.from_seq - 1
@@ -178,7 +178,7 @@ async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: 
 async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: datetime) -> None:
     """Have a scene without a message be none; what a person wrote of it is kept with its break lifted."""
     await unschedule(db_session, head, NAME, [str(scene.scene_id)])
-    if scene.edited or scene.titled:
+    if scene.is_written or scene.titled:
         scene.lifted_at = now
     else:
         await db_session.delete(scene)
@@ -222,7 +222,7 @@ async def _close_moved(db_session: DbSession, move: MessagesMoved, moving: Seque
     until_seq = closed[-1].last_seq
     await follow(db_session, head, closed, from_seq=from_seq, until_seq=until_seq, now=move.now, settle_s=DEBOUNCE_S)
     for here in closed:
-        if here.edited:
+        if here.is_written:
             here.source_hash = here.current_hash
     await db_session.flush()
 

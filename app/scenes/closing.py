@@ -125,7 +125,7 @@ def _derived(scene: Scene) -> DerivedRow[Scene]:
         filters=Filters.from_json(scene.filters),
         source_hash=scene.source_hash,
         current_hash=scene.current_hash,
-        is_kept=scene.edited,
+        is_kept=scene.is_written,
     )
 
 
@@ -166,7 +166,7 @@ def new_scene(head: Head, now: datetime) -> Scene:
 async def _take_up(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Scene | None:
     """The scene whose break was lifted here; else one with all that people wrote of scenes cut off in this range."""
     lifted = await change_queries.find_lifted(db_session, head, last_seq)
-    if lifted is not None and lifted.edited and not lifted.cut_off:
+    if lifted is not None and lifted.is_written and not lifted.cut_off:
         return lifted
     gone = await change_queries.list_cut_off(db_session, head, first_seq, last_seq)
     if not gone:

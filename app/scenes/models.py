@@ -6,6 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.ext.hybrid import hybrid_property
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
@@ -23,7 +24,8 @@ class Scene(MessageRangeColumns, Table):
     one with a person's words where the line was `cut_off`: they go to the next scene that ends there or behind.
     `closed_by` says who set the break: a `person`, the `model`, a pause in `time` where there is no model, or a forced
     `cut`. `source_hash` is what the recap was made from, `current_hash` what the range says now: unequal is stale.
-    `edited` and `titled` say that recap or title are a person's.
+    `origin` is who wrote the recap as it is now; `edited` that a person changed one that the service had written;
+    `titled` that the title is a person's.
     """
 
     __tablename__ = "scenes"
@@ -80,3 +82,8 @@ class Scene(MessageRangeColumns, Table):
     made_at: Mapped[datetime | None] = mapped_column(Time)
     lifted_at: Mapped[datetime | None] = mapped_column(Time)
     cut_off: Mapped[bool] = mapped_column(server_default="false")
+
+    @hybrid_property
+    def is_written(self) -> bool:
+        """Whether a person wrote the recap: then no change of the messages makes it again."""
+        return self.origin == "person"

@@ -30,7 +30,7 @@ _BREAKS = f"""
     ORDER BY s.last_seq"""  # noqa: S608
 
 # Whether a recap holds: a person's does, whatever has changed since. One that does not is due, or has failed for good.
-_HOLDS = "s.status <> 'pending' AND (s.edited OR s.source_hash = s.current_hash)"
+_HOLDS = "s.status <> 'pending' AND (s.origin = 'person' OR s.source_hash = s.current_hash)"
 
 _CLOSED_SCENE = f"""s.scene_id, s.first_seq, s.last_seq,
     CASE WHEN {_HOLDS} THEN CASE s.status WHEN 'empty' THEN 'empty' ELSE 'made' END
@@ -56,7 +56,7 @@ _GAPS = f"""
         SELECT s.first_seq, s.last_seq FROM scenes s WHERE {_LIVE} AND s.last_seq > $4 AND s.last_seq <= $5
         UNION ALL
         SELECT s.first_seq, s.last_seq FROM scenes s
-        WHERE {_LIVE} AND s.last_seq <= $4 AND NOT s.edited AND s.source_hash IS DISTINCT FROM s.current_hash
+        WHERE {_LIVE} AND s.last_seq <= $4 AND s.origin <> 'person' AND s.source_hash IS DISTINCT FROM s.current_hash
     )
     SELECT u.first_seq, CASE WHEN hides THEN u.last_seq ELSE least(u.last_seq, $3 - 1) END AS last_seq
     FROM untold u CROSS JOIN LATERAL (SELECT EXISTS (

@@ -4,12 +4,15 @@ from datetime import datetime
 from uuid import UUID
 
 from app.chats.events import LayerChanged
+from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
 from app.chats.service import ChatRef, Head, get_line, lock_head, read_head
+from app.chats.settings import effective
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
+from app.layers.contribution import is_placed
 from app.narratives import service as narratives
-from app.narratives.models import NarrativeVersion
+from app.narratives.service import ListedVersion
 from app.scenes.errors import ScenesOff
 from app.scenes.folding import RECAP, judge_fold, read_standing
 from app.scenes.settings import SceneSettings
@@ -19,33 +22,38 @@ _BEFORE_ALL = 0
 """Where a person's text begins that stands in nobody's place: every copy of the line takes it along."""
 
 
-async def get_recap(
-    db_session: DbSession, ref: ChatRef, *, line: UUID | None = None
-) -> tuple[NarrativeVersion, bool] | None:
-    """The version that is shown, and whether a person's is stale; None where nothing is told. Raises ChatNotFound."""
+async def get_recap(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:
+    """Return the version in use; None before the first. Raises ChatNotFound."""
     chat = await get_line(db_session, ref, line)
     head = await read_head(db_session, ref.key, chat.line_id)
     standing = await read_standing(db_session, head) if head else None
     if head is None or standing is None or standing.shown is None:
         return None
     version = await narratives.read_version(db_session, head.line, RECAP, standing.shown.version)
-    return version, standing.chain.is_stale(version.version)
+    return ListedVersion(version, standing.chain.is_stale(version.version), version.version == shown_version(chat))
 
 
 async def list_versions(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, before: int | None, limit: int
-) -> list[tuple[NarrativeVersion, bool]]:
-    """A page of versions, newest first, each with whether it is stale. Raises ChatNotFound."""
+) -> list[ListedVersion]:
+    """Return a page of versions, newest first. Raises ChatNotFound."""
     chat = await get_line(db_session, ref, line)
-    return await narratives.list_versions(db_session, (ref.key, chat.line_id), RECAP, before=before, limit=limit)
+    place = (ref.key, chat.line_id)
+    return await narratives.list_versions(
+        db_session, place, RECAP, shown=shown_version(chat), before=before, limit=limit
+    )
 
 
-async def get_version(
-    db_session: DbSession, ref: ChatRef, version: int, *, line: UUID | None
-) -> tuple[NarrativeVersion, bool]:
-    """One version, with whether it is stale. Raises ChatNotFound, LineNotFound, VersionNotFound."""
+async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line: UUID | None = None) -> ListedVersion:
+    """Return one version. Raises ChatNotFound, LineNotFound, VersionNotFound."""
     chat = await get_line(db_session, ref, line)
-    return await narratives.get_version(db_session, (ref.key, chat.line_id), RECAP, version)
+    return await narratives.get_version(db_session, (ref.key, chat.line_id), RECAP, version, shown=shown_version(chat))
+
+
+def shown_version(chat: ChatLine) -> int | None:
+    """Return the version that contexts of the line contain."""
+    shown: int | None = chat.context_cache.get(NAME, {}).get("version")
+    return shown if is_placed(SceneSettings.of(effective(chat.settings)).recap) else None
 
 
 async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
@@ -66,20 +74,17 @@ async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: da
     await _show(db_session, head, now)
 
 
-async def choose_version(
-    db_session: DbSession, ref: ChatRef, version: int, *, now: datetime
-) -> tuple[NarrativeVersion, bool]:
+async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
     """Make a version the current one; what follows it is folded in again with the next scene.
 
     A rebuild that was asked for before is forgotten; a scene that waited to be folded in is folded in.
-    Returns it, and whether it is stale. Raises ChatNotFound, VersionNotFound.
+    Raises ChatNotFound, VersionNotFound.
     """
     head = await lock_head(db_session, ref)
     await unschedule(db_session, head, NAME, [FOLD])
     await narratives.make_current(db_session, head.line, RECAP, version)
     await judge_fold(db_session, head, now=now, only_news=True)
     await _show(db_session, head, now)
-    return await narratives.get_version(db_session, head.line, RECAP, version)
 
 
 async def delete_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:

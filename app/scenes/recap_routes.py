@@ -44,15 +44,15 @@ async def list_recap_versions(
 @router.get("/versions/{version}", response_model=VersionOut)
 async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: Db, line: Line = None) -> Response:
     """One version."""
-    found, stale = await recap.get_version(db_session, ref, version, line=line)
-    return JsonAnswer(version_out(found, stale=stale))
+    return JsonAnswer(version_out(await recap.get_version(db_session, ref, version, line=line)))
 
 
 @router.put("/current", response_model=VersionOut)
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Go on with another version; the next scene brings in what follows it."""
-    version, stale = await recap.choose_version(db_session, ref, body.version, now=clock())
-    return JsonAnswer(version_out(version, stale=stale))
+    await recap.choose_version(db_session, ref, body.version, now=clock())
+    await db_session.run_deferred()
+    return JsonAnswer(version_out(await recap.get_version(db_session, ref, body.version)))
 
 
 @router.delete("/versions/{version}", status_code=204)
@@ -73,5 +73,4 @@ async def rebuild_recap(ref: WritingChat, db_session: Db, clock: Now) -> Respons
 async def _recap_out(db_session: DbSession, ref: ChatRef, line: UUID | None = None) -> dict[str, Any]:
     """The version as this transaction leaves it."""
     await db_session.run_deferred()
-    found = await recap.get_recap(db_session, ref, line=line)
-    return version_out(found[0], stale=found[1]) if found else version_out(None)
+    return version_out(await recap.get_recap(db_session, ref, line=line))

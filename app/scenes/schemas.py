@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.wire import MAX_SEQ, WORK_ID, Given, Patch, Text, absent
 from app.kit.work_queue import WorkItem
+from app.layers.derived import EDITED, ORIGIN, Origin
 from app.scenes.answers import MAX_TITLE_CHARS
 from app.scenes.book import Listed
 
@@ -40,10 +41,11 @@ class SceneOut(BaseModel):
         description="Who set the break: `time` is a pause where there is no model, `cut` a forced one of the history."
     )
     reason: str | None = Field(description="Why it ends there, if that was said.")
-    origin: Literal["model", "extractive", "person"] | None = Field(
-        description="Who wrote the recap; `extractive` quotes sentences without a model. `model` until it is made."
+    in_prompt: bool = Field(
+        description="Whether a context contains a running recap that includes it, unless a small `max_tokens` trims it."
     )
-    edited: bool = Field(description="Whether a person wrote the recap.")
+    origin: Origin | None = Field(description=f"{ORIGIN} `model` until there is a recap.")
+    edited: bool = Field(description=EDITED)
     error: str | None = Field(description="Why the recap could not be made yet.")
     attempts: int = Field(description="How often it was tried.")
     model: str | None = Field(description="The model that made it.")
@@ -121,7 +123,7 @@ def scene_out(listed: Listed) -> dict[str, Any]:
     }
     scene, work = listed.scene, listed.work
     if scene is None:
-        known = place | {"open": True, "stale": False, "edited": False, "attempts": 0}
+        known = place | {"open": True, "stale": False, "in_prompt": False, "edited": False, "attempts": 0}
         return dict.fromkeys(SceneOut.model_fields) | known
     failed = scene.status == "pending" and work is not None and work.failed_at is not None
     return (
@@ -137,6 +139,7 @@ def scene_out(listed: Listed) -> dict[str, Any]:
             "status": "failed" if failed else scene.status,
             "closed_by": scene.closed_by,
             "reason": scene.reason,
+            "in_prompt": listed.in_prompt,
             "origin": scene.origin,
             "edited": scene.edited,
             "error": work.error if work else None,

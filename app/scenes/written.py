@@ -11,11 +11,11 @@ def hand_on(there: Scene, here: Scene) -> None:
     """
     if there.titled and not here.titled:
         here.title, here.titled = there.title, True
-    if not there.edited:
+    if not there.is_written:
         return
-    if here.edited:
+    if here.is_written:
         here.recap = f"{here.recap}\n\n{there.recap}"
     else:
         here.recap, here.source_hash = there.recap, there.source_hash
     here.tokens = count_tokens(here.recap)
-    here.status, here.origin, here.edited = there.status, there.origin, True
+    here.status, here.origin, here.edited = there.status, there.origin, here.edited or there.edited

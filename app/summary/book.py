@@ -4,23 +4,23 @@ from datetime import datetime
 from uuid import UUID
 
 from app.chats.events import LayerChanged
+from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled
 from app.chats.service import ChatRef, Head, get_line, lock_head
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
 from app.kit.wire import MAX_SEQ
+from app.layers.contribution import is_placed
 from app.narratives import service as narratives
 from app.narratives.chain import Link
-from app.narratives.models import NarrativeVersion
+from app.narratives.service import ListedVersion
 from app.summary.errors import SummaryEdited
 from app.summary.next_fold import FOLD, NAME, SUMMARY, begin, find_range, judge, schedule_fold
 from app.summary.settings import SummarySettings
 
 
-async def get_summary(
-    db_session: DbSession, ref: ChatRef, *, line: UUID | None = None
-) -> tuple[NarrativeVersion, bool] | None:
-    """The newest version that is true, and whether a person's is stale; None before the first. Raises ChatNotFound.
+async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:
+    """Return the newest valid version; None before the first. Raises ChatNotFound.
 
     While the summary is off a person's goes before, as that alone is in contexts.
     """
@@ -31,23 +31,23 @@ async def get_summary(
     link = chain.newest_true(by_person=not enabled) or chain.newest_true()
     if link is None:
         return None
-    return await narratives.read_version(db_session, place, SUMMARY, link.version), chain.is_stale(link.version)
+    version = await narratives.read_version(db_session, place, SUMMARY, link.version)
+    return ListedVersion(version, chain.is_stale(link.version), link.version == _shown(chat))
 
 
 async def list_versions(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, before: int | None, limit: int
-) -> list[tuple[NarrativeVersion, bool]]:
-    """A page of versions, newest first, each with whether it is stale. Raises ChatNotFound."""
+) -> list[ListedVersion]:
+    """Return a page of versions, newest first. Raises ChatNotFound."""
     chat = await get_line(db_session, ref, line)
-    return await narratives.list_versions(db_session, (ref.key, chat.line_id), SUMMARY, before=before, limit=limit)
+    place = (ref.key, chat.line_id)
+    return await narratives.list_versions(db_session, place, SUMMARY, shown=_shown(chat), before=before, limit=limit)
 
 
-async def get_version(
-    db_session: DbSession, ref: ChatRef, version: int, *, line: UUID | None
-) -> tuple[NarrativeVersion, bool]:
-    """One version, with whether it is stale. Raises ChatNotFound, LineNotFound, VersionNotFound."""
+async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line: UUID | None) -> ListedVersion:
+    """Return one version. Raises ChatNotFound, LineNotFound, VersionNotFound."""
     chat = await get_line(db_session, ref, line)
-    return await narratives.get_version(db_session, (ref.key, chat.line_id), SUMMARY, version)
+    return await narratives.get_version(db_session, (ref.key, chat.line_id), SUMMARY, version, shown=_shown(chat))
 
 
 async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
@@ -85,6 +85,12 @@ async def regenerate_summary(
     await _schedule_again(db_session, head, again, instruction, now=now)
     defer(db_session, LayerChanged(head, NAME))
     return (await get_scheduled(db_session, head, NAME, FOLD)).work_id
+
+
+def _shown(chat: ChatLine) -> int | None:
+    """The version that contexts of the line contain."""
+    shown: int | None = chat.context_cache.get(NAME, {}).get("version")
+    return shown if is_placed(SummarySettings.of(effective(chat.settings))) else None
 
 
 async def _schedule_again(

@@ -63,10 +63,9 @@ async def list_summary_versions(
 @router.get("/versions/{version}", response_model=VersionOut)
 async def get_summary_version(ref: ReadingChat, version: VersionPath, db_session: Db, line: Line = None) -> Response:
     """One version."""
-    found, stale = await book.get_version(db_session, ref, version, line=line)
-    return JsonAnswer(version_out(found, stale=stale))
+    return JsonAnswer(version_out(await book.get_version(db_session, ref, version, line=line)))
 
 
 async def _summary_out(db_session: DbSession, ref: ChatRef, line: UUID | None = None) -> dict[str, Any]:
-    found = await book.get_summary(db_session, ref, line=line)
-    return version_out(found[0], stale=found[1]) if found else version_out(None)
+    await db_session.run_deferred()
+    return version_out(await book.get_summary(db_session, ref, line=line))

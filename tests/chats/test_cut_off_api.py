@@ -299,9 +299,9 @@ async def test_what_people_wrote_and_edited_moves_to_the_new_head_and_stays_show
     assert found[early["id"]] == early
     assert found[kept["id"]]["first_seq"] == 9
     for memo in (late, pinned):
-        assert found[memo["id"]] == memo | {"after_seq": 20, "in_window": True}
+        assert found[memo["id"]] == memo | {"after_seq": 20, "in_prompt": True}
     for memo in (through, behind):
-        assert found[memo["id"]] == memo | of_nothing | {"after_seq": 20, "in_window": True}
+        assert found[memo["id"]] == memo | of_nothing | {"after_seq": 20, "in_prompt": True}
     assert set(found) == {memo["id"] for memo in (made[0], early, kept, through, behind, late, pinned)}
     order = [memo["number"] for memo in await book(api)]
     assert order == [1, early["number"], 2, 3, 4, late["number"], pinned["number"]]

@@ -200,7 +200,7 @@ async def test_what_people_wrote_goes_with_the_messages_it_stood_behind(
     numbers = [memo["number"] for memo in await book(api)]
     assert len(numbers) == len(set(numbers))
     assert (await get(api, ""))["counters"]["memos"] == len(numbers) == 8
-    assert {memo["text"] for memo in await book(api) if memo["in_window"]} == {text for _, text, _ in found}
+    assert {memo["text"] for memo in await book(api) if memo["in_prompt"]} == {text for _, text, _ in found}
 
 
 async def test_a_long_chat_is_imported_again_with_as_many_statements_as_a_short_one(

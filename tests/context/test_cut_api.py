@@ -197,8 +197,8 @@ async def test_the_window_is_the_last_fifteen_memos_before_the_anchor(api: httpx
     shown = await context(api)
     assert shown["history"]["anchor_seq"] == 161
     assert shown["memo_window"] == {"memos": 15, "first_seq": 41, "last_seq": 160, "gaps": []}
-    in_window = [memo["number"] for memo in (await get(api, "/memos"))["items"] if memo["in_window"]]
-    assert in_window == list(range(6, 21))
+    in_prompt = [memo["number"] for memo in (await get(api, "/memos"))["items"] if memo["in_prompt"]]
+    assert in_prompt == list(range(6, 21))
 
     deleted = (await get(api, "/memos"))["items"][9]
     ok(await api.delete(f"/v1/chats/c/memos/{deleted['id']}"), 204)

@@ -20,7 +20,7 @@ def memo(**fields: Any) -> dict[str, Any]:
         "origin": "model",
         "model": "small-1",
         "error": None,
-        "in_window": True,
+        "in_prompt": True,
         "highlights": [{"category": "turning_point", "text": "Kai told Mira who wrote the letters."}],
         **fields,
     }
@@ -47,19 +47,19 @@ def test_a_memory_without_messages_stands_after_one() -> None:
 
 
 def test_a_memo_that_could_not_be_made_says_why() -> None:
-    text = book(memo(status="failed", error="no answer in 60 s", highlights=[], in_window=False))
+    text = book(memo(status="failed", error="no answer in 60 s", highlights=[], in_prompt=False))
     assert "— no memo —" in text
     assert "failed: no answer in 60 s" in text
 
 
 def test_memos_are_parted_by_what_has_become_of_them() -> None:
-    text = book(memo(in_window=False), memo(number=2), memo(number=3, in_window=False, last_seq=8), anchor_seq=5)
+    text = book(memo(in_prompt=False), memo(number=2), memo(number=3, in_prompt=False, last_seq=8), anchor_seq=5)
     assert [line for line in text.splitlines() if line.startswith("— ")] == [
         "— waiting: their messages are still sent word for word —",
         "— in the prompt —",
         "— waiting: their messages are still sent word for word —",
     ]
-    assert "— in the book alone: they have left the prompt —" in book(memo(in_window=False), anchor_seq=9)
+    assert "— in the book alone: they have left the prompt —" in book(memo(in_prompt=False), anchor_seq=9)
 
 
 def test_an_empty_book_says_so() -> None:
@@ -70,7 +70,7 @@ def entry(**fields: Any) -> dict[str, Any]:
     return {
         "content": "He asked for my name.",
         "at_seq": 8,
-        "origin": "character",
+        "origin": "tool",
         "edited": False,
         "in_prompt": True,
         "model": None,
@@ -98,7 +98,7 @@ def test_a_diary_has_each_entry_with_its_day_and_place() -> None:
 
 def test_entries_that_somebody_else_wrote_say_who() -> None:
     assert "after message 8 · written by a person" in diary(entry(origin="person"))
-    assert "after message 8 · written for it by small-1" in diary(entry(origin="service", model="small-1"))
+    assert "after message 8 · written for it by small-1" in diary(entry(origin="model", model="small-1"))
 
 
 def test_older_entries_stand_before_what_they_were_folded_into() -> None:

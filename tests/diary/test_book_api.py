@@ -36,7 +36,7 @@ async def test_what_a_character_saves_stands_there_as_well(api: httpx.AsyncClien
     await append(api, talk(1, 2))
     await save(api)
     (entry,) = await entries(api)
-    assert (entry["character"], entry["origin"], entry["at_seq"], entry["edited"]) == ("Kai", "character", 2, False)
+    assert (entry["character"], entry["origin"], entry["at_seq"], entry["edited"]) == ("Kai", "tool", 2, False)
     assert MEMORY in await prompt(api)
 
 
@@ -234,7 +234,11 @@ async def test_an_edit_replaces_the_words_at_once_in_list_and_prompt(api: httpx.
     await save(api)
     (entry,) = await entries(api)
     edited = await change(api, entry["id"], "Mira asked for my name. Nobody does that.")
-    assert edited == entry | {"content": "Mira asked for my name. Nobody does that.", "edited": True}
+    assert edited == entry | {
+        "content": "Mira asked for my name. Nobody does that.",
+        "origin": "person",
+        "edited": True,
+    }
     assert [edited] == await entries(api)
     assert "Nobody does that." in await prompt(api)
     own = await write(api)

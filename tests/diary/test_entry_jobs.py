@@ -48,7 +48,7 @@ async def test_every_so_many_turns_the_service_writes_in_the_characters_voice(
     model.script(WRITTEN)
     assert await settle(sweep, clock) == 1
     (entry,) = await entries(api)
-    assert (entry["character"], entry["content"], entry["origin"]) == ("Kai", WRITTEN, "service")
+    assert (entry["character"], entry["content"], entry["origin"]) == ("Kai", WRITTEN, "model")
     assert (entry["first_seq"], entry["last_seq"], entry["at_seq"], entry["stale"]) == (1, 4, 4, False)
     assert (entry["model"], entry["prompt_version"]) == ("scripted-1", "diary_entry/1")
     assert await prompt(api) == f"## Diary\n\n## 04/01 — memo entry\n{WRITTEN}"
@@ -174,8 +174,8 @@ async def test_a_character_that_writes_about_the_turn_which_its_call_completes_w
         await draining
     await settle(sweep, clock)
     assert [(entry["character"], entry["origin"]) for entry in await entries(api)] == [
-        ("Mira", "service"),
-        ("Kai", "character"),
+        ("Mira", "model"),
+        ("Kai", "tool"),
     ]
 
 
@@ -190,8 +190,8 @@ async def test_of_several_characters_those_write_that_spoke_and_did_not_write_th
     await append(api, [said(7), said(8, name="Kai")])
     await settle(sweep, clock)
     assert [(entry["character"], entry["origin"]) for entry in await entries(api)] == [
-        ("Mira", "character"),
-        ("Kai", "service"),
+        ("Mira", "tool"),
+        ("Kai", "model"),
     ]
 
 
@@ -490,7 +490,7 @@ async def test_what_a_person_edited_stays_whatever_becomes_of_its_messages(
     entry_id = await written(api, sweep, model, clock)
     await edit(api, "m3", content="I never asked.")
     edited = await change(api, entry_id, "She asked, I swear.")
-    assert (edited["edited"], edited["stale"], edited["in_prompt"], edited["origin"]) == (True, False, True, "service")
+    assert (edited["edited"], edited["stale"], edited["in_prompt"], edited["origin"]) == (True, False, True, "person")
     await edit(api, "m3", content="I asked twice.")
     (entry,) = await entries(api)
     assert (entry["stale"], entry["in_prompt"]) == (True, True)

@@ -109,7 +109,7 @@ async def test_what_a_person_writes_shows_at_once_and_covers_no_messages(api: ht
     memo = await write(api)
     assert (memo["first_seq"], memo["last_seq"], memo["first_message_id"]) == (None, None, None)
     assert (memo["after_seq"], memo["number"], memo["status"], memo["origin"]) == (5, 1, "ready", "person")
-    assert (memo["in_window"], memo["edited"], memo["stale"], memo["pinned"]) == (True, False, False, False)
+    assert (memo["in_prompt"], memo["edited"], memo["stale"], memo["pinned"]) == (True, False, False, False)
     assert (memo["model"], memo["prompt_version"], memo["attempts"], memo["error"]) == (None, None, 0, None)
     assert memo["text"] == MEMORY
     assert [highlight["text"] for highlight in memo["highlights"]] == MEMORY.split("\n")
@@ -177,7 +177,7 @@ async def test_an_edit_replaces_the_text_at_once_in_book_and_prompt(
 ) -> None:
     (memo,) = await made(api, sweep, clock)
     edited = await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
-    assert (edited["text"], edited["edited"], edited["origin"]) == ("Kai kept the key.", True, "model")
+    assert (edited["text"], edited["edited"], edited["origin"]) == ("Kai kept the key.", True, "person")
     assert edited["highlights"] == [{"category": None, "text": "Kai kept the key."}]
     assert [edited] == await book(api)
     segment = next(s for s in (await context(api))["segments"] if s["name"] == "memos")
@@ -191,7 +191,7 @@ async def test_an_edit_makes_a_pending_memo_ready_and_its_work_undone(
     await append(api, talk(1, 8))
     (memo,) = await book(api)
     edited = await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
-    assert (edited["status"], edited["edited"], edited["in_window"]) == ("ready", True, False)
+    assert (edited["status"], edited["edited"], edited["in_prompt"]) == ("ready", True, False)
     assert await due_rows(database, tenant) == []
 
 
@@ -204,19 +204,19 @@ async def test_an_edit_of_a_stale_memo_is_true_of_its_messages_as_they_are_now(
     assert not (await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."}))["stale"]
     await change(database, tenant, "memos", "current_hash = substr(sha256('changed again'), 1, 16)")
     (memo,) = await book(api)
-    assert (memo["stale"], memo["in_window"]) == (True, True)
+    assert (memo["stale"], memo["in_prompt"]) == (True, True)
 
 
 async def test_pinned_memos_stand_beside_the_window(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
     await made(api, sweep, clock, 17)
     assert await shown(api) == list(range(3, 18))
     oldest, second, *_ = await book(api)
-    assert (await ask(api, "PATCH", f"/{oldest['id']}", 200, {"pinned": True}))["in_window"]
+    assert (await ask(api, "PATCH", f"/{oldest['id']}", 200, {"pinned": True}))["in_prompt"]
     assert await shown(api) == [1, *range(3, 18)]
     await ask(api, "PATCH", f"/{(await book(api))[-1]['id']}", 200, {"pinned": True})
     assert await shown(api) == list(range(1, 18))
     unpinned = await ask(api, "PATCH", f"/{oldest['id']}", 200, {"pinned": False})
-    assert (unpinned["pinned"], unpinned["in_window"], unpinned["edited"]) == (False, False, False)
+    assert (unpinned["pinned"], unpinned["in_prompt"], unpinned["edited"]) == (False, False, False)
     assert second["number"] in await shown(api)
 
 
@@ -276,7 +276,7 @@ async def test_a_memo_is_made_again_with_a_wish_that_holds_this_once(
     (memo,) = await made(api, sweep, clock)
     model.script("【Highlight 1】: Kai gave Mira the brass key.")
     asked = await ask(api, "POST", f"/{memo['id']}/regenerate", 202, {"instruction": "Mention the brass key."})
-    assert (asked["status"], asked["text"], asked["in_window"]) == ("ready", memo["text"], True)
+    assert (asked["status"], asked["text"], asked["in_prompt"]) == ("ready", memo["text"], True)
     assert await sweep.drain() == 1, "a wish waits for no settle time"
     assert "Mention the brass key." in str(model.requests[-1])
     assert [memo["text"] for memo in await book(api)] == ["【Highlight 1】: Kai gave Mira the brass key."]
@@ -309,7 +309,7 @@ async def test_what_a_person_edited_is_rewritten_only_when_asked_for_by_name(
         assert (await ask(api, "POST", f"/{memo['id']}/regenerate", 409, body))["code"] == "memo_edited"
     assert await due_rows(database, tenant) == []
     asked = await ask(api, "POST", f"/{memo['id']}/regenerate", 202, {"replace_edited": True})
-    assert (asked["text"], asked["edited"], asked["in_window"]) == ("Kai kept the key.", True, True)
+    assert (asked["text"], asked["edited"], asked["in_prompt"]) == ("Kai kept the key.", True, True)
     await sweep.drain()
     (again,) = await book(api)
     assert (again["edited"], again["text"]) == (False, memo["text"])
@@ -329,10 +329,10 @@ async def test_a_deleted_memo_comes_back_when_it_is_regenerated(
     await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
     await ask(api, "DELETE", f"/{memo['id']}", 204)
     asked = await ask(api, "POST", f"/{memo['id']}/regenerate", 202)
-    assert (asked["status"], asked["text"], asked["highlights"], asked["in_window"]) == ("pending", "", [], False)
+    assert (asked["status"], asked["text"], asked["highlights"], asked["in_prompt"]) == ("pending", "", [], False)
     assert (await context(api))["memo_window"]["gaps"] == [[1, 8]]
     await sweep.drain()
-    assert [(m["text"], m["number"], m["in_window"]) for m in await book(api)] == [(memo["text"], 1, True)]
+    assert [(m["text"], m["number"], m["in_prompt"]) for m in await book(api)] == [(memo["text"], 1, True)]
 
 
 @pytest.mark.parametrize(
@@ -379,5 +379,5 @@ async def test_people_and_workers_on_one_book_at_once_wait_for_each_other_and_ne
     await sweep.drain()
     listed = await book(api)
     assert sorted(memo["number"] for memo in listed) == list(range(1, len(listed) + 1))
-    assert sum(memo["origin"] == "person" for memo in listed) == 8
+    assert sum(memo["first_seq"] is None for memo in listed) == 8
     assert {memo["status"] for memo in listed} == {"ready"}

@@ -269,7 +269,7 @@ async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
     assert (await context(api))["memo_window"] == {"memos": 3, "first_seq": 9, "last_seq": 40, "gaps": [[17, 24]]}
     assert await told_in(api, "brass key") == 0
     stale = (await book(api))[2]
-    assert stale == memo | {"stale": True, "in_window": False, "attempts": 0}
+    assert stale == memo | {"stale": True, "in_prompt": False, "attempts": 0}
     report = (await get(api, "/inclusion", after_seq=16, limit=8))["items"]
     assert {(one["status"], one["by"]) for one in report} == {("pending", f"memo:{memo['id']}")}
 
@@ -308,7 +308,7 @@ async def test_a_stale_memo_that_cannot_be_made_again_stays_a_gap_until_the_chan
         assert await settle(sweep, clock, wait_s) == 1
     assert await settle(sweep, clock, 86_400) == 0
     stale = (await book(api))[2]
-    assert (stale["stale"], stale["in_window"], stale["attempts"]) == (True, False, 6)
+    assert (stale["stale"], stale["in_prompt"], stale["attempts"]) == (True, False, 6)
     assert stale["error"] is not None
     assert (await context(api))["memo_window"]["gaps"] == [[17, 24]]
     assert (await get(api, "/inclusion", after_seq=17))["items"][0]["status"] == "failed"
@@ -370,7 +370,7 @@ async def test_what_a_person_wrote_is_not_touched_by_a_message_that_changes(
     await edit(api, "m18", content=NEW)
     await settle(sweep, clock)
     assert own in await book(api)
-    assert (own["stale"], own["in_window"]) == (False, True)
+    assert (own["stale"], own["in_prompt"]) == (False, True)
 
 
 async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
@@ -465,7 +465,7 @@ async def test_a_batch_without_anything_to_summarise_has_an_empty_memo_that_no_m
     assert await settle(sweep, clock) == 1
     memo = (await book(api))[2]
     assert (memo["status"], memo["stale"], memo["text"], memo["highlights"]) == ("empty", False, "", [])
-    assert (memo["in_window"], memo["model"], memo["error"]) == (False, None, None)
+    assert (memo["in_prompt"], memo["model"], memo["error"]) == (False, None, None)
     assert (await context(api))["memo_window"]["gaps"] == []
     assert len(model.calls) == 5
 
@@ -484,7 +484,7 @@ async def test_the_first_message_that_comes_back_to_an_empty_batch_has_its_memo_
     asked = str(model.requests[-1]["messages"][-1])
     assert [n for n in range(1, 42) if f"number {n}." in asked] == [20]
     memo = (await book(api))[2]
-    assert (memo["status"], memo["stale"], memo["in_window"]) == ("ready", False, True)
+    assert (memo["status"], memo["stale"], memo["in_prompt"]) == ("ready", False, True)
     assert "number 20." in memo["text"]
 
 

@@ -157,7 +157,7 @@ class Conversation(RuleBasedStateMachine):
     @invariant()
     def the_window_is_what_the_book_says(self) -> None:
         chat, self.memos, gaps, filling_from = self.service.do(self.read())
-        shown = [memo["number"] for memo in self.memos if memo["in_window"]]
+        shown = [memo["number"] for memo in self.memos if memo["in_prompt"]]
         assert shown == expected_window(self.memos, chat)
         told = {seq for first, last in gaps for seq in range(first, last + 1)}
         assert {seq for seq in told if seq >= filling_from} == set(range(filling_from, chat["anchor_seq"]))
@@ -192,7 +192,7 @@ def expected_window(memos: list[Json], chat: Json) -> list[int]:
         if memo["status"] == "ready"
         and not memo["stale"]
         and (memo["first_seq"] is None or memo["first_seq"] < chat["anchor_seq"])
-        and (settings["enabled"] or memo["origin"] == "person" or memo["edited"])
+        and (settings["enabled"] or memo["origin"] == "person")
     ]
     unpinned = [memo for memo in shown if not memo["pinned"]]
     newest = unpinned[max(len(unpinned) - settings["window"], 0) :]

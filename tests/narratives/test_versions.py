@@ -170,11 +170,11 @@ class Walk:
                 self._db, self._line, STORY, **({"from_place": before} if before else {})
             )
             assert _named(chain.newest_true(before)) == _told(self._shelf.newest_true(before))
-        page = await narratives.list_versions(self._db, self._line, STORY, before=None, limit=500)
+        page = await narratives.list_versions(self._db, self._line, STORY, shown=None, before=None, limit=500)
         listed = sorted((one for one in self._shelf.told.values() if not one.deleted), key=lambda one: -one.version)
-        assert [one.version for one, _ in page] == [one.version for one in listed]
-        assert [one.version for one, _ in page if one.current] == [v for v in [self._shelf.current] if v is not None]
-        for one, stale in page:
+        assert [one.version for one, _, _ in page] == [one.version for one in listed]
+        assert [one.version for one, _, _ in page if one.current] == [v for v in [self._shelf.current] if v is not None]
+        for one, stale, _ in page:
             if one.origin != "person":
                 assert stale is not self._shelf.true(one.version)
 

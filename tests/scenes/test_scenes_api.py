@@ -189,10 +189,10 @@ async def test_what_a_person_writes_of_a_scene_stays_and_says_when_it_is_stale(
     assert (written["recap"], written["title"], written["edited"], written["origin"], written["status"]) == (
         "Kai stayed.",
         "The pier",
-        True,
+        False,
         "person",
         "ready",
-    )
+    ), "nothing that the service had written was changed"
     await edit(api, "m2", content="Something about lamp number 77.")
     await settle(sweep, clock)
     assert await statuses(api) == ["ready!"]

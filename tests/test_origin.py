@@ -1,0 +1,136 @@
+"""Who wrote a text, whether a person changed it, and whether a context contains it: the same in every layer."""
+
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.sweep import Sweep
+from tests.talk import Json, append, context, get, ok, put, talk
+from tests.test_contract import SCHEMAS
+
+SETTINGS: Json = {
+    "history": {"keep_messages": 4, "grow_messages": 2, "edges": "every_message"},
+    "memos": {"enabled": True, "every_messages": 4},
+    "summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 4},
+    "scenes": {"enabled": True, "detect": False, "auto_hide": None},
+}
+WORDS = "They met at the lighthouse."
+
+
+@dataclass(frozen=True)
+class Text:
+    """Where a layer's text is listed, how a person replaces it, and which segment contains it."""
+
+    segment: str
+    listed_at: str
+    replace: tuple[str, str, str]
+
+    async def read(self, api: httpx.AsyncClient) -> Json:
+        item: Json = (await get(api, self.listed_at))["items"][0]
+        return item
+
+    async def edit(self, api: httpx.AsyncClient) -> None:
+        method, path, name = self.replace
+        item = await self.read(api)
+        answer = await api.request(method, f"/v1/chats/c{path.format(**item)}", json={name: WORDS})
+        ok(answer, 200)
+
+
+TEXTS = {
+    "memo": Text("memos", "/memos", ("PATCH", "/memos/{id}", "text")),
+    "summary": Text("summary", "/summary/versions", ("PUT", "/summary", "text")),
+    "scene": Text("recap", "/scenes", ("PATCH", "/scenes/{id}", "recap")),
+    "recap": Text("recap", "/recap/versions", ("PUT", "/recap", "text")),
+    "entry": Text("diary", "/diary", ("PATCH", "/diary/{id}", "content")),
+}
+HIDDEN: dict[str, Json] = {
+    "memos": {"memos": {"position": "none"}},
+    "summary": {"summary": {"position": "none"}},
+    "recap": {"scenes": {"recap": {"position": "none"}}},
+    "diary": {"diary": {"position": "none"}},
+}
+
+
+@pytest.fixture
+async def told(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> None:
+    """A chat with a text in every layer, all of them made without a model."""
+    await put(api, settings=SETTINGS)
+    await append(api, talk(1, 12))
+    ok(await api.post("/v1/chats/c/tools/save_memory", json={"content": "I kept the key."}), 200)
+    for seq in (4, 8, 12):
+        ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
+    await settle(quoting_sweep, clock)
+    await append(api, talk(13, 16))
+    await settle(quoting_sweep, clock)
+
+
+async def settle(sweep: Sweep, clock: SteppedClock) -> None:
+    for _ in range(4):
+        clock.step(60)
+        await sweep.drain()
+
+
+@pytest.mark.usefixtures("told")
+@pytest.mark.parametrize("name", TEXTS)
+async def test_an_edit_makes_a_person_the_origin(
+    name: str, api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+) -> None:
+    text = TEXTS[name]
+    made = await text.read(api)
+    assert (made["origin"], made["edited"]) == ("tool" if name == "entry" else "extractive", False)
+    await text.edit(api)
+    await settle(quoting_sweep, clock)
+    edited = await text.read(api)
+    assert (edited["origin"], edited["edited"]) == ("person", True)
+    await text.edit(api)
+    again = await text.read(api)
+    assert (again["origin"], again["edited"]) == ("person", True), "it is still an edit of what the service had made"
+
+
+@pytest.mark.usefixtures("told")
+@pytest.mark.parametrize("name", TEXTS)
+async def test_in_prompt_says_what_contexts_contain(name: str, api: httpx.AsyncClient) -> None:
+    text = TEXTS[name]
+    assert (await text.read(api))["in_prompt"] is True
+    assert text.segment in {segment["name"] for segment in (await context(api))["segments"]}
+    await put(api, status=200, settings=HIDDEN[text.segment])
+    assert (await text.read(api))["in_prompt"] is False
+    assert text.segment not in {segment["name"] for segment in (await context(api))["segments"]}
+
+
+async def test_what_a_person_wrote_first_is_not_edited(api: httpx.AsyncClient) -> None:
+    await put(api, settings=SETTINGS)
+    await append(api, talk(1, 2))
+    path = "/v1/chats/c"
+    for _ in range(2):
+        ok(await api.put(f"{path}/summary", json={"text": WORDS}), 200)
+        ok(await api.put(f"{path}/recap", json={"text": WORDS}), 200)
+    entry = ok(await api.post(f"{path}/diary", json={"content": WORDS}), 201)
+    ok(await api.patch(f"{path}/diary/{entry['id']}", json={"content": "He left."}), 200)
+    memo = ok(await api.post(f"{path}/memos", json={"text": WORDS}), 201)
+    ok(await api.patch(f"{path}/memos/{memo['id']}", json={"text": "He left."}), 200)
+    scene = ok(await api.put(f"{path}/scenes/breaks/2"), 201)["items"][0]
+    ok(await api.patch(f"{path}/scenes/{scene['id']}", json={"recap": WORDS}), 200)
+    for text in TEXTS.values():
+        written = await text.read(api)
+        assert (written["origin"], written["edited"]) == ("person", False), text.listed_at
+
+
+def test_the_fields_have_one_description() -> None:
+    for field, wanted in (("origin", 5), ("edited", 5), ("in_prompt", 5)):
+        outs = {name: schema["properties"][field] for name, schema in SCHEMAS.items() if _has(name, schema, field)}
+        assert len(outs) >= wanted, field
+        if field == "origin":
+            kinds = {str(sorted(_enum(one))) for one in outs.values()}
+            assert kinds == {str(sorted(["model", "extractive", "tool", "person"]))}
+
+
+def _has(name: str, schema: Json, field: str) -> bool:
+    return field in schema.get("properties", {}) and not name.startswith("Message")
+
+
+def _enum(field: Json) -> list[str]:
+    found: list[str] = field.get("enum") or field["anyOf"][0]["enum"]
+    return found
