@@ -17,6 +17,7 @@ from app.chats.events import (
     MessagesAppended,
     MessagesChanged,
     MessagesMoved,
+    OwnerErased,
     SettingsChanged,
 )
 from app.chats.head import Head
@@ -68,6 +69,7 @@ class Pipeline:
             MessagesMoved: self._on_move,
             ChatEdited: self._on_chat_edited,
             LayerChanged: self._on_layer_changed,
+            OwnerErased: self._on_owner_erased,
             WorkScheduled: self._on_work_scheduled,
         }
 
@@ -124,6 +126,11 @@ class Pipeline:
             await self._on_cut(db_session, LineEvent(head=head, now=now, settle_s=db_session.settle_s))
         await self._refresh_caches(db_session, head)
         await update_head(db_session, head)
+
+    async def _on_owner_erased(self, db_session: DbSession, event: OwnerErased) -> None:
+        """Let the layers erase what they keep about a user outside of rows under the user's key."""
+        for layer in self._layers:
+            await layer.erase_owner(db_session, event.owner, now=self._clock())
 
     async def _on_work_scheduled(self, db_session: DbSession, _event: WorkScheduled) -> None:
         """Notify the workers after the commit."""

@@ -14,7 +14,7 @@ from app.chats.access import ChatRef, lock_head, lock_lines, lock_or_create
 from app.chats.editing import cut_off_end, delete_message, edit_message, hide_by_scenes, set_visibility
 from app.chats.eligibility import Filters, hash_eligible, is_eligible
 from app.chats.errors import ChatNotFound, LineNotFound
-from app.chats.events import ChatEdited
+from app.chats.events import ChatEdited, OwnerErased
 from app.chats.hashes import range_hash
 from app.chats.head import Head
 from app.chats.message_queries import (
@@ -187,7 +187,9 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
             if set(await lock_lines(db_session, key)) == {user_id}:
                 await _erase(db_session, key)
     async with database.unit_of_work() as db_session:
-        await _erase_owned(db_session, Owner.of_user(caller.tenant, user_id))
+        owner = Owner.of_user(caller.tenant, user_id)
+        await _erase_owned(db_session, owner)
+        defer(db_session, OwnerErased(owner))
 
 
 async def _erase(db_session: DbSession, key: UUID) -> None:

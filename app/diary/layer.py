@@ -6,6 +6,7 @@ from app.diary.fold_job import FOLD_DIARY
 from app.diary.handlers import NAME, on_append, refresh_cache
 from app.diary.models import DiaryEntry
 from app.diary.prompts import DIARY, DIARY_ENTRY
+from app.diary.queries import DOCUMENTS
 from app.diary.routes import router
 from app.diary.segment import SEGMENT, contribute
 from app.diary.settings import DiarySettings
@@ -29,4 +30,5 @@ LAYER = Layer(
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),
     contribute=contribute,
+    documents=DOCUMENTS,
 )

@@ -69,6 +69,12 @@ SPEAKERS = """
     FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""
 
 
+DOCUMENTS = """
+    SELECT 'diary:' || e.entry_id, e.content, coalesce(e.first_seq, e.at_seq), e.at_seq
+    FROM diary_entries e
+    WHERE e.chat_key = c.chat_key AND e.line_id = c.line_id AND e.deleted_at IS NULL AND e.content <> ''
+        AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)"""
+
 _SAYS_SOMETHING = (DiaryEntry.deleted_at.is_(None), DiaryEntry.content != "")
 
 

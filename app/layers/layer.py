@@ -27,6 +27,7 @@ from app.chats.events import (
 from app.chats.head import Head
 from app.chats.settings import LayerSettings
 from app.kit.db import DbSession, Table
+from app.kit.owners import Owner
 from app.layers.contribution import Contributed, SegmentSpec, View
 from app.layers.job import Job
 from app.layers.tool import Tool
@@ -36,23 +37,6 @@ Event = TypeVar("Event", bound=LineEvent, contravariant=True)
 
 Handler = Callable[[DbSession, Event], Awaitable[None]]
 """Handles an event in the transaction that caused it; may change the event's head, which is written afterwards."""
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A text of a layer that search can find.
-
-    Attributes:
-        source: What it is: `memo:<id>`, `summary:3`.
-        text: What is found.
-        first_seq, last_seq: The messages that it was made from (inclusive).
-
-    """
-
-    source: str
-    text: str
-    first_seq: int
-    last_seq: int
 
 
 async def _ignore(_db_session: DbSession, _event: LineEvent) -> None:
@@ -79,8 +63,8 @@ async def _no_edges(_db_session: DbSession, _head: Head, _from_seq: int) -> Sequ
     return ()
 
 
-async def _no_documents(_db_session: DbSession, _line: Line, _first_seq: int, _last_seq: int) -> Sequence["Document"]:
-    return ()
+async def _own_nothing(_db_session: DbSession, _owner: Owner, *, now: datetime) -> None:
+    """A layer that keeps nothing about an owner but rows under the owner's key."""
 
 
 async def _keep_cache(_db_session: DbSession, _head: Head) -> None:
@@ -116,7 +100,9 @@ class Layer:
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → what covers messages of the range.
         list_edges: (db_session, head, from_seq) → where a cut may fall, if the chat's edges are this layer's.
         export_state: (db_session, line) → what the layer knows of a line, as JSON; None exports the rows of its tables.
-        documents: (db_session, line, first_seq, last_seq) → its texts of a range of messages, for search.
+        documents: A query on the chat's row `c` of the layer's texts that search may find (`app/layers/documents.py`).
+        erase_owner: (db_session, owner, now=) → a user was erased: delete or correct what the layer keeps about the
+            user elsewhere than in rows under the user's key, which are gone already.
         refresh_cache: (db_session, head) → bring what the chat's row holds of the layer up to date.
         segments: The segments it contributes to.
         context_query: A scalar subquery on the chat's row `c` that the one statement of a context includes, for what
@@ -144,7 +130,8 @@ class Layer:
     list_edges: Callable[[DbSession, Head, int], Awaitable[Sequence[int]]] = _no_edges
     refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
     export_state: Callable[[DbSession, Line], Awaitable[Any]] | None = None
-    documents: Callable[[DbSession, Line, int, int], Awaitable[Sequence[Document]]] = _no_documents
+    documents: str | None = None
+    erase_owner: Callable[..., Awaitable[None]] = _own_nothing
     segments: tuple[SegmentSpec, ...] = ()
     context_query: str | None = None
     contribute: Callable[[View], Contributed] = _contribute_nothing

@@ -6,6 +6,7 @@ from app.memos.handlers import covered_through, list_coverage, list_edges, on_ap
 from app.memos.jobs import MAKE_MEMO
 from app.memos.models import NAME, Memo
 from app.memos.prompts import MEMO
+from app.memos.queries import DOCUMENTS
 from app.memos.routes import router
 from app.memos.segment import EDGES, SEGMENT, contribute
 from app.memos.settings import MemoSettings
@@ -28,5 +29,6 @@ LAYER = Layer(
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),
     context_query=EDGES,
+    documents=DOCUMENTS,
     contribute=contribute,
 )

@@ -17,6 +17,12 @@ _SHOWN = """
     deleted_at IS NULL AND status = 'ready' AND (first_seq IS NULL OR first_seq < $3)
     AND (origin = 'person' OR ($4 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
+DOCUMENTS = """
+    SELECT 'memo:' || m.memo_id, m.text, coalesce(m.first_seq, m.place / 2), coalesce(m.last_seq, m.place / 2)
+    FROM memos m
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.status = 'ready'
+        AND (m.origin = 'person' OR m.source_hash IS NOT DISTINCT FROM m.current_hash)"""
+
 _BOOK_COLUMNS = """memo_id, number, first_seq, last_seq, text, tokens, origin, edited,
     source_hash IS DISTINCT FROM current_hash AS stale"""
 

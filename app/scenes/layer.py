@@ -9,6 +9,7 @@ from app.scenes.handlers import covered_through, list_coverage, list_edges, on_a
 from app.scenes.hide_job import HIDE_SCENES
 from app.scenes.models import Scene
 from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP
+from app.scenes.queries import DOCUMENTS
 from app.scenes.recap_job import FOLD_RECAP
 from app.scenes.recap_prompt import RECAP
 from app.scenes.recap_routes import router as recap_router
@@ -38,4 +39,5 @@ LAYER = Layer(
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),
     contribute=contribute,
+    documents=DOCUMENTS,
 )

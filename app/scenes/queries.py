@@ -32,6 +32,16 @@ _BREAKS = f"""
 # Whether a recap holds: a person's does, whatever has changed since. One that does not is due, or has failed for good.
 _HOLDS = "s.status <> 'pending' AND (s.origin = 'person' OR s.source_hash = s.current_hash)"
 
+DOCUMENTS = f"""
+    SELECT 'recap:' || (c.context_cache -> 'scenes' ->> 'version'), c.context_cache -> 'scenes' ->> 'text', 1,
+        (c.context_cache -> 'scenes' ->> 'last_seq')::int
+    WHERE c.context_cache -> 'scenes' ->> 'text' <> ''
+    UNION ALL
+    SELECT 'scene:' || s.scene_id, concat_ws(E'\\n', s.title, s.recap), s.first_seq, s.last_seq
+    FROM scenes s
+    WHERE s.chat_key = c.chat_key AND s.line_id = c.line_id AND s.lifted_at IS NULL AND s.status = 'ready'
+        AND {_HOLDS}"""  # noqa: S608
+
 _CLOSED_SCENE = f"""s.scene_id, s.first_seq, s.last_seq,
     CASE WHEN {_HOLDS} THEN CASE s.status WHEN 'empty' THEN 'empty' ELSE 'made' END
         WHEN w.failed_at IS NOT NULL THEN 'failed' ELSE 'pending' END AS state"""

@@ -16,7 +16,7 @@ from app.summary.jobs import FOLD_SUMMARY
 from app.summary.next_fold import NAME
 from app.summary.prompts import SUMMARY
 from app.summary.routes import router
-from app.summary.segment import SEGMENT, contribute
+from app.summary.segment import DOCUMENTS, SEGMENT, contribute
 from app.summary.settings import SummarySettings
 
 LAYER = Layer(
@@ -39,4 +39,5 @@ LAYER = Layer(
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),
     contribute=contribute,
+    documents=DOCUMENTS,
 )

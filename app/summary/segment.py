@@ -11,6 +11,11 @@ SEGMENT = SegmentSpec(
     "messages below, and how it felt.",
 )
 
+DOCUMENTS = """
+    SELECT 'summary:' || (c.context_cache -> 'summary' ->> 'version'), c.context_cache -> 'summary' ->> 'text', 1,
+        (c.context_cache -> 'summary' ->> 'last_seq')::int
+    WHERE c.context_cache -> 'summary' ->> 'text' <> ''"""
+
 
 def contribute(view: View) -> Contributed:
     """The version that is shown, under its heading."""

@@ -282,7 +282,10 @@ async def test_a_user_and_a_tenant_own_work_too(
     await schedule_total(database, clock, owners[0])
     ok(await api.delete("/v1/users/mira"), 204)
     assert await totals(database) == {owners[1].key: 3}
-    assert await get_work(api) == [], "the work of an erased user is gone with what it made"
+    left = [(item["user_id"], item["layer"]) for item in await get_work(api)]
+    assert left == [(None, "words")], "the work of the user is gone with what it made, the tenant's total is due"
+    await sweep.drain()
+    assert await totals(database) == {owners[1].key: 1}
 
 
 async def test_a_job_of_a_user_that_fails_is_tried_again(

@@ -6,6 +6,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -22,10 +23,12 @@ from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesAppended, MessagesChanged
 from app.chats.scheduling import unschedule
 from app.chats.settings import LayerSettings, PlacementSettings
+from app.kit import work_queue
 from app.kit.db import DbSession, Table
 from app.kit.deps import Db
 from app.kit.job_context import JobContext
 from app.kit.llm import ChatMessage
+from app.kit.owners import Owner
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed, NewWork
 from app.layers.ask import ask_model
@@ -274,6 +277,12 @@ async def _save_total(db_session: DbSession, made: Made[int, int]) -> None:
     )
 
 
+async def erase_owner(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
+    """Schedule the tenant's total, which includes the runs of a user that was erased."""
+    tenant = Owner.of_tenant(owner.tenant)
+    await work_queue.schedule(db_session, tenant, NAME, [TOTAL], now=now, settle_s=0)
+
+
 TOTAL_WORDS = Job(prefix=TOTAL.key, read=_count_runs, draft=_take_runs, save=_save_total)
 
 # 5. The context: a subquery of the one statement, and the segment that is made of its result.
@@ -297,6 +306,11 @@ def contribute(view: View) -> Contributed:
         for number, text, _, _ in orjson.loads(view.queried)
     ]
     return Contributed((Contribution(NAME, items, "## Words", placement=placement),))
+
+
+DOCUMENTS = """
+    SELECT 'words:' || w.number, w.text, w.first_seq, w.last_seq
+    FROM word_counts w WHERE w.chat_key = c.chat_key AND w.line_id = c.line_id AND w.source_hash = w.current_hash"""
 
 
 async def list_coverage(
@@ -344,5 +358,7 @@ LAYER = Layer(
     list_coverage=list_coverage,
     segments=(SEGMENT,),
     context_query=COUNTS,
+    documents=DOCUMENTS,
+    erase_owner=erase_owner,
     contribute=contribute,
 )
