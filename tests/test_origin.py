@@ -54,7 +54,7 @@ HIDDEN: dict[str, Json] = {
 
 
 @pytest.fixture
-async def told(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> None:
+async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> None:
     """A chat with a text in every layer, all of them made without a model."""
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 12))
@@ -72,7 +72,7 @@ async def settle(sweep: Sweep, clock: SteppedClock) -> None:
         await sweep.drain()
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("filled_chat")
 @pytest.mark.parametrize("name", TEXTS)
 async def test_an_edit_makes_a_person_the_origin(
     name: str, api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
@@ -89,7 +89,7 @@ async def test_an_edit_makes_a_person_the_origin(
     assert (again["origin"], again["edited"]) == ("person", True), "it is still an edit of what the service had made"
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("filled_chat")
 @pytest.mark.parametrize("name", TEXTS)
 async def test_in_prompt_says_what_contexts_contain(name: str, api: httpx.AsyncClient) -> None:
     text = TEXTS[name]

@@ -14,7 +14,7 @@ from tests.test_origin import SETTINGS
 
 
 @pytest.fixture
-async def told(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> None:
+async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> None:
     """A chat of 16 messages with a text in every layer."""
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 12))
@@ -60,7 +60,7 @@ def _is_valid(item: Json) -> bool:
     return item["status"] == "ready" and (item["origin"] == "person" or not item["stale"])
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("filled_chat")
 async def test_documents_are_the_valid_texts_of_the_lists(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
@@ -73,7 +73,7 @@ async def test_documents_are_the_valid_texts_of_the_lists(
     assert min(one.first_seq for one in found if one.source.startswith("scene:")) == 1
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("filled_chat")
 async def test_an_edit_takes_what_was_made_from_the_message_out(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
