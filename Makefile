@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check fmt bench lock migration
+.PHONY: help run demo test check check-long fmt bench lock migration
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements-dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,13 @@ check: $(STAMP) ## what has to pass: ruff, mypy, import contracts, tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(MAKE) test
+
+# A seed of its own each time it runs: what it finds is played again with the seed that it prints.
+check-long: SEED := $(or $(MEMOBOOK_SEED),$(shell date +%s))
+check-long: check ## check, then the random conversations with 8 times as many examples and a new seed (20 minutes more)
+	@echo "MEMOBOOK_SEED=$(SEED)"
+	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) \
+		tests/test_changing_conversation.py tests/test_telling_conversation.py
 
 fmt: $(STAMP) ## put the code in order
 	$(BIN)/ruff check --fix .
