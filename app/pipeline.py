@@ -21,6 +21,7 @@ from app.chats.events import (
     SettingsChanged,
 )
 from app.chats.head import Head
+from app.chats.revision import MESSAGES, SETTINGS, record
 from app.chats.service import lock_line, update_head
 from app.kit.clock import Clock
 from app.kit.db import Database, DbSession, Follower, after_commit
@@ -75,6 +76,7 @@ class Pipeline:
 
     async def _on_append(self, db_session: DbSession, event: MessagesAppended) -> None:
         """Let the layers schedule work, judge the cut, write the head."""
+        record(db_session, event.head.line, MESSAGES, in_context=False)
         for layer in self._layers:
             await layer.on_append(db_session, event)
         if await cut_after_append(db_session, event, self._layers):
@@ -84,6 +86,7 @@ class Pipeline:
 
     async def _on_change(self, db_session: DbSession, event: MessagesChanged) -> None:
         """Let the layers mark what has gone stale, settle the anchor, drop a wait for what is gone."""
+        self._record_all(db_session, event.head, MESSAGES)
         for layer in self._layers:
             await layer.on_change(db_session, event)
         if event.alters_history and await settle_anchor(
@@ -94,6 +97,7 @@ class Pipeline:
 
     async def _on_truncate(self, db_session: DbSession, event: LineTruncated) -> None:
         """Let the layers drop what was derived from the end of the line, settle the anchor."""
+        self._record_all(db_session, event.head, MESSAGES)
         for layer in self._layers:
             await layer.on_truncate(db_session, event)
         if await settle_anchor(db_session, event.head, self._layers, now=event.now):
@@ -102,6 +106,7 @@ class Pipeline:
 
     async def _on_move(self, db_session: DbSession, event: MessagesMoved) -> None:
         """Let the layers take over what people wrote about messages that moved to a new line."""
+        self._record_all(db_session, event.head, MESSAGES)
         for layer in self._layers:
             await layer.on_move(db_session, event)
         await self._refresh_caches(db_session, event.head)
@@ -112,6 +117,7 @@ class Pipeline:
         head = await lock_line(db_session, event.chat_key, event.line_id)
         if head is None:
             return
+        self._record_all(db_session, head, SETTINGS)
         head.cut_waits = False
         changed = SettingsChanged(head=head, now=self._clock(), settle_s=db_session.settle_s)
         for layer in self._layers:
@@ -122,6 +128,7 @@ class Pipeline:
     async def _on_layer_changed(self, db_session: DbSession, event: LayerChanged) -> None:
         """Judge a waiting cut again, then show what the layer made, changed or gave up."""
         head, now = event.head, self._clock()
+        self._record(db_session, head, [layer for layer in self._layers if layer.name == event.layer])
         if await cut_if_settled(db_session, head, self._layers, now=now):
             await self._on_cut(db_session, LineEvent(head=head, now=now, settle_s=db_session.settle_s))
         await self._refresh_caches(db_session, head)
@@ -138,6 +145,7 @@ class Pipeline:
 
     async def _on_cut(self, db_session: DbSession, event: LineEvent) -> None:
         """Let the layers react to a history that begins at another message."""
+        self._record_all(db_session, event.head, MESSAGES)
         reason = event.head.last_cut["reason"] if event.head.last_cut else None
         moved = AnchorMoved(head=event.head, now=event.now, settle_s=event.settle_s, reason=reason)
         for layer in self._layers:
@@ -148,6 +156,13 @@ class Pipeline:
         await recheck_wait(db_session, event.head, self._layers, now=event.now)
         await self._refresh_caches(db_session, event.head)
         await update_head(db_session, event.head)
+
+    def _record_all(self, db_session: DbSession, head: Head, name: str) -> None:
+        """Record a change that every layer may follow. Only an append without a cut is none."""
+        self._record(db_session, head, self._layers, name)
+
+    def _record(self, db_session: DbSession, head: Head, layers: Sequence[Layer], *names: str) -> None:
+        record(db_session, head.line, *names, *(name for layer in layers for name in (layer.name, *layer.narratives)))
 
     async def _refresh_caches(self, db_session: DbSession, head: Head) -> None:
         for layer in self._layers:

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import asyncpg
 
+from app.chats.scheduling import revive
 from app.chats.service import list_anchors
 from app.kit import work_queue
 from app.kit.errors import Unavailable
@@ -23,7 +24,7 @@ from app.kit.job_context import JobContext
 from app.kit.limits import UNLIMITED, TokenLimits
 from app.kit.metered import MeteredModel
 from app.kit.owners import Owner
-from app.kit.ripe_work import RipeOwner, list_ripe_owners, next_ripe_at
+from app.kit.ripe_work import RipeOwner, list_revivable, list_ripe_owners, next_ripe_at
 from app.kit.usage import list_held_tenants
 from app.kit.work_queue import Claimed
 from app.layers.layer import Layer
@@ -187,9 +188,12 @@ class Sweep:
 
     async def _revive(self) -> None:
         """An answer shows that the model is back: what failed while it was away is due again."""
-        async with self._ctx.database.unit_of_work() as db_session:
-            if await work_queue.revive_transient(db_session, now=self._ctx.clock()):
-                self._bell.set()
+        async with self._ctx.database.raw() as connection:
+            owners = await list_revivable(connection)
+        for owner in owners:  # one by one: the row of a chat is locked before its items
+            async with self._ctx.database.unit_of_work() as db_session:
+                if await revive(db_session, owner, now=self._ctx.clock()):
+                    self._bell.set()
 
     async def _renew(self) -> None:
         """Renew the leases. An item whose lease is not renewed in time is claimed again, by any worker."""

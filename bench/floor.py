@@ -93,7 +93,8 @@ class Floor:
 
 
 def _head_columns(head: asyncpg.Record, given: Sequence[object], now: datetime) -> list[Any]:
-    """What the update writes: a head that has grown, and everything else as it was."""
+    """What the update writes: a head that has grown, its revision, and everything else as it was."""
+    revision = head["revision"] + 1
     return [
         head["head_seq"] + len(given),
         head["anchor_seq"],
@@ -108,6 +109,7 @@ def _head_columns(head: asyncpg.Record, given: Sequence[object], now: datetime) 
         head["last_cut"],
         head["cursors"],
         now,
+        *(revision, False, False, orjson.dumps({"messages": revision}).decode()),
     ]
 
 

@@ -31,6 +31,7 @@ from app.migrate import migrate
 from app.pipeline import open_database
 from app.registry import LAYERS
 from app.sweep import Sweep
+from tests.revision_watch import watch_revisions
 from tests.scripted_model import ScriptedModel
 
 NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
@@ -60,6 +61,7 @@ async def template(servers: Urls) -> str:
     await _run(servers, f"CREATE DATABASE {TEMPLATE}")
     migrate_url = _named(servers.database_url, TEMPLATE)
     await asyncio.to_thread(migrate, sqlalchemy_url(migrate_url))
+    await watch_revisions(migrate_url)
     return TEMPLATE
 
 

@@ -10,6 +10,7 @@ from app.chats import queries
 from app.chats.errors import ChatBusy, ChatNotFound
 from app.chats.head import Head
 from app.chats.models import ChatLine
+from app.chats.revision import record_nothing, register_new, revision_of
 from app.kit.auth import Caller
 from app.kit.db import DbSession
 from app.kit.ids import chat_key, user_key, uuid7
@@ -73,10 +74,12 @@ async def lock_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
     """Lock every line of a chat and return their users; none for a chat that is not there. Raises ChatBusy.
 
     Whoever makes a line has locked the current one. So that comes first, in a statement of its own, and the next one
-    sees all lines there are.
+    sees all lines there are. For an erasure: a row that is deleted needs no revision, so none rises.
     """
-    if await _lock_current(db_session, chat_key) is None:
+    locked = await _lock_current(db_session, chat_key)
+    if locked is None:
         return []
+    record_nothing(db_session, locked[0].line)
     return await queries.lock_all_lines(db_session, chat_key)
 
 
@@ -101,6 +104,8 @@ async def lock_or_create(db_session: DbSession, ref: ChatRef, now: datetime) -> 
         if locked is not None:
             head, user_id = locked
             ref.check(user_id)
+            if created:
+                register_new(db_session, head.line, revision_of(db_session, head.line).number - 1)
             return head, created
         # Missing, or switched to another line while this statement waited: the next one sees which.
         await _let_go(db_session, misses)

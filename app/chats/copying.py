@@ -52,7 +52,7 @@ async def copy_line(
 
 def list_copied() -> list[CoreTable]:
     """Return the tables whose rows belong, or can belong, to a line."""
-    return [table for table in list_tables() if _key_of(table)[:2] in _LINE_KEYS]
+    return [table for table in list_tables() if _key_of(table)[:2] in _LINE_KEYS and table.info.get("has_lines", True)]
 
 
 def write_copy(table: CoreTable, values: Iterable[str] = (), *, cut: bool) -> str:

@@ -16,6 +16,7 @@ from app.chats.events import LineTruncated, MessagesChanged, Pair, count_changes
 from app.chats.hashes import content_digest
 from app.chats.head import Head, RangeMessage
 from app.chats.models import Message, Revision
+from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.tokens import count_tokens
@@ -63,6 +64,7 @@ async def cut_off_end(db_session: DbSession, ref: ChatRef, from_seq: int, *, now
     """Leave tombstones from `from_seq` on; beyond the head there is nothing to do. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     if from_seq > head.head_seq:
+        record_nothing(db_session, head.line)
         return
     left = await change_queries.list_left_from(db_session, head, from_seq)
     async with recounting_turns(db_session, head, from_seq, head.head_seq):
@@ -77,6 +79,8 @@ async def set_visibility(
     """Hide and show ranges that do not overlap; returns for how many messages that is new. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     pairs = await change_queries.hide(db_session, head, ranges)
+    if not pairs:
+        record_nothing(db_session, head.line)
     note(db_session, head, pairs, now)
     return len(pairs)
 
@@ -152,6 +156,10 @@ async def save_message(
     db_session: DbSession, head: Head, before: RangeMessage, message: Message, now: datetime
 ) -> None:
     """Write a message that was changed, and what follows if it is another for those who read the line."""
+    if db_session.is_modified(message):
+        record(db_session, head.line, MESSAGES)
+    else:
+        record_nothing(db_session, head.line)
     await db_session.flush()
     note(db_session, head, [(before, as_range(message))], now)
 

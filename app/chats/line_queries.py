@@ -11,6 +11,7 @@ from app.chats.errors import busy_if_locked
 from app.chats.head import Head
 from app.chats.message_queries import IS_SENT, SPEAKS
 from app.chats.models import ChatLine
+from app.chats.revision import LINE, WORK, raise_others, record, register_new, revision_of
 from app.kit.db import DbSession
 
 LineRow = Row[UUID, str, str | None, UUID | None, int, int, datetime, datetime]
@@ -30,6 +31,21 @@ _RECOUNT = f"""
             WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL
         ) AS living
     ) AS spoken"""  # noqa: S608 - constants only
+
+_ABANDON = """
+    UPDATE chats SET standing = 'abandoned', revision = $3,
+        base_revision = CASE WHEN $4 THEN $3 ELSE base_revision END,
+        changed = CASE WHEN $5 THEN $6::jsonb ELSE changed || $6::jsonb END
+    WHERE chat_key = $1 AND line_id = $2"""
+
+_MAKE_CURRENT = """
+    UPDATE chats SET standing = 'current', revision = greatest($3, revision + 1),
+        base_revision = greatest($3, revision + 1), changed = jsonb_build_object('line', greatest($3, revision + 1))
+    WHERE chat_key = $1 AND line_id = $2 RETURNING revision"""
+
+_UPDATE_PARENT = f"""
+    UPDATE chats SET parent_line_id = $3, {", ".join(f"{name} = {sql}" for name, sql in raise_others(LINE).items())}
+    WHERE chat_key = $1 AND parent_line_id = $2"""  # noqa: S608 - constants only
 
 _IS_LIVING = "SELECT deleted_at IS NULL FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = $3"
 
@@ -58,18 +74,25 @@ async def list_lines(
     return (await db_session.execute(ordered)).all()
 
 
-async def update_standing(db_session: DbSession, line: Line, standing: str) -> None:
-    """Make a line current or abandoned. Raises ChatBusy."""
-    update_line = "UPDATE chats SET standing = $3 WHERE chat_key = $1 AND line_id = $2"
+async def abandon(db_session: DbSession, line: Line) -> None:
+    """Make the current line, which is locked, an abandoned one, and write its revision; its work is parked next."""
+    record(db_session, line, LINE, WORK)
+    await db_session.raw.execute(_ABANDON, *line, *revision_of(db_session, line).take())
+
+
+async def make_current(db_session: DbSession, line: Line, revision: int) -> None:
+    """Make an abandoned line the current one, with this revision or, if it has risen meanwhile, one more than its own.
+
+    Raises ChatBusy.
+    """
     with busy_if_locked():
-        await db_session.raw.execute(update_line, *line, standing)
+        register_new(db_session, line, await db_session.raw.fetchval(_MAKE_CURRENT, *line, revision))
 
 
 async def update_parent(db_session: DbSession, chat_key: UUID, former: UUID, parent: UUID | None) -> None:
     """Make `parent` the parent of all lines whose parent is `former`. Raises ChatBusy."""
-    assign = "UPDATE chats SET parent_line_id = $3 WHERE chat_key = $1 AND parent_line_id = $2"
     with busy_if_locked():
-        await db_session.raw.execute(assign, chat_key, former, parent)
+        await db_session.raw.execute(_UPDATE_PARENT, chat_key, former, parent)
 
 
 async def delete_line(db_session: DbSession, line: Line) -> None:

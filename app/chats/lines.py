@@ -28,6 +28,7 @@ from app.chats.head import Head
 from app.chats.line_queries import LineRow
 from app.chats.models import CURRENT
 from app.chats.queries import lock_line
+from app.chats.revision import LINE, begin_revision, record, record_nothing, register_new, revision_of
 from app.chats.scheduling import owner_of
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
@@ -36,7 +37,6 @@ from app.kit.ids import uuid7
 from app.kit.owners import Owner
 from app.kit.work_queue import WorkScheduled
 
-ABANDONED = "abandoned"
 CHECKPOINT = "checkpoint"
 
 
@@ -54,6 +54,7 @@ async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now
         "parent_line_id": head.line_id,
         "line_made_at": now,
     }
+    record(db_session, head.line, LINE)
     source, target = (ref.key, head.line_id), (ref.key, uuid7())
     await copy_line(db_session, source, target, until_seq=None, chat_values=values)
     await work_queue.park(db_session, Owner.of_line(ref.tenant, *target))
@@ -102,15 +103,17 @@ async def begin_line(
     """
     line_id = uuid7()
     values = {"standing": CURRENT, "checkpoint": None, "parent_line_id": source_line_id, "line_made_at": now}
+    revision = revision_of(db_session, head.line).number
     # First, for no two lines of a chat may be current even for a moment.
-    await line_queries.update_standing(db_session, head.line, ABANDONED)
+    await line_queries.abandon(db_session, head.line)
     await copy_line(
         db_session,
         (head.chat_key, source_line_id),
         (head.chat_key, line_id),
         until_seq=until_seq,
-        chat_values=values | _shortened(head, until_seq),
+        chat_values=values | begin_revision(revision) | _shortened(head, until_seq),
     )
+    register_new(db_session, (head.chat_key, line_id), revision)
     await _give_work(db_session, head, line_id, now)
     return line_id
 
@@ -122,6 +125,7 @@ async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: dat
     """
     head = await lock_head(db_session, ref)
     if line_id == head.line_id:
+        record_nothing(db_session, head.line)
         return
     line = await line_queries.find_line(db_session, (ref.key, line_id))
     if line is None:
@@ -130,8 +134,8 @@ async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: dat
         raise LineIsCheckpoint(
             f"The line {str(line_id)!r} is the checkpoint {line.checkpoint!r} and stays as it is; restore it instead."
         )
-    await line_queries.update_standing(db_session, (ref.key, head.line_id), ABANDONED)
-    await line_queries.update_standing(db_session, (ref.key, line_id), CURRENT)
+    await line_queries.abandon(db_session, head.line)
+    await line_queries.make_current(db_session, (ref.key, line_id), revision_of(db_session, head.line).number)
     await _give_work(db_session, head, line_id, now)
 
 
@@ -141,7 +145,8 @@ async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> N
     Its rows go physically, and yet no message is lost: the line that it was copied from has every one of them, with
     its revisions, and is never deleted while the chat lives.
     """
-    await lock_head(db_session, ref)
+    head = await lock_head(db_session, ref)
+    record(db_session, head.line, LINE)
     checkpoint = await get_checkpoint(db_session, ref, name)
     # What was restored from it came from the line that it was a copy of itself, and that one is still there.
     await line_queries.update_parent(db_session, ref.key, checkpoint.line_id, checkpoint.parent_line_id)
@@ -154,6 +159,7 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
     Raises ChatNotFound, ChatTaken, ChatBusy, or Invalid where no message stands at `at_seq`.
     """
     head = await lock_head(db_session, ref)
+    record_nothing(db_session, head.line)
     source = (ref.key, head.line_id)
     if at_seq is not None:
         await _check_seq(db_session, head, at_seq)
@@ -195,6 +201,8 @@ async def cut_copy(db_session: DbSession, line: Line, until_seq: int, *, now: da
     head = await lock_line(db_session, *line)
     if head is None:
         raise LookupError(f"the copy {line[1]} is not there")
+    if not revision_of(db_session, line).is_new:
+        register_new(db_session, line, revision_of(db_session, line).number - 1)
     await line_queries.recount(db_session, head)
     defer(db_session, LineTruncated(head=head, now=now, settle_s=db_session.settle_s, from_seq=until_seq + 1))
     return head

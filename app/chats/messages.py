@@ -22,6 +22,7 @@ from app.chats.head import NewMessage
 from app.chats.message_queries import list_messages
 from app.chats.message_schemas import MessageIn
 from app.chats.models import Message, Revision
+from app.chats.revision import record_append, record_nothing
 from app.kit.db import DbSession, defer
 from app.kit.ids import uuid7
 from app.kit.tokens import count_tokens
@@ -67,6 +68,9 @@ async def append_messages(
     if fresh:
         event = count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=created)
         defer(db_session, event)
+        record_append(db_session, head.line)
+    else:
+        record_nothing(db_session, head.line)
     return Appended([_appended(message, rows[message.message_id]) for message in messages], len(fresh))
 
 

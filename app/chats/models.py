@@ -4,15 +4,18 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
+from sqlalchemy import BigInteger, CheckConstraint, Index, LargeBinary, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
+from app.kit.scopes import NOW_MS
 
 Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
 CURRENT = "current"
+
+_LINE_BEGINS = f"jsonb_build_object('line', {NOW_MS})"
 
 OF_CHAT = frozenset({"tenant", "chat_id", "user_id", "user_key", "metadata", "created_at"})
 """The columns of `chats` that belong to the chat and not to the line."""
@@ -32,6 +35,9 @@ class ChatLine(Table):
       otherwise the context after it would not be the same bytes.
     - The head: what an append changes. None of these columns is in an index, so that the update stays in its page.
       `memo_count` is how many memos are in the book, `memo_number` the number that the last one was given.
+    - The revision: `revision` rises by one with every committed change, and so does `base_revision` with every change
+      that is not only messages after the head; `changed` holds the revision of the last change by name. Only
+      `revision.py` decides what is written to them. A line that begins anew has numbers of its own, never copied ones.
     - A cache: `context_cache` holds what the layers put into a context, by the layer's name, such as the window of
       memos. It is written only where that changes, so that an append does not write the widest column and a context
       reads no other table.
@@ -96,6 +102,12 @@ class ChatLine(Table):
     last_cut: Mapped[dict[str, Any] | None] = mapped_column(Json)
     cursors: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
     last_active_at: Mapped[datetime] = mapped_column(Time)
+
+    revision: Mapped[int] = mapped_column(BigInteger, server_default=text(NOW_MS), info={"copied_as": NOW_MS})
+    base_revision: Mapped[int] = mapped_column(BigInteger, server_default=text(NOW_MS), info={"copied_as": NOW_MS})
+    changed: Mapped[dict[str, int]] = mapped_column(
+        Json, server_default=text(_LINE_BEGINS), info={"copied_as": _LINE_BEGINS}
+    )
 
     context_cache: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")
 

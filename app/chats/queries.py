@@ -11,12 +11,13 @@ from uuid import UUID
 
 import asyncpg
 import orjson
-from sqlalchemy import select, tuple_
+from sqlalchemy import select, text, tuple_
 
 from app.chats.eligibility import Filters
 from app.chats.errors import busy_if_locked
 from app.chats.head import Head
 from app.chats.models import CURRENT, OF_CHAT, ChatLine
+from app.chats.revision import SETTINGS, raise_others, record, register, revision_of
 from app.chats.settings import ChatSettings, effective_json
 from app.kit.db import Connection, DbSession, Table
 
@@ -24,7 +25,7 @@ _CHATS = Table.metadata.tables[ChatLine.__tablename__]
 
 _HEAD_COLUMNS = """line_id, tenant, user_id, settings::text AS settings, characters::text AS characters, head_seq,
     anchor_seq, history_messages, message_count, turn_count, token_count, memo_count, memo_number, awaits_reply,
-    cut_waits, last_cut::text AS last_cut, cursors::text AS cursors, last_active_at, standing"""
+    cut_waits, last_cut::text AS last_cut, cursors::text AS cursors, last_active_at, standing, revision"""
 
 LOCK_CURRENT = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND standing = 'current' FOR UPDATE"  # noqa: S608
 
@@ -35,7 +36,9 @@ _LOCK_LINE = f"{_READ_LINE} FOR UPDATE"
 WRITE_HEAD = """
     UPDATE chats SET head_seq = $3, anchor_seq = $4, history_messages = $5, message_count = $6, turn_count = $7,
         token_count = $8, memo_count = $9, memo_number = $10, awaits_reply = $11, cut_waits = $12, last_cut = $13,
-        cursors = $14, last_active_at = $15
+        cursors = $14, last_active_at = $15, revision = $16,
+        base_revision = CASE WHEN $17 THEN $16 ELSE base_revision END,
+        changed = CASE WHEN $18 THEN $19::jsonb ELSE changed || $19::jsonb END
     WHERE chat_key = $1 AND line_id = $2"""
 
 _UPDATE_CACHE = """
@@ -70,7 +73,7 @@ async def lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, str
     """Lock the chat's current line and read its head and user; None if there is no such chat. Raises ChatBusy."""
     with busy_if_locked():
         row = await db_session.raw.fetchrow(LOCK_CURRENT, chat_key)
-    return None if row is None else (_head(chat_key, row), row["user_id"])
+    return None if row is None else (_locked_head(db_session, chat_key, row), row["user_id"])
 
 
 async def has_current(db_session: DbSession, chat_key: UUID) -> bool:
@@ -86,7 +89,7 @@ async def lock_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Hea
     """Lock one line of a chat and read its head; None if it is gone. Raises ChatBusy."""
     with busy_if_locked():
         row = await db_session.raw.fetchrow(_LOCK_LINE, chat_key, line_id)
-    return None if row is None else _head(chat_key, row)
+    return None if row is None else _locked_head(db_session, chat_key, row)
 
 
 async def read_head(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Head | None:
@@ -116,7 +119,7 @@ async def insert_chat(db_session: DbSession, chat: ChatLine) -> bool:
 
 
 async def update_head(db_session: DbSession, head: Head) -> None:
-    """Write the head back."""
+    """Write the head back, with the line's revision. Raises LookupError for a line that is not locked."""
     await db_session.raw.execute(
         WRITE_HEAD,
         head.chat_key,
@@ -134,6 +137,7 @@ async def update_head(db_session: DbSession, head: Head) -> None:
         orjson.dumps(head.last_cut).decode() if head.last_cut else None,
         orjson.dumps(head.cursors).decode(),
         head.last_active_at,
+        *revision_of(db_session, head.line).take(),
     )
 
 
@@ -141,9 +145,11 @@ async def update_cache(
     db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str, cached: Mapping[str, Any] | None
 ) -> None:
     """Write what a layer keeps for contexts on the chat's row, unless it is there already; None is nothing."""
-    await db_session.raw.execute(
+    status = await db_session.raw.execute(
         _UPDATE_CACHE, chat_key, line_id, layer, None if cached is None else orjson.dumps(cached).decode()
     )
+    if status == "UPDATE 1":
+        record(db_session, (chat_key, line_id), layer)
 
 
 async def find_cache(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any]:
@@ -238,13 +244,21 @@ async def update_line(db_session: DbSession, line: tuple[UUID, UUID], values: Ma
 async def update_chat(db_session: DbSession, chat_key: UUID, values: Mapping[str, Any]) -> None:
     """Change columns that belong to the chat, by their names in the database, on all of its lines.
 
-    A line that is switched to or restored then holds no former value. Raises ChatBusy.
+    A line that is switched to or restored then holds no former value. The revision of the current line, which is
+    locked, rises before the commit, those of the others here. Raises ChatBusy.
     """
     if not OF_CHAT.issuperset(values):
         raise LookupError(f"not all of these belong to the chat: {', '.join(values)}")
     if values:
         with busy_if_locked():
-            await db_session.execute(_CHATS.update().where(_CHATS.c.chat_key == chat_key).values(values))
+            raised: dict[str, Any] = {name: text(column) for name, column in raise_others(SETTINGS).items()}
+            await db_session.execute(_CHATS.update().where(_CHATS.c.chat_key == chat_key).values({**values, **raised}))
+
+
+def _locked_head(db_session: DbSession, chat_key: UUID, row: asyncpg.Record) -> Head:
+    """The head of a line that was just locked: from here on the transaction raises its revision."""
+    register(db_session, (chat_key, row["line_id"]), row["revision"])
+    return _head(chat_key, row)
 
 
 def _head(chat_key: UUID, row: asyncpg.Record) -> Head:

@@ -27,6 +27,7 @@ from app.chats.message_queries import insert_messages
 from app.chats.message_schemas import MessageIn
 from app.chats.messages import make_messages
 from app.chats.reimport_plan import Match, Plan, make_plan
+from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
 
 _MANY_MESSAGES = 1_000
@@ -58,6 +59,8 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
     if plan.is_in_place:
         await _change(db_session, head, plan.matches, plan.removed, now)
         fresh = await _append(db_session, head, [match.wanted for match in plan.matches if match.row is None])
+        if not (fresh or plan.removed or any(match.differs or match.is_added for match in plan.matches)):
+            record_nothing(db_session, head.line)
         if fresh:
             defer(db_session, count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=created))
         line_id = head.line_id
@@ -89,6 +92,7 @@ async def _change(
     changed = [(match.wanted, match.row) for match in matches if match.row and (match.differs or match.is_added)]
     if not changed and not removed:
         return
+    record(db_session, head.line, MESSAGES)
     async with recounting_turns(db_session, head, 1, head.head_seq):
         if removed:
             await reimport_queries.bury(db_session, head, [row["seq"] for row in removed], now)

@@ -1,9 +1,11 @@
 """Due work of a layer on a line, found by the line's head."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from app.chats.head import Head
+from app.chats.queries import lock_line
+from app.chats.revision import WORK, record, record_nothing
 from app.kit import work_queue
 from app.kit.db import DbSession
 from app.kit.owners import Owner
@@ -27,6 +29,7 @@ async def schedule(
 
     On a line that is not current the items are parked until the line becomes current.
     """
+    record(db_session, head.line, WORK, layer, in_context=False)
     await work_queue.schedule(
         db_session, owner_of(head), layer, items, now=now, settle_s=settle_s, parked=not head.is_current
     )
@@ -47,9 +50,28 @@ async def get_scheduled(db_session: DbSession, head: Head, layer: str, key: str)
 
 async def cancel_automatic(db_session: DbSession, head: Head, layer: str, keys: Sequence[str]) -> None:
     """Delete the items under `keys` that no person asked for."""
-    await work_queue.cancel_automatic(db_session, owner_of(head), layer, keys)
+    if await work_queue.cancel_automatic(db_session, owner_of(head), layer, keys):
+        record(db_session, head.line, WORK, layer, in_context=False)
 
 
 async def unschedule(db_session: DbSession, head: Head, layer: str, keys: Sequence[str]) -> None:
     """Delete the items under `keys`. A worker that holds the lease of one loses it."""
-    await work_queue.unschedule(db_session, owner_of(head), layer, keys)
+    if await work_queue.unschedule(db_session, owner_of(head), layer, keys):
+        record(db_session, head.line, WORK, layer, in_context=False)
+
+
+async def revive(db_session: DbSession, owner: Owner, *, now: datetime) -> bool:
+    """Make the items due again that failed while the model was away; return whether there are any."""
+    head = await lock_line(db_session, *owner.line) if owner.is_line else None
+    layers = await work_queue.revive_transient(db_session, owner, now=now)
+    if head is not None:
+        record_work(db_session, head, layers)
+    return bool(layers)
+
+
+def record_work(db_session: DbSession, head: Head, layers: Collection[str]) -> None:
+    """Note that items of these layers have changed on a line that was locked for them alone; none changes nothing."""
+    if layers:
+        record(db_session, head.line, WORK, *layers)
+    else:
+        record_nothing(db_session, head.line)

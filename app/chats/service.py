@@ -36,6 +36,7 @@ from app.chats.messages import (
 from app.chats.models import ChatLine
 from app.chats.queries import filters_of, find_cache, list_anchors, lock_line, read_head, update_cache, update_head
 from app.chats.reimport import put_messages
+from app.chats.revision import SETTINGS, record
 from app.chats.schemas import ChatPut
 from app.chats.settings import check_overrides, merge, still_valid
 from app.chats.swipes import add_swipe, list_swipes, select_swipe
@@ -104,6 +105,7 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
     chat = await get_chat(db_session, ref)
     if "user_id" in put.model_fields_set and put.user_id != chat.user_id and ref.keeps_user:
         raise Forbidden("A token that is limited to a chat cannot say whose chat it is.")
+    record(db_session, head.line, SETTINGS)
     await queries.update_line(db_session, head.line, _line_changes(chat, put))
     await queries.update_chat(db_session, ref.key, _chat_changes(chat, put))
     await db_session.refresh(chat)

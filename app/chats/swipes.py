@@ -12,6 +12,7 @@ from app.chats.access import ChatRef
 from app.chats.editing import as_range, lock_message, save_message, say
 from app.chats.errors import SwipeNotFound
 from app.chats.models import Message, Swipe
+from app.chats.revision import record_nothing
 from app.kit.db import DbSession
 
 
@@ -31,6 +32,7 @@ async def select_swipe(db_session: DbSession, ref: ChatRef, message_id: str, ind
     """Select an alternative by its index, from 0. Raises MessageNotFound, SwipeNotFound."""
     head, message = await lock_message(db_session, ref, message_id)
     if index == message.selected_swipe:
+        record_nothing(db_session, head.line)
         return message
     wanted = await change_queries.find_swipe(db_session, message, index)
     if wanted is None:

@@ -10,12 +10,15 @@ share one transaction: what is hot runs on the connection, the rest on whichever
 `defer(db_session, MessagesAppended(…))` triggers upwards by the event's type: its follower, from the table that the
 application hands in, runs before the commit, in the same transaction.
 `after_commit(db_session, callback)` is for what must not happen if the transaction fails.
+`db_session.last_writes` holds what is written last, because it depends on all that the transaction changes: revisions.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, cast
+from operator import itemgetter
+from typing import Any, Protocol, cast
+from uuid import UUID
 
 import asyncpg
 import orjson
@@ -88,7 +91,7 @@ class Table(DeclarativeBase):
 
     A table whose primary key begins (chat_key, line_id) or (owner_key, line_id) is copied with its line. Its `info`
     says how: `begins` is an expression for the seq that a row begins at, and a column's `copied_as` one for the value
-    in the copy, where that is another one.
+    in the copy, where that is another one. A table of users and tenants alone says `has_lines: False`.
     """
 
     metadata = MetaData(
@@ -129,10 +132,19 @@ class _BoundLate(Session):
         return self._bound
 
 
+class LastWrite(Protocol):
+    """What a unit of work writes to one row just before it commits."""
+
+    async def write(self, db_session: "DbSession", /) -> None:
+        """Write the row, unless an earlier statement has."""
+        ...
+
+
 class DbSession(AsyncSession):
     """An ORM session inside a unit of work, with the asyncpg connection it runs on.
 
-    `settle_s` is how long due work that is scheduled in it waits for further edits.
+    `settle_s` is how long due work that is scheduled in it waits for further edits. `last_writes` is written in the
+    order of its keys, so that all transactions lock these rows in the same order: chats, users, tenants.
     """
 
     sync_session_class = _BoundLate
@@ -150,6 +162,7 @@ class DbSession(AsyncSession):
         self.settle_s = settle_s
         self.deferred: list[object] = []
         self.committed: list[Callable[[], None]] = []
+        self.last_writes: dict[tuple[int, UUID, UUID], LastWrite] = {}
         self._followers = followers
 
     async def run_deferred(self) -> None:
@@ -166,7 +179,13 @@ class DbSession(AsyncSession):
         if self.deferred or self.is_used():
             raise RuntimeError("the transaction has changed something")
         await self.raw.execute("ROLLBACK")
+        self.last_writes.clear()
         await self.raw.execute("BEGIN")
+
+    async def write_last(self) -> None:
+        """Write what is written just before the commit."""
+        for _, last in sorted(self.last_writes.items(), key=itemgetter(0)):
+            await last.write(self)
 
     def is_used(self) -> bool:
         """Whether the ORM was asked for anything."""
@@ -270,6 +289,7 @@ class Database:
                     await db_session.run_deferred()
                     if db_session.is_used():
                         await db_session.flush()
+                    await db_session.write_last()
                     await _commit(raw)
                     committed = db_session
                 except BaseException:

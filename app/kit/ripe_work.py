@@ -119,3 +119,20 @@ async def next_ripe_at(connection: Connection, *, now: datetime) -> datetime | N
         now,
     )
     return ripens
+
+
+async def list_revivable(connection: Connection, *, limit: int = 500) -> list[Owner]:
+    """Return the owners of the items that failed for good while the model was away and are not parked.
+
+    `limit` is how many items are looked at, the ones that failed first.
+    """
+    rows = await connection.fetch(
+        """
+        SELECT DISTINCT tenant, owner_key, line_id, user_id FROM (
+            SELECT tenant, owner_key, line_id, user_id FROM work
+            WHERE transient AND failed_at IS NOT NULL AND run_after < 'infinity' ORDER BY failed_at LIMIT $1
+        ) AS failed
+        """,
+        limit,
+    )
+    return [Owner(row["tenant"], row["owner_key"], row["line_id"], row["user_id"]) for row in rows]

@@ -272,8 +272,10 @@ async def record_failure(
     transient: bool,
     now: datetime,
     retry_after_s: float | None = None,
-) -> None:
+) -> bool:
     """Record a failed attempt: the item is retried after the next delay, or has failed for good after the last one.
+
+    Returns whether the lease was still held; otherwise nothing is recorded.
 
     Args:
         db_session: Open unit of work.
@@ -286,7 +288,7 @@ async def record_failure(
     """
     last = claimed.attempts >= MAX_ATTEMPTS
     wait_s = max(RETRY_DELAYS_S[min(claimed.attempts, len(RETRY_DELAYS_S)) - 1], retry_after_s or 0)
-    await db_session.raw.execute(
+    status = await db_session.raw.execute(
         "UPDATE work SET lease = NULL, leased_until = NULL, error = $6, transient = $7, failed_at = $9,"
         " run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $8 END"
         " WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
@@ -296,23 +298,28 @@ async def record_failure(
         now + timedelta(seconds=wait_s),
         now if last else None,
     )
+    return status == "UPDATE 1"
 
 
-async def revive_transient(db_session: DbSession, *, now: datetime, limit: int = 500) -> int:
-    """Make items due again that failed for good while the model was away, unless they are parked; return how many."""
+async def revive_transient(db_session: DbSession, owner: Owner, *, now: datetime) -> list[str]:
+    """Make items of an owner due again that failed for good while the model was away; return their layers.
+
+    Parked items are left out, and locked ones: they are being rescheduled or erased.
+    """
     revived = await db_session.raw.fetch(
         """
-        UPDATE work SET failed_at = NULL, attempts = 0, first_due_at = $1, run_after = $1
+        UPDATE work SET failed_at = NULL, attempts = 0, first_due_at = $3, run_after = $3
         WHERE (owner_key, line_id, layer, key) IN (
             SELECT owner_key, line_id, layer, key FROM work
-            WHERE transient AND failed_at IS NOT NULL AND run_after < 'infinity'
-            ORDER BY failed_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-        RETURNING 1
+            WHERE owner_key = $1 AND line_id = $2 AND transient AND failed_at IS NOT NULL AND run_after < 'infinity'
+            FOR UPDATE SKIP LOCKED)
+        RETURNING layer
         """,
+        owner.key,
+        owner.line_id,
         now,
-        limit,
     )
-    return len(revived)
+    return [row["layer"] for row in revived]
 
 
 async def park(db_session: DbSession, owner: Owner) -> None:
@@ -344,26 +351,34 @@ async def find_work(db_session: DbSession, owner: Owner, layer: str, key: str) -
     return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
 
 
-async def unschedule(db_session: DbSession, owner: Owner, layer: str, keys: Sequence[str]) -> None:
-    """Delete items, whether they are due, claimed or failed. A worker that holds the lease of one loses it."""
-    await db_session.raw.execute(
+async def unschedule(db_session: DbSession, owner: Owner, layer: str, keys: Sequence[str]) -> bool:
+    """Delete items, whether they are due, claimed or failed; return whether there were any.
+
+    A worker that holds the lease of one loses it.
+    """
+    status = await db_session.raw.execute(
         "DELETE FROM work WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4)",
         owner.key,
         owner.line_id,
         layer,
         list(keys),
     )
+    return status != "DELETE 0"
 
 
-async def cancel_automatic(db_session: DbSession, owner: Owner, layer: str, keys: Sequence[str]) -> None:
-    """Delete the items without a payload: the service scheduled them by itself, and their reason is gone."""
-    await db_session.raw.execute(
+async def cancel_automatic(db_session: DbSession, owner: Owner, layer: str, keys: Sequence[str]) -> bool:
+    """Delete the items without a payload: the service scheduled them by itself, and their reason is gone.
+
+    Returns whether there were any.
+    """
+    status = await db_session.raw.execute(
         "DELETE FROM work WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4) AND payload IS NULL",
         owner.key,
         owner.line_id,
         layer,
         list(keys),
     )
+    return status != "DELETE 0"
 
 
 def _where(claimed: Claimed) -> tuple[UUID, UUID, str, str, UUID]:

@@ -82,6 +82,7 @@ class Layer:
     Attributes:
         name: Its name in due work, usage, the chat's cursors and the context cache.
         settings: Its section of a chat's settings.
+        narratives: Other names under which clients know what it holds: the revision of a change is recorded under each.
         models: Its tables; whatever has a line in its key is copied, cut off and erased with the line.
         jobs: What makes its due work; the job with the longest matching prefix takes a key.
         routers: Its HTTP routes; their tags appear in `/docs` in the order of the registry.
@@ -113,6 +114,7 @@ class Layer:
 
     name: str
     settings: type[LayerSettings]
+    narratives: tuple[str, ...] = ()
     models: tuple[type[Table], ...] = ()
     jobs: tuple[Job[Any, Any], ...] = ()
     routers: tuple[APIRouter, ...] = ()

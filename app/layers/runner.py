@@ -11,12 +11,14 @@ from typing import Any
 
 from app.chats.events import LayerChanged
 from app.chats.head import Head
+from app.chats.revision import WORK, record, record_nothing
 from app.chats.service import lock_line
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Unavailable
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelError
+from app.kit.scopes import raise_scope
 from app.kit.work_queue import MAX_ATTEMPTS, Claimed
 from app.layers.job import Job, Made
 from app.layers.layer import Layer, find_layer
@@ -53,11 +55,15 @@ async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
         if (claimed.owner.is_line and head is None) or not await work_queue.holds_lease(db_session, claimed):
+            _record_outcome(db_session, head, claimed, is_unchanged=True)
             return  # the line is gone, or another worker has the item
         made = Made(head, claimed, source, draft, ctx.clock())
+        _record_outcome(db_session, head, claimed)
         unchanged = await _is_unchanged(ctx, db_session, job, made)
-        if unchanged is False and not await _record_failure(ctx, db_session, claimed, CHANGED):
-            return
+        if unchanged is False:
+            await _record_failure(ctx, db_session, claimed, CHANGED)
+            if not _has_failed(claimed):
+                return
         if unchanged is not False:
             await work_queue.complete(db_session, claimed)
         if unchanged:
@@ -88,13 +94,15 @@ async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
     """Record a failure on the work item; the last one may be what a cut waits for."""
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
-        if await _record_failure(ctx, db_session, claimed, error) and head is not None:
+        is_recorded = await _record_failure(ctx, db_session, claimed, error)
+        _record_outcome(db_session, head, claimed, is_unchanged=not is_recorded)
+        if _has_failed(claimed) and head is not None:
             defer(db_session, LayerChanged(head, claimed.layer))
 
 
 async def _record_failure(ctx: JobContext, db_session: DbSession, claimed: Claimed, error: ModelError) -> bool:
-    """Write the failure on the work item; returns whether it has failed for good."""
-    await work_queue.record_failure(
+    """Write the failure on the work item; return whether its lease was still held."""
+    return await work_queue.record_failure(
         db_session,
         claimed,
         error=error.reason,
@@ -102,4 +110,18 @@ async def _record_failure(ctx: JobContext, db_session: DbSession, claimed: Claim
         now=ctx.clock(),
         retry_after_s=error.retry_after_s,
     )
+
+
+def _has_failed(claimed: Claimed) -> bool:
+    """Whether a failure of this attempt is final."""
     return claimed.attempts >= MAX_ATTEMPTS
+
+
+def _record_outcome(db_session: DbSession, head: Head | None, claimed: Claimed, *, is_unchanged: bool = False) -> None:
+    """Raise the revision of the owner with the outcome of its work item, unless that is another worker's."""
+    if head is not None and is_unchanged:
+        record_nothing(db_session, head.line)
+    elif head is not None:
+        record(db_session, head.line, WORK, claimed.layer)
+    elif not is_unchanged and not claimed.owner.is_line:
+        raise_scope(db_session, claimed.owner)

@@ -10,14 +10,14 @@ from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, tuple_, update
 from sqlalchemy.orm import aliased
 
 from app.chats.models import CURRENT, ChatLine
 from app.kit.auth import Caller
 from app.kit.db import Connection, DbSession
 from app.kit.ids import chat_key, user_key
-from app.kit.owners import NO_LINE
+from app.kit.owners import NO_LINE, Owner
 from app.kit.work_queue import WorkItem
 
 Status = Literal["due", "running", "failed"]
@@ -57,7 +57,7 @@ async def retry_work(db_session: DbSession, caller: Caller, work_id: UUID, *, no
     return done.first() is not None
 
 
-async def retry_failed(
+async def list_failed(
     db_session: DbSession,
     caller: Caller,
     *,
@@ -65,26 +65,38 @@ async def retry_failed(
     chat_id: str | None,
     after: UUID | None,
     limit: int,
-    now: datetime,
-) -> Sequence[UUID]:
-    """Make failed items due now with all their attempts left; return their ids, at most `limit` and in order.
-
-    An item that another transaction has locked is left out: it is being rescheduled or erased.
-    """
-    chosen = select(WorkItem.owner_key, WorkItem.line_id, WorkItem.layer, WorkItem.key)
-    chosen = chosen.where(_is_visible(caller), WorkItem.failed_at.is_not(None))
+) -> Sequence[Row[UUID, str, UUID, UUID, str | None]]:
+    """Return the ids and the owners of failed items that the caller sees, in the order of the ids."""
+    chosen = select(WorkItem.work_id, WorkItem.tenant, WorkItem.owner_key, WorkItem.line_id, WorkItem.user_id).where(
+        _is_visible(caller), WorkItem.failed_at.is_not(None)
+    )
     if layer is not None:
         chosen = chosen.where(WorkItem.layer == layer)
     if chat_id is not None:
         chosen = chosen.where(_of_chat(caller.tenant, chat_id))
     if after:
         chosen = chosen.where(tuple_(WorkItem.tenant, WorkItem.work_id) > (caller.tenant, after))
-    failed = chosen.order_by(WorkItem.work_id).limit(limit).with_for_update(skip_locked=True).cte("failed")
-    same_item = and_(*(column == failed.c[column.key] for column in WorkItem.__table__.primary_key))
-    done = await db_session.execute(
-        update(WorkItem).where(same_item).values(_due_from(now)).returning(WorkItem.work_id)
+    return (await db_session.execute(chosen.order_by(WorkItem.work_id).limit(limit))).all()
+
+
+async def retry_failed(
+    db_session: DbSession, caller: Caller, owner: Owner, work_ids: Sequence[UUID], *, now: datetime
+) -> Sequence[str]:
+    """Make those of an owner's items that have failed due now with all their attempts left; return their layers.
+
+    An item that another transaction has locked is left out: it is being rescheduled or erased.
+    """
+    chosen = select(WorkItem.owner_key, WorkItem.line_id, WorkItem.layer, WorkItem.key).where(
+        _is_visible(caller),
+        WorkItem.owner_key == owner.key,
+        WorkItem.line_id == owner.line_id,
+        WorkItem.work_id.in_(work_ids),
+        WorkItem.failed_at.is_not(None),
     )
-    return sorted(done.scalars())
+    failed = chosen.with_for_update(skip_locked=True).cte("failed")
+    same_item = and_(*(column == failed.c[column.key] for column in WorkItem.__table__.primary_key))
+    done = await db_session.execute(update(WorkItem).where(same_item).values(_due_from(now)).returning(WorkItem.layer))
+    return done.scalars().all()
 
 
 async def count_work(connection: Connection) -> Sequence[asyncpg.Record]:

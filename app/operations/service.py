@@ -1,17 +1,21 @@
 """The verbs of operations: reading due work, and trying failed work again."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.chats.scheduling import record_work
+from app.chats.service import lock_line
 from app.kit.auth import Caller
 from app.kit.db import Database, DbSession, defer
 from app.kit.errors import NotFound
+from app.kit.owners import Owner
 from app.kit.work_queue import WorkScheduled
 from app.operations import queries
 
 _BATCH = 500
-"""How many items one transaction retries: an append must not wait long for items that are locked."""
+"""How many items one transaction retries at most: an append must not wait long for items that are locked."""
 
 
 class WorkNotFound(NotFound):
@@ -31,8 +35,13 @@ async def get_work(db_session: DbSession, caller: Caller, work_id: UUID) -> Any:
 
 async def retry_work(db_session: DbSession, caller: Caller, work_id: UUID, *, now: datetime) -> None:
     """Make an item due now with all its attempts left. Raises WorkNotFound."""
+    work = (await get_work(db_session, caller, work_id)).WorkItem
+    owner = Owner(work.tenant, work.owner_key, work.line_id, work.user_id)
+    head = await lock_line(db_session, *owner.line) if owner.is_line else None
     if not await queries.retry_work(db_session, caller, work_id, now=now):
         raise _not_found(work_id)
+    if head is not None:
+        record_work(db_session, head, [work.layer])
     defer(db_session, WorkScheduled())
 
 
@@ -42,7 +51,7 @@ async def retry_failed(
     """Make all items due now that have failed for good and that the caller sees; return how many.
 
     Args:
-        database: Where each batch of items is a transaction of its own.
+        database: Where the items of each owner are retried in a transaction of their own, which locks the chat first.
         caller: Whose limits apply.
         layer: Only items of this layer; None for all.
         chat_id: Only items of this chat; None for all.
@@ -53,15 +62,30 @@ async def retry_failed(
     after: UUID | None = None
     while True:
         async with database.unit_of_work() as db_session:
-            work_ids = await queries.retry_failed(
-                db_session, caller, layer=layer, chat_id=chat_id, after=after, limit=_BATCH, now=now
+            failed = await queries.list_failed(
+                db_session, caller, layer=layer, chat_id=chat_id, after=after, limit=_BATCH
             )
-            if work_ids:
-                defer(db_session, WorkScheduled())
-        retried += len(work_ids)
-        if len(work_ids) < _BATCH:
+        by_owner: dict[Owner, list[UUID]] = {}
+        for work_id, tenant, key, line_id, user_id in failed:
+            by_owner.setdefault(Owner(tenant, key, line_id, user_id), []).append(work_id)
+        for owner, work_ids in by_owner.items():
+            retried += await _retry_of_owner(database, caller, owner, work_ids, now)
+        if len(failed) < _BATCH:
             return retried
-        after = work_ids[-1]
+        after = failed[-1].work_id
+
+
+async def _retry_of_owner(
+    database: Database, caller: Caller, owner: Owner, work_ids: Sequence[UUID], now: datetime
+) -> int:
+    async with database.unit_of_work() as db_session:
+        head = await lock_line(db_session, *owner.line) if owner.is_line else None
+        layers = await queries.retry_failed(db_session, caller, owner, work_ids, now=now)
+        if head is not None:
+            record_work(db_session, head, layers)
+        if layers:
+            defer(db_session, WorkScheduled())
+        return len(layers)
 
 
 def _not_found(work_id: UUID) -> WorkNotFound:

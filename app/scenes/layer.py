@@ -5,6 +5,7 @@ from app.narratives.models import NarrativeVersion
 from app.scenes.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.scenes.closing import on_cut
 from app.scenes.detect_job import DETECT_BREAK
+from app.scenes.folding import RECAP as RUNNING_RECAP
 from app.scenes.handlers import covered_through, list_coverage, list_edges, on_append, refresh_cache, request_coverage
 from app.scenes.hide_job import HIDE_SCENES
 from app.scenes.models import Scene
@@ -22,6 +23,7 @@ from app.scenes.work import NAME
 LAYER = Layer(
     name=NAME,
     settings=SceneSettings,
+    narratives=(RUNNING_RECAP.layer,),
     models=(Scene, NarrativeVersion),
     jobs=(DETECT_BREAK, FOLD_RECAP, HIDE_SCENES, MAKE_SCENE_RECAP),
     routers=(router, recap_router),

@@ -11,6 +11,7 @@ from sqlalchemy import Column, MetaData, Uuid
 from sqlalchemy import Table as CoreTable
 
 from app.chats.copying import Line, copy_line, list_copied, write_copy
+from app.chats.service import lock_line
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -24,7 +25,15 @@ from tests.conftest import NOON
 from tests.talk import get, ok, put
 
 ITS_OWN: dict[str, set[str]] = {
-    "chats": {"standing", "checkpoint", "parent_line_id", "line_made_at"},
+    "chats": {
+        "standing",
+        "checkpoint",
+        "parent_line_id",
+        "line_made_at",
+        "revision",
+        "base_revision",
+        "changed",
+    },
     "work": {"work_id", "lease", "leased_until"},
 }
 """What a copy does not have from its source, besides the line: what it is called and who works on it."""
@@ -102,12 +111,14 @@ async def test_a_copy_takes_back_the_attempt_under_way(
     owner = Owner.of_line(tenant, *source)
     items = [NewWork(key) for key in ("claimed", "claimed again", "failed", "lapsed")]
     async with database.unit_of_work() as db_session:
+        await lock_line(db_session, *source)
         await work_queue.schedule(db_session, owner, "memos", items, now=clock(), settle_s=0)
         claims = {one.key: one for one in await work_queue.claim(db_session, owner, limit=9, now=clock())}
         for key in ("claimed again", "failed"):
             await work_queue.record_failure(db_session, claims[key], error="busy", transient=True, now=clock())
     clock.step(1)
     async with database.unit_of_work() as db_session:
+        await lock_line(db_session, *source)
         await db_session.raw.execute(
             "UPDATE work SET run_after = 'infinity' WHERE owner_key = $1 AND key = 'failed'", owner.key
         )
@@ -146,6 +157,8 @@ async def test_work_of_a_user_is_not_copied_with_a_line(
     owners = (Owner.of_line(tenant, *source), Owner.of_user(tenant, "c"), Owner.of_tenant(tenant))
     for owner in owners:
         async with database.unit_of_work() as db_session:
+            if owner.is_line:
+                await lock_line(db_session, *owner.line)
             await work_queue.schedule(db_session, owner, "memos", [NewWork("1")], now=clock(), settle_s=0)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "dusk"}), 201)
     ok(await api.post("/v1/chats/c/checkpoints/dusk/restore"), 201)

@@ -12,8 +12,10 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key, user_key
 from app.kit.owners import Owner
+from app.kit.scopes import raise_scope
 from app.kit.work_queue import NewWork
 from tests.conftest import client_of
+from tests.revisions import read_scope
 from tests.talk import append, get, ok, put, talk
 
 
@@ -84,3 +86,15 @@ async def test_a_token_of_a_user_alone_erases_its_work(
     async with client_of(app, ok(await api.post("/v1/tokens", json=body), 201)["token"]) as limited:
         ok(await limited.delete("/v1/users/mira"), status)
     assert len(await owners_of_work(database, [tenant])) == (0 if status == 204 else 1)
+
+
+async def test_erasing_a_user_erases_its_revision(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+    owners = [Owner.of_user(tenant, "mira"), Owner.of_user(tenant, "ren"), Owner.of_tenant(tenant)]
+    async with database.unit_of_work() as db_session:
+        for owner in owners:
+            raise_scope(db_session, owner)
+    await put(api, "mira", user_id="ren")
+    ok(await api.delete("/v1/chats/mira"), 204)
+    assert None not in [await read_scope(database, owner) for owner in owners]
+    ok(await api.delete("/v1/users/mira"), 204)
+    assert [await read_scope(database, owner) is None for owner in owners] == [True, False, False]

@@ -14,6 +14,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database, DbSession
 from app.kit.ids import chat_key, uuid7
 from app.kit.owners import Owner
+from app.kit.ripe_work import list_revivable
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S, Claimed, NewWork, WorkScheduled
 from app.pipeline import open_database
 from app.registry import LAYERS
@@ -307,7 +308,8 @@ async def test_only_transient_failures_are_revived(database: Database, clock: St
         async with database.raw() as connection:
             await connection.execute("UPDATE work SET leased_until = NULL, lease = NULL WHERE key = '3'")
     async with database.unit_of_work() as db_session:
-        assert await work_queue.revive_transient(db_session, now=clock()) == 1
+        assert await list_revivable(db_session.raw) == [LINE]
+        assert await work_queue.revive_transient(db_session, LINE, now=clock()) == ["memos"]
     revived, refused, waiting = await rows(database)
     assert (revived["failed_at"], revived["attempts"], revived["run_after"]) == (None, 0, clock())
     assert refused["failed_at"] is not None
@@ -373,11 +375,12 @@ async def test_failed_work_is_revived_only_after_it_is_unparked(database: Databa
         clock.step(3_600)
     await rest(database)
     async with database.unit_of_work() as db_session:
-        assert await work_queue.revive_transient(db_session, now=clock()) == 0
+        assert await list_revivable(db_session.raw) == []
+        assert await work_queue.revive_transient(db_session, LINE, now=clock()) == []
         await work_queue.unpark(db_session, LINE, now=clock())
     assert await claim(database, clock) == []
     async with database.unit_of_work() as db_session:
-        assert await work_queue.revive_transient(db_session, now=clock()) == 1
+        assert await work_queue.revive_transient(db_session, LINE, now=clock()) == ["memos"]
     assert keys(await claim(database, clock)) == {"1"}
 
 
@@ -427,7 +430,8 @@ async def test_work_of_any_owner_fails_for_good_and_is_revived(
         clock.step(3_600)
     assert await claim(database, clock, owner) == []
     async with database.unit_of_work() as db_session:
-        assert await work_queue.revive_transient(db_session, now=clock()) == 1
+        assert await list_revivable(db_session.raw) == [owner]
+        assert await work_queue.revive_transient(db_session, owner, now=clock()) == ["memos"]
     assert len(await claim(database, clock, owner)) == 1
 
 

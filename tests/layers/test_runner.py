@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+import pytest
+
 from app.chats.settings import LayerSettings
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
@@ -12,6 +14,7 @@ from app.kit.work_queue import Claimed, NewWork
 from app.layers.job import Job, Made
 from app.layers.layer import Layer
 from app.layers.runner import run_job
+from tests.revisions import read_scope
 
 NOTES = "notes"
 
@@ -74,3 +77,21 @@ async def test_a_source_that_appears_meanwhile_is_made(database: Database, clock
     clock.step(work_queue.RETRY_DELAYS_S[0])
     assert await run_once(database, clock, notebook.layer(), owner) == 1
     assert notebook.saved == ["THE LAMP IS LIT"]
+
+
+@pytest.mark.parametrize("user_id", ["mira", None])
+async def test_an_outcome_raises_the_revision_of_the_user_or_tenant(
+    database: Database, clock: SteppedClock, tenant: str, user_id: str | None
+) -> None:
+    notebook = Notebook()
+    owner = Owner.of_user(tenant, user_id) if user_id else Owner.of_tenant(tenant)
+    notebook.written_in_between = "the lamp is lit"
+    async with database.unit_of_work() as db_session:
+        await work_queue.schedule(db_session, owner, NOTES, [NewWork("n")], now=clock(), settle_s=0)
+    assert await read_scope(database, owner) is None, "work that is due changes nothing yet"
+    await run_once(database, clock, notebook.layer(), owner)
+    failed = await read_scope(database, owner)
+    assert failed is not None
+    clock.step(work_queue.RETRY_DELAYS_S[0])
+    await run_once(database, clock, notebook.layer(), owner)
+    assert await read_scope(database, owner) == failed + 1

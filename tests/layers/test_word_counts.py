@@ -27,6 +27,7 @@ from app.registry import registered
 from app.sweep import Sweep
 from tests.conftest import NOON, SETTLE_S, sqlalchemy_url
 from tests.layers.word_counts import LAYER, TOTAL, OwnTable
+from tests.revision_watch import watch_revisions
 from tests.scripted_model import Request, ScriptedModel
 from tests.talk import append, context, edit, get, ok, put, said, talk
 
@@ -41,6 +42,7 @@ async def layers(fresh_database_url: str) -> AsyncIterator[tuple[Layer, ...]]:
         for statement in _create_tables():
             await connection.execute(statement)
         await connection.close()
+        await watch_revisions(fresh_database_url, all_layers)
         yield all_layers
 
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.chats.service import lock_line
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -67,6 +68,8 @@ async def work_of_all(api: httpx.AsyncClient, database: Database, tenant: str, c
         owners.append(Owner.of_line(tenant, chat_key(tenant, chat_id), UUID(line)))
     async with database.unit_of_work() as db_session:
         for owner in owners:
+            if owner.is_line:
+                await lock_line(db_session, *owner.line)
             await work_queue.schedule(db_session, owner, "memos", [NewWork("1")], now=clock(), settle_s=0)
 
 
