@@ -17,7 +17,6 @@ from app.chats.events import (
     MessagesAppended,
     MessagesChanged,
     MessagesMoved,
-    OwnerErased,
     SettingsChanged,
 )
 from app.chats.head import Head
@@ -25,6 +24,7 @@ from app.chats.revision import MESSAGES, SETTINGS, record
 from app.chats.service import lock_line, update_head
 from app.kit.clock import Clock
 from app.kit.db import Database, DbSession, Follower, after_commit
+from app.kit.owners import OwnerErased
 from app.kit.work_queue import WorkScheduled
 from app.layers.layer import Layer
 
@@ -135,9 +135,9 @@ class Pipeline:
         await update_head(db_session, head)
 
     async def _on_owner_erased(self, db_session: DbSession, event: OwnerErased) -> None:
-        """Let the layers erase what they keep about a user outside of rows under the user's key."""
+        """Let the layers erase what they keep about a chat or a user outside of rows under its key."""
         for layer in self._layers:
-            await layer.erase_owner(db_session, event.owner, now=self._clock())
+            await layer.erase_owner(db_session, event, now=self._clock())
 
     async def _on_work_scheduled(self, db_session: DbSession, _event: WorkScheduled) -> None:
         """Notify the workers after the commit."""

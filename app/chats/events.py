@@ -13,7 +13,6 @@ from uuid import UUID
 from app.chats.cut import Reason
 from app.chats.eligibility import is_sent
 from app.chats.head import Head, NewMessage, RangeMessage
-from app.kit.owners import Owner
 
 Pair = tuple[RangeMessage, RangeMessage]
 """A message before and after a change."""
@@ -132,13 +131,6 @@ class LayerChanged:
 
     head: Head
     layer: str
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerErased:
-    """A user was erased, with all chats and all rows under the user's key."""
-
-    owner: Owner
 
 
 @dataclass(frozen=True, slots=True)

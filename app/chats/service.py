@@ -14,7 +14,7 @@ from app.chats.access import ChatRef, lock_head, lock_lines, lock_or_create
 from app.chats.editing import cut_off_end, delete_message, edit_message, hide_by_scenes, set_visibility
 from app.chats.eligibility import Filters, hash_eligible, is_eligible
 from app.chats.errors import ChatNotFound, LineNotFound
-from app.chats.events import ChatEdited, OwnerErased
+from app.chats.events import ChatEdited
 from app.chats.hashes import range_hash
 from app.chats.head import Head
 from app.chats.message_queries import (
@@ -45,8 +45,9 @@ from app.kit.db import Database, DbSession, defer, list_tables
 from app.kit.errors import Invalid
 from app.kit.hot import placed
 from app.kit.ids import chat_key, user_key
-from app.kit.owners import NO_LINE, Owner
+from app.kit.owners import NO_LINE, Owner, OwnerErased
 from app.kit.wire import MAX_METADATA_BYTES
+from app.kit.work_queue import WorkItem
 
 __all__ = [
     "Appended",
@@ -171,6 +172,7 @@ async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
     for user_id in users:
         ref.check(user_id)
     await _erase(db_session, ref.key)
+    defer(db_session, OwnerErased(ref.tenant, ref.key, next(iter(users))))
 
 
 async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
@@ -188,10 +190,11 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
             # Listed without a lock: meanwhile it may have been erased, or become another user's.
             if set(await lock_lines(db_session, key)) == {user_id}:
                 await _erase(db_session, key)
+                defer(db_session, OwnerErased(caller.tenant, key, user_id))
     async with database.unit_of_work() as db_session:
         owner = Owner.of_user(caller.tenant, user_id)
         await _erase_owned(db_session, owner)
-        defer(db_session, OwnerErased(owner))
+        defer(db_session, OwnerErased(caller.tenant, None, user_id))
 
 
 async def _erase(db_session: DbSession, key: UUID) -> None:
@@ -207,8 +210,12 @@ async def _erase(db_session: DbSession, key: UUID) -> None:
 
 
 async def _erase_owned(db_session: DbSession, owner: Owner) -> None:
-    """Delete what belongs to a user itself and to no chat."""
-    for table in _list_owned():
+    """Delete what belongs to a user itself and to no chat.
+
+    Work first: a job that saves something for the user has locked its item, so this waits until that is committed, and
+    the next statements see it.
+    """
+    for table in sorted(_list_owned(), key=lambda table: table.name != WorkItem.__tablename__):
         await db_session.execute(table.delete().where(table.c.owner_key == owner.key, table.c.line_id == owner.line_id))
 
 

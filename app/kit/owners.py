@@ -52,3 +52,21 @@ class Owner:
     def line(self) -> tuple[UUID, UUID]:
         """The chat's key and the line's id, where it is a line of a chat."""
         return self.key, self.line_id
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerErased:
+    """The event that a chat was erased, or a user with everything under the user's key.
+
+    Erasing a user causes one for each of the user's chats, then one for the user itself.
+
+    Attributes:
+        tenant: The tenant.
+        chat_key: The chat; None for a user.
+        user_id: The user that was erased, or whose chat it was; None for a chat without one.
+
+    """
+
+    tenant: str
+    chat_key: UUID | None
+    user_id: str | None

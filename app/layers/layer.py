@@ -27,7 +27,7 @@ from app.chats.events import (
 from app.chats.head import Head
 from app.chats.settings import LayerSettings
 from app.kit.db import DbSession, Table
-from app.kit.owners import Owner
+from app.kit.owners import OwnerErased
 from app.layers.contribution import Contributed, SegmentSpec, View
 from app.layers.job import Job
 from app.layers.tool import Tool
@@ -63,7 +63,7 @@ async def _no_edges(_db_session: DbSession, _head: Head, _from_seq: int) -> Sequ
     return ()
 
 
-async def _own_nothing(_db_session: DbSession, _owner: Owner, *, now: datetime) -> None:
+async def _keep_nothing(_db_session: DbSession, _event: OwnerErased, *, now: datetime) -> None:
     """A layer that keeps nothing about an owner but rows under the owner's key."""
 
 
@@ -102,8 +102,8 @@ class Layer:
         list_edges: (db_session, head, from_seq) → where a cut may fall, if the chat's edges are this layer's.
         export_state: (db_session, line) → what the layer knows of a line, as JSON; None exports the rows of its tables.
         documents: A query on the chat's row `c` of the layer's texts that search may find (`app/layers/documents.py`).
-        erase_owner: (db_session, owner, now=) → a user was erased: delete or correct what the layer keeps about the
-            user elsewhere than in rows under the user's key, which are gone already.
+        erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct what the layer keeps
+            about it elsewhere than in rows under its key, which are gone already.
         refresh_cache: (db_session, head) → bring what the chat's row holds of the layer up to date.
         segments: The segments it contributes to.
         context_query: A scalar subquery on the chat's row `c` that the one statement of a context includes, for what
@@ -133,7 +133,7 @@ class Layer:
     refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
     export_state: Callable[[DbSession, Line], Awaitable[Any]] | None = None
     documents: str | None = None
-    erase_owner: Callable[..., Awaitable[None]] = _own_nothing
+    erase_owner: Callable[..., Awaitable[None]] = _keep_nothing
     segments: tuple[SegmentSpec, ...] = ()
     context_query: str | None = None
     contribute: Callable[[View], Contributed] = _contribute_nothing

@@ -1,5 +1,6 @@
 """The layer that lives in the tests works from end to end, registered in the registry alone."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from uuid import UUID
@@ -19,14 +20,16 @@ from app.kit.llm import ModelClient
 from app.kit.owners import Owner
 from app.kit.settings import Settings
 from app.kit.work_queue import RETRY_DELAYS_S
+from app.layers.job import Made
 from app.layers.layer import Layer
 from app.local.running import Urls
 from app.main import create_app
 from app.pipeline import open_database
 from app.registry import registered
 from app.sweep import Sweep
-from tests.conftest import NOON, SETTLE_S, sqlalchemy_url
-from tests.layers.word_counts import LAYER, TOTAL, OwnTable
+from tests.chats.test_locks import until_waited_for
+from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
+from tests.layers.word_counts import LAYER, TOTAL, TOTAL_WORDS, OwnTable
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import Request, ScriptedModel
 from tests.talk import append, context, edit, get, ok, put, said, talk
@@ -288,6 +291,44 @@ async def test_a_user_and_a_tenant_own_work_too(
     assert left == [(None, "words")], "the work of the user is gone with what it made, the tenant's total is due"
     await sweep.drain()
     assert await totals(database) == {owners[1].key: 1}
+
+
+async def test_an_erased_chat_leaves_the_totals_that_include_it(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
+) -> None:
+    model.otherwise = counting
+    for chat in ("c", "d"):
+        await put(api, chat, user_id="mira", settings=ON)
+        await append(api, talk(1, 10), chat)
+    await drain(sweep, clock)
+    ok(await api.delete("/v1/chats/d"), 204)
+    await sweep.drain()
+    assert await totals(database) == {Owner.of_user(tenant, "mira").key: 1, Owner.of_tenant(tenant).key: 1}
+
+
+async def test_erasing_a_user_waits_for_a_job_that_saves(
+    api: httpx.AsyncClient, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    owner = Owner.of_user(tenant, "mira")
+    await schedule_total(database, clock, owner)
+    async with database.unit_of_work() as db_session:
+        (claimed,) = await work_queue.claim(db_session, owner, limit=1, now=clock())
+    async with database.unit_of_work() as saving:
+        assert await work_queue.holds_lease(saving, claimed)
+        erasing = asyncio.create_task(api.delete("/v1/users/mira"))
+        await until_waited_for(saving.raw)
+        await TOTAL_WORDS.save(saving, Made(None, claimed, 1, 1, clock()))
+        await work_queue.complete(saving, claimed)
+    ok(await erasing, 204)
+    assert await totals(database) == {}, "what the job saved is erased too"
+
+
+async def test_the_words_of_another_user_are_not_found(app: FastAPI, api: httpx.AsyncClient, tenant: str) -> None:
+    await put(api, user_id="mira", settings=ON)
+    token = ok(await api.post("/v1/tokens", json={"user_id": "oskar", "scopes": ["read"], "ttl_s": 60}), 201)["token"]
+    async with client_of(app, token) as oskar:
+        for path in ("/v1/chats/c/words", "/v1/chats/unknown/words"):
+            ok(await oskar.get(path), 404)
 
 
 async def test_a_job_of_a_user_that_fails_is_tried_again(

@@ -13,22 +13,23 @@ from uuid import UUID
 import asyncpg
 import orjson
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import BaseModel, Field
 from sqlalchemy import MetaData, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.chats.coverage import Coverage
-from app.chats.deps import ReadingChat
+from app.chats.deps import Line, ReadingChat
 from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesAppended, MessagesChanged
 from app.chats.scheduling import unschedule
+from app.chats.service import get_line
 from app.chats.settings import LayerSettings, PlacementSettings
 from app.kit import work_queue
 from app.kit.db import DbSession, Table
 from app.kit.deps import Db
 from app.kit.job_context import JobContext
 from app.kit.llm import ChatMessage
-from app.kit.owners import Owner
+from app.kit.owners import Owner, OwnerErased
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed, NewWork
 from app.layers.ask import ask_model
@@ -277,10 +278,14 @@ async def _save_total(db_session: DbSession, made: Made[int, int]) -> None:
     )
 
 
-async def erase_owner(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
-    """Schedule the tenant's total, which includes the runs of a user that was erased."""
-    tenant = Owner.of_tenant(owner.tenant)
-    await work_queue.schedule(db_session, tenant, NAME, [TOTAL], now=now, settle_s=0)
+async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetime) -> None:
+    """Schedule the totals that include the runs of a chat that was erased: of its user, and of the tenant."""
+    if event.chat_key is None:
+        return
+    if event.user_id is not None:
+        user = Owner.of_user(event.tenant, event.user_id)
+        await work_queue.schedule(db_session, user, NAME, [TOTAL], now=now, settle_s=0)
+    await work_queue.schedule(db_session, Owner.of_tenant(event.tenant), NAME, [TOTAL], now=now, settle_s=0)
 
 
 TOTAL_WORDS = Job(prefix=TOTAL.key, read=_count_runs, draft=_take_runs, save=_save_total)
@@ -336,11 +341,27 @@ async def list_coverage(
 router = APIRouter(prefix="/v1/chats/{chat_id}/words", tags=[NAME])
 
 
-@router.get("")
-async def list_words(ref: ReadingChat, db_session: Db) -> dict[str, Any]:
+class WordsOut(BaseModel):
+    """The words of a run of messages."""
+
+    number: int = Field(description="The number of the run, from 0.")
+    text: str = Field(description="How many words each speaker said, a line each; empty until they are counted.")
+
+
+class WordList(BaseModel):
+    """The words of all runs of a line."""
+
+    items: list[WordsOut] = Field(description="In story order.")
+
+
+@router.get("", response_model=WordList)
+async def list_words(ref: ReadingChat, db_session: Db, line: Line = None) -> dict[str, Any]:
     """The words of each run of messages."""
+    chat = await get_line(db_session, ref, line)  # it raises where the caller must not see the chat
     rows = await db_session.raw.fetch(
-        "SELECT number, text FROM word_counts WHERE chat_key = $1 ORDER BY number", ref.key
+        "SELECT number, text FROM word_counts WHERE chat_key = $1 AND line_id = $2 ORDER BY number",
+        ref.key,
+        chat.line_id,
     )
     return {"items": [dict(row) for row in rows]}
 
