@@ -34,7 +34,9 @@ def test_every_202_answers_with_a_work_id() -> None:
         for operation in methods.values():
             if "202" in operation["responses"]:
                 schema = operation["responses"]["202"]["content"]["application/json"]["schema"]
-                assert "work_id" in SCHEMAS[schema["$ref"].rpartition("/")[2]]["required"], path
+                answer = SCHEMAS[schema["$ref"].rpartition("/")[2]]
+                assert "work_id" in answer["required"], path
+                assert answer["properties"]["work_id"]["type"] == "string", f"{path} may answer without work"
 
 
 def _reads() -> Iterator[tuple[str, str]]:

@@ -23,6 +23,12 @@ OPERATIONS = [
     for method, operation in operations.items()
 ]
 OPEN = {"/healthz", "/readyz"}
+LIVELY = {
+    "history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 9},
+    "summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2},
+    "scenes": {"enabled": True},
+}
+"""Settings under which 16 messages leave something for every layer to make, also while no worker runs."""
 BUILT = {
     "PUT /v1/chats/{chat_id}",
     "GET /v1/chats/{chat_id}",
@@ -175,28 +181,39 @@ async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClie
         "seq": "2",
     }
     for path, method, operation in _in_the_order_of_a_life():
-        if "{memo_id}" in path:
-            # What a person has edited is not regenerated: that is tried on another one.
-            edited, other = ok(await admin.get("/v1/chats/lighthouse/memos"), 200)["items"][:2]
-            known["memo_id"] = (other if operation["operationId"] == "regenerate_memo" else edited)["id"]
-        if "{entry_id}" in path:
-            known["entry_id"] = ok(await admin.get("/v1/chats/lighthouse/diary"), 200)["items"][0]["id"]
-        if "{scene_id}" in path:
-            known["scene_id"] = ok(await admin.get("/v1/chats/lighthouse/scenes"), 200)["items"][0]["id"]
-        if "{work_id}" in path:
-            known["work_id"] = ok(await admin.get("/v1/work"), 200)["items"][0]["id"]
-        if "{line}" in path:
-            known["line"] = ok(await admin.get("/v1/chats/lighthouse/lines"), 200)["items"][-1]["line"]
+        known |= await _find_parameters(admin, path, operation["operationId"])
         url, query = path.format(**known), _required_query(operation)
         for example in _examples(operation) or [None]:
             answer = await admin.request(method, url, json=example, params=query)
             assert answer.is_success, (method, url, answer.text)
             _check_answer(operation, answer)
         if operation["operationId"] == "append":
+            await put(admin, known["chat_id"], status=200, settings=LIVELY)
             await append(admin, talk(3, 16), known["chat_id"])  # enough for a memo book
-            await put(admin, known["chat_id"], status=200, settings={"scenes": {"enabled": True}})
         elif operation["operationId"] == "create_key":
             known["key_id"] = answer.json()["id"]
+
+
+async def _find_parameters(admin: httpx.AsyncClient, path: str, operation_id: str) -> dict[str, str]:
+    """What stands in a path of the chat `lighthouse`, as it is at this point of its life."""
+    chat = "/v1/chats/lighthouse"
+    if operation_id == "get_summary_version":  # regenerating the summary has discarded the former text
+        written = await admin.put(f"{chat}/summary", json={"text": "They met at the lighthouse."})
+        return {"version": ok(written, 200)["version"]}
+    lists = {
+        "{memo_id}": (f"{chat}/memos", "id"),
+        "{entry_id}": (f"{chat}/diary", "id"),
+        "{scene_id}": (f"{chat}/scenes", "id"),
+        "{work_id}": ("/v1/work", "id"),
+        "{line}": (f"{chat}/lines", "line"),
+    }
+    for parameter, (listed_at, field) in lists.items():
+        if parameter in path:
+            items = ok(await admin.get(listed_at), 200)["items"]
+            # What a person has edited is not regenerated, and the line that was forked is the last one.
+            item = items[1] if operation_id == "regenerate_memo" else items[-1] if field == "line" else items[0]
+            return {parameter.strip("{}"): item[field]}
+    return {"version": "1"}
 
 
 async def test_every_field_of_a_context_is_in_the_schema_in_every_format(admin: httpx.AsyncClient) -> None:

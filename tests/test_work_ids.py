@@ -57,9 +57,9 @@ async def test_a_202_names_the_work(
 
 
 @pytest.mark.parametrize("body", [None, {"instruction": "Tell of the rain."}])
-async def test_where_nothing_is_folded_no_work_is_named(api: httpx.AsyncClient, body: Any) -> None:
+async def test_nothing_to_fold_is_a_conflict(api: httpx.AsyncClient, body: Any) -> None:
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 2))
-    asked = ok(await api.post("/v1/chats/c/summary/regenerate", json=body), 202)
-    assert (asked["work_id"], asked["version"]) == (None, None)
+    refused = ok(await api.post("/v1/chats/c/summary/regenerate", json=body), 409)
+    assert refused["code"] == "nothing_to_fold"
     assert await layers_of_work(api) == {}

@@ -39,7 +39,7 @@ class VersionOut(BaseModel):
 class RegeneratingVersion(VersionOut):
     """The version in use while its newest step is made again."""
 
-    work_id: UUID | None = Field(description=f"{WORK_ID} Null if there is nothing to fold yet.")
+    work_id: UUID = Field(description=WORK_ID)
 
 
 class NarrativeIn(Given):

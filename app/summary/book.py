@@ -14,7 +14,7 @@ from app.layers.contribution import is_placed
 from app.narratives import service as narratives
 from app.narratives.chain import Link
 from app.narratives.service import ListedVersion
-from app.summary.errors import SummaryEdited
+from app.summary.errors import NothingToFold, SummaryEdited
 from app.summary.next_fold import FOLD, NAME, SUMMARY, begin, find_range, judge, schedule_fold
 from app.summary.settings import SummarySettings
 
@@ -62,11 +62,11 @@ async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: 
 
 async def regenerate_summary(
     db_session: DbSession, ref: ChatRef, *, instruction: str | None, replace_edited: bool, now: datetime
-) -> UUID | None:
+) -> UUID:
     """Schedule the newest fold again, or the first one, to be made now, and return the work item's id.
 
-    Returns None if there is nothing to fold, because everything is still in the history; then nothing changes.
-    Raises ChatNotFound, and SummaryEdited for a person's text unless `replace_edited`.
+    Raises ChatNotFound, SummaryEdited for a person's text unless `replace_edited`, and NothingToFold while everything
+    is still in the history.
     """
     head = await lock_head(db_session, ref)
     begin(head)
@@ -79,7 +79,7 @@ async def regenerate_summary(
         chain = await narratives.read_before(db_session, head.line, SUMMARY, discarded)
     again = chain.newest_true()
     if again is None and await find_range(db_session, head, chain) is None:
-        return None
+        raise NothingToFold("Every message of the chat is still sent verbatim; there is nothing to summarise yet.")
     if discarded:
         await _discard(db_session, head, discarded, again, now=now)
     await _schedule_again(db_session, head, again, instruction, now=now)

@@ -8,3 +8,10 @@ class SummaryEdited(Conflict):
 
     code = "summary_edited"
     title = "Written by a person"
+
+
+class NothingToFold(Conflict):
+    """Every message is still sent verbatim, so a summary would repeat them."""
+
+    code = "nothing_to_fold"
+    title = "No messages to summarise yet"

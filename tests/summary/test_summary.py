@@ -168,7 +168,7 @@ async def test_regenerate_makes_the_newest_fold_again_with_a_wish_and_not_a_pers
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 20))
-    ok(await api.post("/v1/chats/c/summary/regenerate"), 202)
+    assert ok(await api.post("/v1/chats/c/summary/regenerate"), 409)["code"] == "nothing_to_fold"
     assert ok(await api.get("/v1/work"), 200)["items"] == []
     await append(api, talk(21, 21))
     await make(sweep, clock)

@@ -1,7 +1,8 @@
 """Makes a dump and the answers recorded beside it: `python -m tests.upgrade.make_dump`.
 
-It was run with the code of that day, and is kept to show how the dump came about. It plays `scenario`, writes all
-rows, loads them into another database as a test does, and records what the service answers about them there.
+It runs with the code of the commit that added it, not with today's, and is kept to show how the dump was made. It plays
+`scenario`, writes all rows, loads them into another database as a test does, and records what the service answers about
+them there.
 """
 
 import asyncio
