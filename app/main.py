@@ -16,6 +16,7 @@ from app.context.routes import router as context_router
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
 from app.kit.clock import Clock, system_clock
+from app.kit.etags import RELEASE, NoStore
 from app.kit.hot import HotPaths
 from app.kit.settings import Settings, load_settings
 from app.kit.work import Bell
@@ -84,7 +85,7 @@ def create_app(
     app = Api(
         tags=reading_order(routers),
         title="Memobook",
-        version="0.1.0",
+        version=RELEASE,
         summary="The memory service behind companion and roleplay chat.",
         description=DESCRIPTION,
         docs_url=None,
@@ -115,8 +116,10 @@ def create_app(
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
             allow_methods=["*"],
-            allow_headers=["Authorization", "Content-Type"],
+            allow_headers=["Authorization", "Content-Type", "If-None-Match"],
+            expose_headers=["ETag"],
         )
+    app.add_middleware(NoStore)
     return app
 
 

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.kit.blame import place_of
 from app.kit.errors import MAX_ERRORS, AppError
+from app.kit.etags import NO_STORE
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +109,9 @@ def problem(
     if errors:
         document["errors"] = errors[:MAX_ERRORS]
     body = orjson.dumps(document, default=str)
-    return Response(body, status, headers=dict(headers or {}), media_type="application/problem+json")
+    # Outside of all middleware an unexpected error is answered, so this says by itself that it may not be stored.
+    headers = {"Cache-Control": NO_STORE, **(headers or {})}
+    return Response(body, status, headers=headers, media_type="application/problem+json")
 
 
 async def _ours(request: Request, error: Exception) -> Response:

@@ -59,7 +59,7 @@ class Floor:
 
     async def _context(self, key: UUID) -> list[asyncpg.Record]:
         async with self._pool.acquire() as connection:
-            row = await find_context(cast("Connection", connection), key, None, in_use().queries or {})
+            row = await find_context(cast("Connection", connection), DEFAULT_TENANT, key, None, in_use().queries or {})
         return [row] if row else []
 
     async def _append(self, key: UUID, body: bytes) -> list[asyncpg.Record]:

@@ -12,8 +12,10 @@ from app.chats.deps import Line, ReadingChat, WritingChat
 from app.chats.presets import PRESET_TEXTS
 from app.chats.schemas import ChatOut, ChatPut, PresetOut, Presets
 from app.chats.settings import effective, schema
+from app.chats.tags import read_tag
 from app.kit.auth import Reader, Writer
 from app.kit.deps import Db, Now, Pool
+from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import JsonAnswer
 
@@ -28,11 +30,15 @@ async def put_chat(ref: WritingChat, put: ChatPut, db_session: Db, clock: Now) -
     return JsonAnswer(out, status_code=201 if created else 200)
 
 
-@router.get("/chats/{chat_id}", response_model=ChatOut)
-async def get_chat(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
+@router.get("/chats/{chat_id}", response_model=ChatOut, responses=TAGGED)
+async def get_chat(ref: ReadingChat, db_session: Db, known: KnownTags, line: Line = None) -> Response:
     """A chat with its effective settings and counters."""
-    (out,) = await chats_out(db_session, [await service.get_line(db_session, ref, line)])
-    return JsonAnswer(out)
+    chat = await service.get_line(db_session, ref, line)
+    tag = await read_tag(db_session, ref, chat, "chat")
+    if is_known(known, tag):
+        return not_modified(tag)
+    (out,) = await chats_out(db_session, [chat])
+    return tagged(out, tag)
 
 
 @router.get("/chats", response_model=Page[ChatOut])

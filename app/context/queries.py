@@ -11,6 +11,8 @@ import orjson
 
 from app.context.segments import Entry
 from app.kit.db import Connection
+from app.kit.ids import tenant_key
+from app.kit.owners import NO_LINE
 
 _ENTRIES = """
     SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at,
@@ -26,10 +28,13 @@ _PINNED = f"""{_ENTRIES} AND m.pinned AND NOT m.blank
     AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))"""
 
 _CONTEXT = """
-    SELECT c.line_id, c.user_id, c.head_seq, c.anchor_seq, c.last_cut::text AS last_cut,
+    SELECT c.line_id, c.user_id, c.revision, ({of_user}) AS of_user, ({of_tenant}) AS of_tenant, c.head_seq,
+        c.anchor_seq, c.last_cut::text AS last_cut,
         c.characters::text AS characters, c.user_persona, c.system_prompt, c.settings::text AS settings, c.time_zone,
         c.context_cache::text AS context_cache, ({history})::text AS history, ({pinned})::text AS pinned{queries}
     FROM chats c WHERE c.chat_key = $1 AND {which}"""
+
+_SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.line_id = '{NO_LINE}'"  # noqa: S608
 
 
 @lru_cache(maxsize=8)
@@ -39,16 +44,18 @@ def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool) -
         history=_HISTORY,
         pinned=_PINNED,
         queries="".join(f", ({query}) AS q_{name}" for name, query in queries),
-        which="c.standing = 'current'" if of_current else "c.line_id = $2",
+        which="c.standing = 'current'" if of_current else "c.line_id = $3",
+        of_user=_SCOPE.format(key="c.user_key"),
+        of_tenant=_SCOPE.format(key="$2"),
     )
 
 
 async def find_context(
-    connection: Connection, chat_key: UUID, line_id: UUID | None, queries: Mapping[str, str]
+    connection: Connection, tenant: str, chat_key: UUID, line_id: UUID | None, queries: Mapping[str, str]
 ) -> asyncpg.Record | None:
-    """Everything that a context is made of, or None if there is no such chat or line."""
+    """Everything that a context and its tag are made of, or None if there is no such chat or line."""
     statement = write_statement(tuple(queries.items()), of_current=line_id is None)
-    arguments: tuple[Any, ...] = (chat_key,) if line_id is None else (chat_key, line_id)
+    arguments: tuple[Any, ...] = (chat_key, tenant_key(tenant), *(() if line_id is None else (line_id,)))
     return await connection.fetchrow(statement, *arguments)
 
 

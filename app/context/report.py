@@ -46,7 +46,7 @@ async def list_inclusion(
 
 async def _read_shown(db_session: DbSession, chat: ChatLine, settings: ChatSettings, layers: Sequence[Layer]) -> Shown:
     """What the context shows, of the whole chat: a budget fills from the newest, on whichever page that is."""
-    row = await find_context(db_session.raw, chat.chat_key, chat.line_id, in_use().queries or {})
+    row = await find_context(db_session.raw, chat.tenant, chat.chat_key, chat.line_id, in_use().queries or {})
     if row is None:
         raise LookupError(f"the line {chat.line_id} is gone")
     material = read_material(row, layers, None)

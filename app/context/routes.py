@@ -8,9 +8,10 @@ from app.chats.deps import Line, ReadingChat, Seq, WritingChat, read_reading, re
 from app.chats.service import append_messages
 from app.context.report import list_inclusion
 from app.context.schemas import AppendIn, AppendOut, ContextOptions, ContextOut, ContextQuery, InclusionOut
-from app.context.service import assemble_context
+from app.context.service import assemble_context, assemble_unless_known
 from app.kit.deps import Db, Now, Pool
 from app.kit.errors import AppError
+from app.kit.etags import TAGGED, KnownTags, not_modified, read_known, tagged
 from app.kit.hot import handled_by, read_body, read_query
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import JsonAnswer
@@ -60,16 +61,26 @@ router.add_api_route(
 
 
 async def get_context(
-    ref: ReadingChat, options: Annotated[ContextQuery, Query()], pool: Pool, layers: Layers, clock: Now
+    ref: ReadingChat,
+    options: Annotated[ContextQuery, Query()],
+    pool: Pool,
+    layers: Layers,
+    clock: Now,
+    known: KnownTags,
 ) -> Response:
     """The context of the next model call."""
-    return JsonAnswer(await assemble_context(pool, ref, options, layers, now=clock()))
+    return _answer(*await assemble_unless_known(pool, ref, options, layers, known=known, now=clock()))
+
+
+def _answer(tag: str | None, context: dict[str, Any] | None) -> Response:
+    return not_modified(tag) if tag is not None and context is None else tagged(context or {}, tag)
 
 
 async def _get_context(request: Request) -> Response:
     state = request.app.state
     ref = await read_reading(request)
-    return await get_context(ref, read_query(request, ContextQuery), state.database, state.layers, state.clock)
+    options, known = read_query(request, ContextQuery), read_known(request)
+    return await get_context(ref, options, state.database, state.layers, state.clock, known)
 
 
 router.add_api_route(
@@ -78,15 +89,26 @@ router.add_api_route(
     methods=["GET"],
     response_model=ContextOut,
     response_model_exclude_unset=True,
+    responses=TAGGED,
     tags=["context"],
     route_class_override=handled_by(_get_context),
 )
 
 
-@router.post("/context", response_model=ContextOut, response_model_exclude_unset=True, tags=["context"])
-async def post_context(ref: ReadingChat, options: ContextOptions, pool: Pool, layers: Layers, clock: Now) -> Response:
+@router.post(
+    "/context",
+    response_model=ContextOut,
+    response_model_exclude_unset=True,
+    responses=TAGGED,
+    tags=["context"],
+)
+async def post_context(
+    ref: ReadingChat, options: ContextOptions, pool: Pool, layers: Layers, clock: Now, known: KnownTags
+) -> Response:
     """The context of the next model call, with the caller's own segments."""
-    return JsonAnswer(await assemble_context(pool, ref, options, layers, own=options.segments, now=clock()))
+    return _answer(
+        *await assemble_unless_known(pool, ref, options, layers, own=options.segments, known=known, now=clock())
+    )
 
 
 @router.get("/inclusion", response_model=Page[InclusionOut], tags=["context"])

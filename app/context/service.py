@@ -25,8 +25,10 @@ from app.context.schemas import ContextOptions, ContextQuery, OwnSegment
 from app.context.segments import Entry, Manner, Segment
 from app.context.shown import choose_character
 from app.context.tables import SegmentTables
+from app.context.tags import find_tag
 from app.context.wording import speech_of
 from app.kit.db import Database
+from app.kit.etags import is_known, names
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contributed, View
 from app.layers.layer import Layer
@@ -58,11 +60,51 @@ async def assemble_context(
     now: datetime,
 ) -> dict[str, Any]:
     """The context as it goes over the wire. Raises ChatNotFound, LineNotFound, UnknownCharacter, BudgetTooSmall."""
+    return _assemble(ref, await _read_row(database, ref, options), options, layers, own=own, now=now)
+
+
+async def assemble_unless_known(
+    database: Database,
+    ref: ChatRef,
+    options: ContextQuery,
+    layers: Sequence[Layer],
+    *,
+    own: Sequence[OwnSegment] = (),
+    known: str | None,
+    now: datetime,
+) -> tuple[str | None, dict[str, Any] | None]:
+    """Return the context's tag, if it has one, and the context unless the header `known` names that tag.
+
+    A context that the caller has is not assembled: the row says that it has not changed. Raises like
+    `assemble_context`.
+    """
+    row = await _read_row(database, ref, options)
+    tag = find_tag(ref, row, options, own)
+    if tag is not None and names(known, tag):
+        return tag, None
+    context = _assemble(ref, row, options, layers, own=own, now=now)
+    return tag, None if tag is not None and is_known(known, tag) else context
+
+
+async def _read_row(database: Database, ref: ChatRef, options: ContextQuery) -> asyncpg.Record:
+    """Run the one statement. Raises ChatNotFound, LineNotFound."""
     async with database.raw() as connection:
-        row = await find_context(connection, ref.key, options.line, in_use().queries or {})
+        row = await find_context(connection, ref.tenant, ref.key, options.line, in_use().queries or {})
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))
     ref.check(row["user_id"])
+    return row
+
+
+def _assemble(
+    ref: ChatRef,
+    row: asyncpg.Record,
+    options: ContextQuery,
+    layers: Sequence[Layer],
+    *,
+    own: Sequence[OwnSegment],
+    now: datetime,
+) -> dict[str, Any]:
     source = read_material(row, layers, options.character)
     _check_character(options, source.characters)
     settings = source.settings

@@ -6,7 +6,8 @@ from uuid import UUID
 from sqlalchemy import BigInteger, CheckConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.kit.db import DbSession, Table
+from app.kit.db import Connection, DbSession, Table
+from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE, Owner
 
 NOW_MS = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
@@ -19,6 +20,11 @@ _USERS, _TENANTS = 1, 2
 _RAISE = """
     INSERT INTO scopes (owner_key, line_id) VALUES ($1, $2)
     ON CONFLICT (owner_key, line_id) DO UPDATE SET revision = scopes.revision + 1"""
+
+_READ = """
+    SELECT coalesce(max(revision) FILTER (WHERE owner_key = $1), 0) AS of_user,
+        coalesce(max(revision) FILTER (WHERE owner_key = $2), 0) AS of_tenant
+    FROM scopes WHERE owner_key IN ($1, $2) AND line_id = $3"""
 
 
 class Scope(Table):
@@ -39,6 +45,14 @@ class Scope(Table):
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeRevisions:
+    """The revisions of the scopes that a chat is in; 0 for one of which nothing has changed yet."""
+
+    of_user: int = 0
+    of_tenant: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class _Raise:
     owner: Owner
 
@@ -56,3 +70,9 @@ def raise_scope(db_session: DbSession, owner: Owner) -> None:
         raise ValueError("a line has a revision of its own; lock it")
     rank = _TENANTS if owner.user_id is None else _USERS
     db_session.last_writes[rank, owner.key, owner.line_id] = _Raise(owner)
+
+
+async def read_scopes(connection: Connection, tenant: str, user_key: UUID | None) -> ScopeRevisions:
+    """Return the revisions of a tenant and, unless it is None, of one of its users."""
+    (row,) = await connection.fetch(_READ, user_key, tenant_key(tenant), NO_LINE)
+    return ScopeRevisions(*row)

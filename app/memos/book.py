@@ -8,7 +8,7 @@ from uuid import UUID
 from app.chats.events import LayerChanged
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
-from app.chats.service import ChatRef, Head, get_line, lock_head
+from app.chats.service import ChatRef, Head, lock_head
 from app.chats.settings import effective
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
@@ -23,11 +23,10 @@ from app.memos.settings import MemoSettings
 
 
 async def list_book(
-    db_session: DbSession, ref: ChatRef, *, line: UUID | None, after: tuple[int, int] | None, limit: int
+    db_session: DbSession, chat: ChatLine, *, after: tuple[int, int] | None, limit: int
 ) -> tuple[Sequence[tuple[Memo, work_queue.WorkItem | None]], frozenset[str]]:
     """A page of the book in story order, each memo with its due work; and the ids of those in the prompt."""
-    chat = await get_line(db_session, ref, line)
-    book = await queries.list_book(db_session, ref.key, chat.line_id, layer=NAME, after=after, limit=limit)
+    book = await queries.list_book(db_session, chat.chat_key, chat.line_id, layer=NAME, after=after, limit=limit)
     return book, ids_in_prompt(chat)
 
 
@@ -132,11 +131,10 @@ async def regenerate_memo(
 
 
 async def get_memo(
-    db_session: DbSession, ref: ChatRef, memo_id: UUID, *, line: UUID | None = None
+    db_session: DbSession, chat: ChatLine, memo_id: UUID
 ) -> tuple[Memo, work_queue.WorkItem | None, bool]:
-    """A memo with its due work, and whether it is in the prompt. Raises ChatNotFound, LineNotFound, MemoNotFound."""
-    chat = await get_line(db_session, ref, line)
-    found = await queries.find_memo(db_session, ref.key, chat.line_id, memo_id, layer=NAME)
+    """A memo with its due work, and whether it is in the prompt. Raises MemoNotFound."""
+    found = await queries.find_memo(db_session, chat.chat_key, chat.line_id, memo_id, layer=NAME)
     if found is None or found[0].deleted_at is not None:
         raise _unknown(memo_id)
     return *found, str(memo_id) in ids_in_prompt(chat)

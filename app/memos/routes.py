@@ -1,15 +1,19 @@
 """HTTP of the memo book."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Response
 
 from app.chats.deps import Line, ReadingChat, WritingChat
-from app.chats.service import ChatRef
+from app.chats.service import ChatRef, get_line
+from app.chats.tags import tag_of
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
+from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.scopes import read_scopes
 from app.kit.wire import JsonAnswer
 from app.kit.work_queue import WorkItem
 from app.memos import book
@@ -21,24 +25,38 @@ MemoId = Annotated[UUID, Path(description="The memo's id.")]
 router = APIRouter(prefix="/v1/chats/{chat_id}/memos", tags=["memo book"])
 
 
-@router.get("", response_model=Page[MemoOut])
+@router.get("", response_model=Page[MemoOut], responses=TAGGED)
 async def list_memos(
-    ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    ref: ReadingChat,
+    db_session: Db,
+    known: KnownTags,
+    line: Line = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """The memo book in story order: the table of contents of the conversation."""
     after = decode_cursor(cursor, int, int) if cursor else None
+    chat = await get_line(db_session, ref, line)
+    scopes = await read_scopes(db_session.raw, ref.tenant, chat.user_key)
     memos, in_prompt = await book.list_book(
-        db_session, ref, line=line, after=(after[0], after[1]) if after else None, limit=limit + 1
+        db_session, chat, after=(after[0], after[1]) if after else None, limit=limit + 1
     )
+    tag = tag_of(ref.key, chat.line_id, chat.revision, scopes, "memos", limit, after, _attempts(memos))
+    if is_known(known, tag):
+        return not_modified(tag)
     items = [_memo_out(memo, work, str(memo.memo_id) in in_prompt) for memo, work in memos[:limit]]
     last = memos[limit - 1][0] if len(memos) > limit else None
-    return JsonAnswer({"items": items, "next_cursor": encode_cursor(last.place, last.number) if last else None})
+    return tagged({"items": items, "next_cursor": encode_cursor(last.place, last.number) if last else None}, tag)
 
 
-@router.get("/{memo_id}", response_model=MemoOut)
-async def get_memo(ref: ReadingChat, memo_id: MemoId, db_session: Db, line: Line = None) -> Response:
+@router.get("/{memo_id}", response_model=MemoOut, responses=TAGGED)
+async def get_memo(ref: ReadingChat, memo_id: MemoId, db_session: Db, known: KnownTags, line: Line = None) -> Response:
     """One memo."""
-    return JsonAnswer(_memo_out(*await book.get_memo(db_session, ref, memo_id, line=line)))
+    chat = await get_line(db_session, ref, line)
+    scopes = await read_scopes(db_session.raw, ref.tenant, chat.user_key)
+    memo, work, in_prompt = await book.get_memo(db_session, chat, memo_id)
+    tag = tag_of(ref.key, chat.line_id, chat.revision, scopes, "memo", memo_id, _attempts([(memo, work)]))
+    return not_modified(tag) if is_known(known, tag) else tagged(_memo_out(memo, work, in_prompt), tag)
 
 
 @router.post("", status_code=201, response_model=MemoOut)
@@ -81,7 +99,12 @@ async def regenerate_memo(
 async def _changed(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> dict[str, Any]:
     """The memo as this transaction leaves it, with the window brought in line first."""
     await db_session.run_deferred()
-    return _memo_out(*await book.get_memo(db_session, ref, memo_id))
+    return _memo_out(*await book.get_memo(db_session, await get_line(db_session, ref, None), memo_id))
+
+
+def _attempts(memos: Sequence[tuple[Memo, WorkItem | None]]) -> list[int]:
+    """The attempts under way: a claim changes what is answered, but not the chat's revision."""
+    return [work.attempts for _, work in memos if work is not None]
 
 
 def _memo_out(memo: Memo, work: WorkItem | None, in_prompt: bool) -> dict[str, Any]:

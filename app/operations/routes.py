@@ -161,7 +161,7 @@ async def metrics(request: Request, _caller: Admin, pool: Pool, clock: Now, limi
         limits=limits,
         version=request.app.version,
     )
-    return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
+    return Response(text, headers={"Content-Type": MEDIA_TYPE})
 
 
 def _layer_usage(row: asyncpg.Record) -> dict[str, Any]:

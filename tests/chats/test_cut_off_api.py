@@ -11,7 +11,7 @@ from app.context.in_use import in_use
 from app.context.queries import write_statement
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.ids import chat_key
+from app.kit.ids import chat_key, tenant_key
 from app.sweep import Sweep
 from tests.book import book, due_rows, shown
 from tests.chats.rich import Rows, rows_of, without_revisions
@@ -525,7 +525,7 @@ async def test_a_context_does_not_walk_over_what_was_cut_off_or_hidden(
     assert (await context(api))["history"]["messages"] == 30
     async with database.raw() as connection:
         statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True)
-        plan = await connection.fetch(f"EXPLAIN (ANALYZE) {statement}", chat_key(tenant, "c"))
+        plan = await connection.fetch(f"EXPLAIN (ANALYZE) {statement}", chat_key(tenant, "c"), tenant_key(tenant))
     told = "\n".join(row[0] for row in plan)
     assert "ix_messages_sent" in told
     assert max(map(int, re.findall(r"Rows Removed by Filter: (\d+)", told)), default=0) <= 30
