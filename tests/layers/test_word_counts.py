@@ -167,6 +167,34 @@ async def test_an_edit_takes_them_out_until_they_are_made_again(
     assert await get_work(api) == [], "an edit that was undone makes nothing due"
 
 
+async def test_runs_go_on_where_the_settings_change(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database
+) -> None:
+    model.otherwise = counting
+    await put(api, settings=ON | {"words": {"enabled": True, "every_messages": 4}})
+    await append(api, talk(1, 9))
+    await put(api, status=200, settings={"words": {"every_messages": 10}})
+    await append(api, talk(10, 20))
+    await put(api, status=200, settings={"words": {"every_messages": 2}})
+    await append(api, talk(21, 22))
+    async with database.raw() as connection:
+        rows = await connection.fetch("SELECT number, first_seq, last_seq FROM word_counts ORDER BY number")
+    ends = [(0, 1, 4), (1, 5, 8), (2, 9, 18), (3, 19, 20), (4, 21, 22)]
+    assert [tuple(row) for row in rows] == ends
+
+
+async def test_a_layer_that_is_off_shows_nothing(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = counting
+    await put(api, settings=ON)
+    await append(api, talk(1, 10))
+    await drain(sweep, clock)
+    assert segment_of(await context(api)) is not None
+    await put(api, status=200, settings={"words": {"enabled": False}})
+    assert segment_of(await context(api)) is None
+
+
 async def test_a_small_budget_trims_them_group_by_group(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:

@@ -96,22 +96,24 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     head, settings = event.head, WordSettings.of(event.head.settings)
     if not settings.enabled:
         return
-    counted = head.cursors.get(NAME, 0)
-    opened = range(counted // settings.every_messages, head.head_seq // settings.every_messages)
-    for number in opened:
-        first_seq = number * settings.every_messages + 1
+    runs, last_seq = head.cursors.get(NAME, (0, 0))
+    opened = []
+    while head.head_seq - last_seq >= settings.every_messages:
+        first_seq, last_seq, number = last_seq + 1, last_seq + settings.every_messages, runs
         await db_session.raw.execute(
             "INSERT INTO word_counts (chat_key, line_id, number, first_seq, last_seq, origin, filters)"
             " VALUES ($1, $2, $3, $4, $5, 'model', $6)",
             *head.line,
             number,
             first_seq,
-            first_seq + settings.every_messages - 1,
+            last_seq,
             orjson.dumps(head.filters.to_json()).decode(),
         )
-        head.cursors[NAME] = first_seq + settings.every_messages - 1
+        opened.append(number)
+        runs += 1
+        head.cursors[NAME] = [runs, last_seq]
     if opened:
-        await _rewrite_hashes(db_session, event, list(opened))
+        await _rewrite_hashes(db_session, event, opened)
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
@@ -134,7 +136,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     )
     await unschedule(db_session, event.head, NAME, [str(row["number"]) for row in gone])
     if gone:
-        event.head.cursors[NAME] = min(row["first_seq"] for row in gone) - 1
+        event.head.cursors[NAME] = [min(row["number"] for row in gone), min(row["first_seq"] for row in gone) - 1]
 
 
 async def _rewrite_hashes(
@@ -302,9 +304,10 @@ SEGMENT = SegmentSpec(
 
 
 def contribute(view: View) -> Contributed:
-    """One item for each run of messages that is counted and not stale."""
-    placement = place(WordSettings.of(view.settings))
-    if placement is None or view.queried is None:
+    """One item for each run of messages that is counted and not stale, while the layer is on."""
+    settings = WordSettings.of(view.settings)
+    placement = place(settings)
+    if placement is None or view.queried is None or not settings.enabled:
         return Contributed()
     items = [
         Item(text, count_tokens(text), (f"words:{number}",), group=TrimGroup((0, number), f"words {number}"))
