@@ -81,6 +81,7 @@ def test_only_the_worker_and_its_bell_know_arq() -> None:
 
 def test_what_thinks_is_declared_pure() -> None:
     thinking = {
+        "characters",
         "cut",
         "eligibility",
         "hashes",

@@ -13,6 +13,7 @@ import asyncpg
 import orjson
 from sqlalchemy import select, text, tuple_
 
+from app.chats.characters import Characters, list_disabled
 from app.chats.eligibility import Filters
 from app.chats.errors import busy_if_locked
 from app.chats.head import Head
@@ -57,7 +58,7 @@ _LIST_ANCHORS = """
     FROM unnest($1::uuid[], $2::uuid[]) AS asked (chat_key, line_id) JOIN chats USING (chat_key, line_id)"""
 
 
-def filters_of(settings: ChatSettings, characters: Sequence[dict[str, Any]]) -> Filters:
+def filters_of(settings: ChatSettings, characters: Characters) -> Filters:
     """What decides on eligibility under these settings and characters."""
     rules = settings.eligibility()
     return Filters(
@@ -65,7 +66,7 @@ def filters_of(settings: ChatSettings, characters: Sequence[dict[str, Any]]) -> 
         include_system=rules.include_system,
         include_narrator=rules.include_narrator,
         min_tokens=rules.min_tokens,
-        disabled=tuple(character["name"] for character in characters if character.get("disabled")),
+        disabled=tuple(list_disabled(characters)),
     )
 
 

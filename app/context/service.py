@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import orjson
 
+from app.chats.characters import Characters, accepts, find_meant, list_names
 from app.chats.cut import every_nth_edge
 from app.chats.errors import LineNotFound
 from app.chats.ranges import join_ranges
@@ -23,7 +24,6 @@ from app.context.pinned import PinnedLine, build_pinned, choose_pinned
 from app.context.queries import find_context, read_entries
 from app.context.schemas import ContextOptions, ContextQuery, OwnSegment
 from app.context.segments import Entry, Manner, Segment
-from app.context.shown import choose_character
 from app.context.tables import SegmentTables
 from app.context.tags import find_tag
 from app.context.wording import speech_of
@@ -44,7 +44,7 @@ class Source:
 
     row: asyncpg.Record
     settings: ChatSettings
-    characters: Sequence[Mapping[str, Any]]
+    characters: Characters
     contributed: Mapping[str, Contributed]
     history: Sequence[Entry]
     pinned: Sequence[Entry]
@@ -139,7 +139,7 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
     settings = effective_json(row["settings"])
     characters = orjson.loads(row["characters"])
     cache = orjson.loads(row["context_cache"])
-    chosen = choose_character(characters, character)
+    chosen = find_meant(characters, character)
     contributed = {}
     for layer in layers:
         queried = row[f"q_{layer.name}"] if layer.context_query else None
@@ -154,11 +154,11 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
     )
 
 
-def _check_character(options: ContextQuery, characters: Sequence[Mapping[str, Any]]) -> None:
-    """A misspelt name would quietly leave out a diary. A chat that names nobody has nothing to hold a name against."""
-    names = [character["name"] for character in characters]
-    if options.character is None or not names or options.character in names:
+def _check_character(options: ContextQuery, characters: Characters) -> None:
+    """Raise UnknownCharacter for a name that the chat does not have: a misspelt one would omit a diary silently."""
+    if options.character is None or accepts(characters, options.character):
         return
+    names = list_names(characters)
     raise UnknownCharacter(
         f"The chat has no character {options.character!r}; it has {', '.join(map(repr, names))}.",
         errors=[{"loc": _place(options, "character"), "msg": f"must be one of {', '.join(names)}"}],

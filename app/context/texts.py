@@ -1,9 +1,10 @@
 """The texts that the service itself puts into a context. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any
 from zoneinfo import ZoneInfo
+
+from app.chats.characters import Characters, list_active
 
 _USE = (
     "Let it all shape what you know, feel and say; do not recite it, "
@@ -28,9 +29,9 @@ def word_instruction(own: str | None, present: Collection[str], instructions: Ma
     return "\n\n".join([*memory, _PINNED] if "pinned" in present else memory)
 
 
-def word_characters(characters: Sequence[Mapping[str, Any]]) -> str:
-    """The personas of all characters that are not disabled, each under its name."""
-    told = [c for c in characters if c.get("persona", "").strip() and not c.get("disabled")]
+def word_characters(characters: Characters) -> str:
+    """The personas of all active characters, each under its name."""
+    told = [c for c in list_active(characters) if c.get("persona", "").strip()]
     return "\n\n".join(f"## {character['name']}\n\n{character['persona']}" for character in told)
 
 

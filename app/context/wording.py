@@ -1,15 +1,14 @@
 """How a message is worded where the format does not say who speaks, or when. Pure.
 
-A model learns the form of its replies from its own former ones, so the name of a chat's only character is
+A model learns the form of its replies from its own former ones, so the name of a chat's sole character is
 not written before them, or the next reply begins with it too. Every other given name is: before the user's
 messages it teaches the model nothing of the kind, and left out it would be lost.
 """
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
+from app.chats.characters import Characters, find_sole
 from app.chats.settings import ChatSettings
 from app.context.calls import tell_calls
 from app.context.segments import Entry, Segment, SegmentRole, Speech
@@ -17,9 +16,9 @@ from app.context.segments import Entry, Segment, SegmentRole, Speech
 _BRACKETED = {"narrator": "Narrator", "system": "System", "tool": "tool"}
 
 
-def speech_of(settings: ChatSettings, characters: Sequence[Mapping[str, Any]], time_zone: str) -> Speech:
+def speech_of(settings: ChatSettings, characters: Characters, time_zone: str) -> Speech:
     """How the messages of a chat are worded."""
-    return Speech(settings.timestamps, time_zone, characters[0]["name"] if len(characters) == 1 else None)
+    return Speech(settings.timestamps, time_zone, find_sole(characters))
 
 
 def is_blank(text: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.chats.characters import list_active, list_names
 from app.chats.settings import ChatSettings
 from app.demo.api import Api
 from app.demo.replay import Played
@@ -70,7 +71,7 @@ def _choose_character(names: Sequence[str], entries: Sequence[Mapping[str, Any]]
 
 
 def _names(state: Mapping[str, Any]) -> list[str]:
-    return [character["name"] for character in state["characters"] if not character.get("disabled")]
+    return list_names(list_active(state["characters"]))
 
 
 async def _list_hidden(api: Api, chat: str) -> list[int]:

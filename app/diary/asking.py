@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from zoneinfo import ZoneInfo
 
+from app.chats.characters import find_persona
 from app.diary.answers import parse_diary, parse_diary_entry
 from app.diary.prompts import DIARY, DIARY_ENTRY, DatedEntry, diary_entry_messages, diary_messages
 from app.diary.queries import Cast, Written
-from app.diary.whose import find_persona
 from app.diary.wording import word_date
 from app.kit.fillable import Fillable
 from app.kit.llm import ChatMessage, LanguageModel

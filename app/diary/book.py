@@ -1,11 +1,12 @@
 """The verbs of diaries: what people and characters read, write, edit and delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from app.chats.characters import Characters, accepts, list_active, list_names
 from app.chats.events import LayerChanged
 from app.chats.hashes import identity
 from app.chats.models import ChatLine
@@ -13,6 +14,7 @@ from app.chats.scheduling import unschedule
 from app.chats.service import ChatRef, Head, get_line, lock_head
 from app.chats.settings import effective
 from app.diary import change_queries, queries
+from app.diary.choice import choose_diary
 from app.diary.errors import EntryNotFound
 from app.diary.handlers import (
     ENTRY,
@@ -27,7 +29,6 @@ from app.diary.handlers import (
 )
 from app.diary.models import DiaryEntry
 from app.diary.settings import DiarySettings
-from app.diary.whose import choose_character, may_be_told
 from app.kit.db import DbSession, defer
 from app.kit.errors import Conflict
 from app.kit.ids import uuid7
@@ -84,7 +85,7 @@ async def list_entries(
         db_session, (ref.key, chat.line_id), character=character, after=after, limit=limit
     )
     if not entries and after is None and character is not None:
-        choose_character(chat.characters, character, part="query")
+        choose_diary(chat.characters, character, part="query")
     return entries, sources_of(chat)
 
 
@@ -127,7 +128,7 @@ async def save_memory(
     if known is not None:
         return known.entry_id
     await _forget_writing(db_session, head, name, at_seq)
-    if all(one["name"] == name or one.get("disabled") for one in cast):
+    if set(list_names(list_active(cast))) <= {name}:
         begin_period(head)  # with several, only this one's next entry is left out
     return await _write(db_session, head, name, content, words=words, now=now)
 
@@ -152,7 +153,7 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
     place = (ref.key, chat.line_id)
     name = character
     if name is None or name not in await queries.list_names(db_session, place):
-        name = choose_character(chat.characters, character, part="query")
+        name = choose_diary(chat.characters, character, part="query")
     link = (await narratives.read_chain(db_session, place, narrative_of(name))).newest_true()
     if link is None:
         return Folded(name)
@@ -169,18 +170,18 @@ def sources_of(chat: ChatLine, character: str | None = None) -> frozenset[str]:
     told = [
         diary
         for name, diary in diaries.items()
-        if may_be_told(chat.characters, name) and (character is None or name == character)
+        if (not name or accepts(chat.characters, name)) and (character is None or name == character)
     ]
     return frozenset(source for diary in told for source in diary["sources"])
 
 
 async def _choose_diary(
     db_session: DbSession, head: Head, character: str | None, *, part: str
-) -> tuple[str, Sequence[Mapping[str, Any]]]:
+) -> tuple[str, Characters]:
     """Whose diary is to be written in, and the chat's characters. Raises Invalid, or Conflict for one too many."""
     line = head.line
     cast = (await queries.read_cast(db_session, line)).characters
-    name = choose_character(cast, character, part=part)
+    name = choose_diary(cast, character, part=part)
     if name and not cast:
         names = await queries.list_names(db_session, line)
         if name not in names and len(names) >= MOST_DIARIES:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from app.chats.characters import is_active
 from app.chats.service import Filters, hash_eligible, list_living, read_head
 from app.diary import queries
 from app.diary.asking import NAMELESS, EntryDraft, ask_for_entry
 from app.diary.handlers import ENTRY, WRITE, note_entries
 from app.diary.queries import Written
 from app.diary.settings import DiarySettings
-from app.diary.whose import is_active
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.kit.job_context import JobContext

@@ -6,19 +6,19 @@ its own already, the entries of both stand in one as they were written, and fold
 
 from datetime import datetime
 
+from app.chats.characters import find_sole
 from app.chats.scheduling import schedule, unschedule
 from app.chats.service import Head
 from app.diary import change_queries, queries
 from app.diary.handlers import FOLD, NAME, WRITE, narrative_of, note_entries, writing_work
-from app.diary.whose import find_only
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 
 
 async def adopt_nameless(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
-    """Give the diary of nobody, and what is due for it, to the only character that the chat names since, if it does."""
+    """Give the diary without a name, and the work due for it, to the chat's sole character, if it has one now."""
     line = head.line
-    character = find_only((await queries.read_cast(db_session, line)).characters)
+    character = find_sole((await queries.read_cast(db_session, line)).characters)
     if character is None:
         return
     await _pass_on_work(db_session, head, character, now=now, settle_s=settle_s)

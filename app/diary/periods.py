@@ -4,9 +4,11 @@ A period is so many turns in a row. It is formed once, by the reply that complet
 the line, so that an append reads no messages for it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Protocol
+
+from app.chats.characters import Characters, find_sole, list_active, list_names
 
 
 class Spoken(Protocol):
@@ -66,19 +68,17 @@ def count_turns(first_seq: int, messages: Iterable[Spoken]) -> OpenPeriod:
     return filling
 
 
-def choose_writers(characters: Sequence[Mapping[str, Any]], speakers: Iterable[str | None]) -> list[str]:
-    """The characters that spoke and are not disabled, in the chat's order.
+def choose_writers(characters: Characters, speakers: Iterable[str | None]) -> list[str]:
+    """Return the active characters that spoke, in the chat's order.
 
-    Where nobody is named, whoever speaks for the model has the one diary of nobody in particular. What is said without
-    a name is said by the only character that is not disabled.
+    A chat that names no characters has one diary, without a name. A message without a name is the sole character's.
     """
     spoke = set(speakers)
     if not characters:
         return [""] if spoke else []
-    names = [one["name"] for one in characters if not one.get("disabled")]
-    if len(names) == 1 and None in spoke:
-        return names
-    return [name for name in names if name in spoke]
+    if None in spoke and (sole := find_sole(characters)):
+        return [sole]
+    return [name for name in list_names(list_active(characters)) if name in spoke]
 
 
 def _take_up(filling: OpenPeriod, message: Spoken) -> OpenPeriod:

@@ -8,6 +8,7 @@ from uuid import UUID
 import orjson
 from sqlalchemy import insert, select, tuple_, update
 
+from app.chats.characters import Characters
 from app.diary.models import DiaryEntry
 from app.kit.db import DbSession
 
@@ -82,13 +83,13 @@ class Cast(NamedTuple):
     """What a diary asks of the chat's row.
 
     Attributes:
-        characters: `{"name", "persona"?, "disabled"?}` of each.
+        characters: The chat's characters.
         language: BCP 47, if the chat says so.
         time_zone: IANA name of the chat's zone.
 
     """
 
-    characters: Sequence[Mapping[str, Any]]
+    characters: Characters
     language: str | None
     time_zone: str
 

@@ -46,7 +46,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
     wanted = _choose(ctx).history_messages
     if wanted:
         before = await queries.list_before(db_session.raw, *line, before_seq=row["first_seq"], limit=wanted)
-    history = [name_speaker(m["seq"], m["role"], m["name"], m["content"], source.names) for m in before]
+    history = [name_speaker(m["seq"], m["role"], m["name"], m["content"], source.sole) for m in before]
     batch = source.utterances
     return _Source(batch, [*history, *batch], source.hash, source.names, source.language)
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import orjson
 
+from app.chats.characters import Characters, find_sole, list_names
 from app.chats.eligibility import Filters, is_eligible
 from app.chats.hashes import range_hash
 from app.kit.db import Connection
@@ -33,7 +33,7 @@ class Source:
     utterances: Sequence[Utterance]
     sent_at: Mapping[int, datetime]
     hash: bytes
-    characters: Sequence[Mapping[str, Any]]
+    characters: Characters
     language: str | None
     time_zone: str
     user_name: str | None
@@ -41,7 +41,12 @@ class Source:
     @property
     def names(self) -> list[str]:
         """Names of the chat's characters."""
-        return [character["name"] for character in self.characters]
+        return list_names(self.characters)
+
+    @property
+    def sole(self) -> str | None:
+        """The name of the chat's sole character, if it has one."""
+        return find_sole(self.characters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +77,9 @@ async def read_source(
     characters = orjson.loads(row["characters"])
     members = [_Member(**message) for message in orjson.loads(row["messages"] or "[]")]
     told = [member for member in members if is_eligible(member, filters)]
-    active = [character["name"] for character in characters if not character.get("disabled")]
+    sole = find_sole(characters)
     return Source(
-        utterances=[name_speaker(m.seq, m.role, m.name, m.content, active) for m in told],
+        utterances=[name_speaker(m.seq, m.role, m.name, m.content, sole) for m in told],
         sent_at={m.seq: datetime.fromisoformat(m.sent_at) for m in told},
         hash=range_hash([(m.seq, bytes.fromhex(m.digest)) for m in told]),
         characters=characters,
@@ -84,8 +89,7 @@ async def read_source(
     )
 
 
-def name_speaker(seq: int, role: str, name: str | None, text: str, active: Sequence[str]) -> Utterance:
-    """A message with a name for its speaker: its own, else that of the only character not disabled, else the role's."""
-    alone = active[0] if len(active) == 1 else "Character"
-    roles = {"user": "User", "assistant": alone, "narrator": "Narrator", "system": "System"}
+def name_speaker(seq: int, role: str, name: str | None, text: str, sole: str | None) -> Utterance:
+    """Return a message with a name for its speaker: its own, else the sole character's, else the role's."""
+    roles = {"user": "User", "assistant": sole or "Character", "narrator": "Narrator", "system": "System"}
     return Utterance(seq, role, name or roles[role], text)

@@ -50,6 +50,31 @@ async def test_segments_stand_in_the_order_of_how_rarely_they_change(
     assert by_name["time"]["text"] == "It is Wednesday, 01 April 2026, 12:00."
 
 
+@pytest.mark.parametrize(
+    ("disabled", "spoken"),
+    [
+        ([], ["Welcome.", "Kai: Hm.", "Ren: Ahoy."]),
+        (["Ren"], ["Welcome.", "Hm.", "Ren: Ahoy."]),
+        (["Kai"], ["Welcome.", "Kai: Hm.", "Ahoy."]),
+        (["Kai", "Ren"], ["Welcome.", "Kai: Hm.", "Ren: Ahoy."]),
+    ],
+)
+async def test_only_the_name_of_the_sole_active_character_is_left_out(
+    api: httpx.AsyncClient, disabled: list[str], spoken: list[str]
+) -> None:
+    await put(api, characters=[{"name": name, "disabled": name in disabled} for name in ("Kai", "Ren")])
+    replies = [said(2, content="Welcome."), said(4, content="Hm.", name="Kai"), said(6, content="Ahoy.", name="Ren")]
+    await append(api, [said(1), replies[0], said(3), replies[1], said(5), replies[2]])
+    sent = (await context(api, format="anthropic"))["messages"]
+    assert [one["content"][0]["text"] for one in sent if one["role"] == "assistant"] == spoken
+
+
+async def test_a_message_without_a_name_is_the_sole_active_characters(api: httpx.AsyncClient) -> None:
+    await put(api, characters=[{"name": "Kai"}, {"name": "Ren", "disabled": True}])
+    await append(api, talk(1, 2))
+    assert f"Kai: {said(2)['content']}" in (await context(api, format="text"))["text"]
+
+
 async def test_the_history_is_verbatim_and_chronological_in_every_format(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 20))
     for name in FORMATS:
