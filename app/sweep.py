@@ -134,7 +134,8 @@ class Sweep:
             anchors = await list_anchors(db_session.raw, [owner.line for owner in shares if owner.is_line])
         lost = False
         for owner, count in shares.items():
-            lost |= await self._start(owner, count, anchors.get(owner.line, 0), now) < count
+            anchor_seq = anchors.get(owner.line, 0) if owner.is_line else 0
+            lost |= await self._start(owner, count, anchor_seq, now) < count
         async with self._ctx.database.raw() as connection:
             soonest = await next_ripe_at(connection, now=now)
         if lost:

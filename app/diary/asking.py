@@ -1,13 +1,13 @@
 """Asks a model to write as a character: a new entry, or the older part of the diary anew."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from zoneinfo import ZoneInfo
 
 from app.chats.characters import find_persona
 from app.diary.answers import parse_diary, parse_diary_entry
-from app.diary.prompts import DIARY, DIARY_ENTRY, DatedEntry, diary_entry_messages, diary_messages
+from app.diary.prompts import DatedEntry, diary_entry_messages, diary_messages
 from app.diary.queries import Cast, Written
 from app.diary.wording import word_date
 from app.kit.fillable import Fillable
@@ -42,14 +42,13 @@ class EntryDraft:
 
 async def ask_for_diary(
     model: LanguageModel,
-    prompts: Mapping[str, Fillable],
+    prompt: Fillable,
     character: str,
     cast: Cast,
     former: str,
     entries: Sequence[Written],
 ) -> FoldDraft:
     """The older part of a diary anew, with `entries` folded into `former`. Raises ModelError."""
-    prompt = prompts.get(DIARY.name, DIARY)
 
     def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
         return diary_messages(
@@ -70,7 +69,7 @@ async def ask_for_diary(
 
 async def ask_for_entry(
     model: LanguageModel,
-    prompts: Mapping[str, Fillable],
+    prompt: Fillable,
     character: str,
     source: Source,
     last: Sequence[Written],
@@ -79,7 +78,7 @@ async def ask_for_entry(
 
     Of more messages than the model takes in at once it is the newest that fit: they are remembered best.
     """
-    prompt, zone = prompts.get(DIARY_ENTRY.name, DIARY_ENTRY), ZoneInfo(source.time_zone)
+    zone = ZoneInfo(source.time_zone)
 
     def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
         said = source.utterances

@@ -13,6 +13,7 @@ from app.chats.service import Filters, hash_eligible, list_living, read_head
 from app.diary import queries
 from app.diary.asking import NAMELESS, EntryDraft, ask_for_entry
 from app.diary.handlers import ENTRY, WRITE, note_entries
+from app.diary.prompts import DIARY_ENTRY
 from app.diary.queries import Written
 from app.diary.settings import DiarySettings
 from app.kit.db import DbSession
@@ -61,7 +62,7 @@ async def _read_new(ctx: JobContext, db_session: DbSession, claimed: Claimed) ->
 
     None if the line or the character is gone, diaries are off, the character said nothing, or there is no model.
     """
-    line = (claimed.chat_key, claimed.line_id)
+    line = claimed.owner.line
     head = await read_head(db_session, *line)
     if ctx.model is None or head is None or not DiarySettings.of(head.settings).enabled:
         return None
@@ -77,7 +78,7 @@ async def _read_new(ctx: JobContext, db_session: DbSession, claimed: Claimed) ->
 
 async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Period | None:
     """What a stale entry is to be written from; None if it is not stale, or a person's, or diaries are off."""
-    line = (claimed.chat_key, claimed.line_id)
+    line = claimed.owner.line
     head = await read_head(db_session, *line)
     entry = await queries.find_service_entry(db_session, line, _entry_id(claimed))
     if head is None or not DiarySettings.of(head.settings).enabled or entry is None:
@@ -98,7 +99,7 @@ async def _draft(ctx: JobContext, _claimed: Claimed, period: _Period) -> EntryDr
         return EntryDraft(None, None, None)
     if ctx.model is None:
         return None
-    return await ask_for_entry(ctx.model, ctx.prompts, period.character, period.source, period.last)
+    return await ask_for_entry(ctx.model, ctx.prompt(DIARY_ENTRY), period.character, period.source, period.last)
 
 
 async def _is_period_unchanged(db_session: DbSession, made: Made[_Period, EntryDraft]) -> bool:
@@ -156,7 +157,7 @@ async def _save_again(db_session: DbSession, made: Made[_Period, EntryDraft]) ->
 async def _list_last(db_session: DbSession, claimed: Claimed, character: str, before_number: int) -> Sequence[Written]:
     return await queries.list_newest(
         db_session,
-        (claimed.chat_key, claimed.line_id),
+        claimed.owner.line,
         character,
         after_number=0,
         before_number=before_number,

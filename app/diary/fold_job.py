@@ -9,6 +9,7 @@ from app.diary import queries
 from app.diary.asking import ask_for_diary, dated
 from app.diary.folding import MOST_ENTRIES, fit_lines, lines_of, most_folded_lines
 from app.diary.handlers import FOLD, find_last_folded, hash_of, judge, narrative_of, read_diary
+from app.diary.prompts import DIARY
 from app.diary.queries import Cast, Written
 from app.diary.quotes import EXTRACT_VERSION, fold_quotes
 from app.diary.settings import DiarySettings
@@ -45,7 +46,7 @@ def _character(claimed: Claimed) -> str:
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Fold | None:
     """The next fold; None if the line is gone, diaries are off, or the diary is short enough."""
-    line, character = (claimed.chat_key, claimed.line_id), _character(claimed)
+    line, character = claimed.owner.line, _character(claimed)
     head = await read_head(db_session, *line)
     if head is None or not DiarySettings.of(head.settings).enabled:
         return None
@@ -77,7 +78,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> FoldDraft:
             count_tokens=count_tokens,
         )
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_diary(ctx.model, ctx.prompts, _character(claimed), fold.cast, fold.former, fold.entries)
+    return await ask_for_diary(ctx.model, ctx.prompt(DIARY), _character(claimed), fold.cast, fold.former, fold.entries)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> bool:

@@ -9,6 +9,11 @@ class Fillable(Protocol):
     """A prompt with places for what differs. `app.summarising.prompts.Prompt` is one."""
 
     @property
+    def name(self) -> str:
+        """Identifies the prompt among those of all layers."""
+        ...
+
+    @property
     def version(self) -> str:
         """Stored with everything that is made with it."""
         ...

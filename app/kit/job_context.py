@@ -11,12 +11,13 @@ from app.kit.llm import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """The database, the clock, the model if one is configured, and what it is asked.
-
-    `prompts` holds prompts by name; one that is not in it is asked as its layer has it built in.
-    """
+    """The database, the clock, the model if one is configured, and the prompts that replace built-in ones, by name."""
 
     database: Database
     clock: Clock
     model: LanguageModel | None = None
     prompts: Mapping[str, Fillable] = field(default_factory=dict)
+
+    def prompt(self, built_in: Fillable) -> Fillable:
+        """Return the prompt that replaces `built_in`, else `built_in`."""
+        return self.prompts.get(built_in.name, built_in)

@@ -50,7 +50,9 @@ class Owner:
 
     @property
     def line(self) -> tuple[UUID, UUID]:
-        """The chat's key and the line's id, where it is a line of a chat."""
+        """The chat's key and the line's id. Raises LookupError for a user or a tenant."""
+        if not self.is_line:
+            raise LookupError(f"{self} is not a line of a chat")
         return self.key, self.line_id
 
 

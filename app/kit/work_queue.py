@@ -107,16 +107,6 @@ class Claimed:
         """The owner's tenant."""
         return self.owner.tenant
 
-    @property
-    def chat_key(self) -> UUID:
-        """The chat's key, where the owner is a line."""
-        return self.owner.key
-
-    @property
-    def line_id(self) -> UUID:
-        """The line, where the owner is one."""
-        return self.owner.line_id
-
 
 async def schedule(
     db_session: DbSession,

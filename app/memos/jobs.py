@@ -34,7 +34,7 @@ class _Source:
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
     """The batch of the memo, or None if the memo is gone."""
-    line = (claimed.chat_key, claimed.line_id)
+    line = claimed.owner.line
     row = await queries.find_batch(db_session.raw, *line, UUID(claimed.key))
     if row is None:
         return None
@@ -88,7 +88,7 @@ async def _save(db_session: DbSession, made: Made[_Source, MemoDraft]) -> None:
 
 
 def _choose(ctx: JobContext) -> Summariser:
-    return choose_summariser(ctx.model, ctx.prompts.get(MEMO.name, MEMO))
+    return choose_summariser(ctx.model, ctx.prompt(MEMO))
 
 
 MAKE_MEMO = Job(read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -1,7 +1,7 @@
 """Asks a model where a scene ends, what remains of it, and how the running recap goes on. Each raises ModelError."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -15,8 +15,8 @@ from app.narratives.service import FoldDraft
 from app.scenes.answers import SceneText, parse_recap, parse_scene_recap, render_recap
 from app.scenes.break_answers import parse_scene_break
 from app.scenes.breaks import object_to
-from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP, scene_break_messages, scene_recap_messages
-from app.scenes.recap_prompt import RECAP, ToldScene, recap_messages
+from app.scenes.prompts import scene_break_messages, scene_recap_messages
+from app.scenes.recap_prompt import ToldScene, recap_messages
 from app.scenes.running import MOST_SCENES
 from app.summarising.fitting import DoesNotFit
 from app.summarising.reading import UnusableAnswer
@@ -35,7 +35,7 @@ RECAP_TOKENS = 2_000
 
 
 async def ask_for_break(
-    model: LanguageModel, prompts: Mapping[str, Fillable], source: Source, *, candidates: Sequence[int], offset: int
+    model: LanguageModel, prompt: Fillable, source: Source, *, candidates: Sequence[int], offset: int
 ) -> tuple[int | None, str]:
     """The candidate on which the scene ends, or None, and why; a wrong answer is asked again once."""
 
@@ -46,7 +46,7 @@ async def ask_for_break(
             offset=offset,
             language=source.language,
             complaint=complaint,
-            prompt=prompts.get(SCENE_BREAK.name, SCENE_BREAK),
+            prompt=prompt,
             budget_tokens=budget_tokens,
             count_tokens=count_tokens,
         )
@@ -63,14 +63,14 @@ async def ask_for_break(
 
 
 async def ask_for_scene(
-    model: LanguageModel, prompts: Mapping[str, Fillable], source: Source, *, instruction: str | None
+    model: LanguageModel, prompt: Fillable, join_prompt: Fillable, source: Source, *, instruction: str | None
 ) -> tuple[SceneText, str, str]:
     """What remains of the scene `source`, with the model's name and the prompt's version.
 
     It is told from its own messages alone: what the story was before may change, and no hash here would know. A long
-    scene is told in parts, each with the recap of the one before it, to call things the same; then these are joined.
+    scene is told in parts, each with the recap of the one before it, to call things the same; then these are joined
+    with `join_prompt`.
     """
-    prompt = prompts.get(SCENE_RECAP.name, SCENE_RECAP)
     told: list[SceneText] = []
     made_by = ""
     waiting = deque(part_evenly(source.utterances, MOST_MESSAGES))
@@ -89,7 +89,7 @@ async def ask_for_scene(
             continue
         told.append(answer.value)
         made_by = answer.model
-    whole = told[0] if len(told) == 1 else await _join(model, prompts, told, language=source.language)
+    whole = told[0] if len(told) == 1 else await _join(model, join_prompt, told, language=source.language)
     return whole, made_by, prompt.version
 
 
@@ -126,26 +126,25 @@ def _scene_messages(
 
 
 async def _join(
-    model: LanguageModel, prompts: Mapping[str, Fillable], told: Sequence[SceneText], *, language: str | None
+    model: LanguageModel, prompt: Fillable, told: Sequence[SceneText], *, language: str | None
 ) -> SceneText:
     """The recaps of a scene's parts as one, as scenes are folded: what a later part settled is open no more."""
     joined = ""
     for first in range(0, len(told), MOST_SCENES):
         parts = [ToldScene(None, render_recap(part)) for part in told[first : first + MOST_SCENES]]
-        joined = (await ask_for_recap(model, prompts, joined, parts, language=language)).text
+        joined = (await ask_for_recap(model, prompt, joined, parts, language=language)).text
     return replace(parse_scene_recap(joined), title=told[-1].title)
 
 
 async def ask_for_recap(
     model: LanguageModel,
-    prompts: Mapping[str, Fillable],
+    prompt: Fillable,
     former: str,
     scenes: Sequence[ToldScene],
     *,
     language: str | None,
 ) -> FoldDraft:
     """The running recap that `former` becomes with `scenes` folded in."""
-    prompt = prompts.get(RECAP.name, RECAP)
 
     def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
         return recap_messages(

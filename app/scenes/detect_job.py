@@ -16,6 +16,7 @@ from app.scenes.asking import ask_for_break
 from app.scenes.breaks import find_candidates, find_pause
 from app.scenes.closing import By, close_at
 from app.scenes.counting import count_eligible
+from app.scenes.prompts import SCENE_BREAK
 from app.scenes.settings import SceneSettings
 from app.scenes.work import DETECT, schedule_once
 from app.summarising.source import Source, read_source
@@ -59,7 +60,7 @@ class _Looked:
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Look | None:
     """The open scene; None if the line is gone, a look is no longer wanted, or no message may be a break."""
-    head = await read_head(db_session, claimed.chat_key, claimed.line_id)
+    head = await read_head(db_session, *claimed.owner.line)
     if head is None or not _is_wanted(head, claimed):
         return None
     scenes = SceneSettings.of(head.settings)
@@ -88,7 +89,7 @@ async def _draft(ctx: JobContext, _claimed: Claimed, look: _Look) -> _Looked:
 async def _find_break(ctx: JobContext, look: _Look) -> _Found | None:
     if ctx.model is not None:
         last_seq, reason = await ask_for_break(
-            ctx.model, ctx.prompts, look.source, candidates=look.candidates, offset=look.offset
+            ctx.model, ctx.prompt(SCENE_BREAK), look.source, candidates=look.candidates, offset=look.offset
         )
         return None if last_seq is None else _Found(last_seq, "model", reason)
     seqs = [said.seq for said in look.source.utterances]

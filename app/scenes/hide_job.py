@@ -14,7 +14,7 @@ from app.scenes.work import HIDE, hides
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> bool | None:
     """Nothing but whether the line is there: what is hidden is read and decided while it is locked."""
-    return await read_head(db_session, claimed.chat_key, claimed.line_id) is not None or None
+    return await read_head(db_session, *claimed.owner.line) is not None or None
 
 
 async def _draft(_ctx: JobContext, _claimed: Claimed, source: bool) -> bool:

@@ -13,7 +13,7 @@ from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
-from app.scenes import queries
+from app.scenes import queries, recap_prompt
 from app.scenes.asking import ask_for_recap
 from app.scenes.folding import RECAP, Fold, find_fold, judge_fold, read_standing
 from app.scenes.quotes import EXTRACT_VERSION, fold_quotes
@@ -46,7 +46,7 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _S
 
     Raises ModelError while a rebuild that a person asked for has to wait for the recap of the first scene.
     """
-    head = await read_head(db_session, claimed.chat_key, claimed.line_id)
+    head = await read_head(db_session, *claimed.owner.line)
     if head is None:
         return None
     fold = await _find_fold(db_session, head, claimed)
@@ -83,7 +83,9 @@ async def _draft(ctx: JobContext, _claimed: Claimed, source: _Source) -> FoldDra
         recaps = [scene.recap for scene in source.told]
         text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_recap(ctx.model, ctx.prompts, source.former, source.told, language=source.language)
+    return await ask_for_recap(
+        ctx.model, ctx.prompt(recap_prompt.RECAP), source.former, source.told, language=source.language
+    )
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Source, FoldDraft]) -> bool:

@@ -15,7 +15,9 @@ from app.scenes import queries
 from app.scenes.answers import SceneText, render_recap
 from app.scenes.asking import ask_for_scene
 from app.scenes.folding import judge_fold, rehash_steps
+from app.scenes.prompts import SCENE_RECAP
 from app.scenes.quotes import EXTRACT_VERSION, quote_scene
+from app.scenes.recap_prompt import RECAP
 from app.scenes.work import hides, schedule_hide
 from app.summarising.source import Source, read_source
 
@@ -32,7 +34,7 @@ class _Draft:
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> Source | None:
     """The messages of the scene; None if the line or the scene is gone."""
-    line = (claimed.chat_key, claimed.line_id)
+    line = claimed.owner.line
     found = await queries.find_scene(db_session, *line, UUID(claimed.key))
     if found is None:
         return None
@@ -49,7 +51,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
         text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
         return _Draft(text, origin, None, EXTRACT_VERSION)
     told, model, version = await ask_for_scene(
-        ctx.model, ctx.prompts, source, instruction=claimed.payload.get("instruction")
+        ctx.model, ctx.prompt(SCENE_RECAP), ctx.prompt(RECAP), source, instruction=claimed.payload.get("instruction")
     )
     return _Draft(told, origin, model, version)
 

@@ -1,6 +1,5 @@
 """Asks a model for the summary that comes next."""
 
-from collections.abc import Mapping
 from functools import partial
 from zoneinfo import ZoneInfo
 
@@ -11,7 +10,7 @@ from app.layers.ask import ask_model
 from app.narratives.service import FoldDraft
 from app.summarising.source import Source
 from app.summary.answers import parse_summary
-from app.summary.prompts import SUMMARY, summary_messages
+from app.summary.prompts import summary_messages
 
 ANSWER_TOKENS = 1_200
 """Room for 500 tokens of o200k, also in scripts that take the model's own tokenizer many."""
@@ -20,10 +19,9 @@ TEMPERATURE = 0.3
 
 
 async def ask_for_summary(
-    model: LanguageModel, prompts: Mapping[str, Fillable], former: str, source: Source, instruction: str | None
+    model: LanguageModel, prompt: Fillable, former: str, source: Source, instruction: str | None
 ) -> FoldDraft:
     """The new summary: the former one with the source's messages folded in. Raises ModelError, DoesNotFit."""
-    prompt = prompts.get(SUMMARY.name, SUMMARY)
     zone = ZoneInfo(source.time_zone)
 
     def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:

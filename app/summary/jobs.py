@@ -15,6 +15,7 @@ from app.narratives.chain import Chain, Link
 from app.narratives.service import FoldDraft
 from app.summarising.fitting import DoesNotFit
 from app.summarising.source import Source, read_source
+from app.summary import prompts
 from app.summary.asking import ask_for_summary
 from app.summary.folding import MOST_MESSAGES
 from app.summary.next_fold import SUMMARY, find_range, read_onto, schedule_fold
@@ -114,7 +115,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
 
 async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fold | None:
     """The next fold, of at most `most` messages; None if the line is gone or nothing is left to fold."""
-    line = (claimed.chat_key, claimed.line_id)
+    line = claimed.owner.line
     head = await read_head(db_session, *line)
     if head is None:
         return None
@@ -152,7 +153,7 @@ async def _fold(ctx: JobContext, fold: _Fold, instruction: str | None) -> FoldDr
         # In a thread, because long messages take longer than the event loop may wait.
         text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_summary(ctx.model, ctx.prompts, fold.base_text, source, instruction)
+    return await ask_for_summary(ctx.model, ctx.prompt(prompts.SUMMARY), fold.base_text, source, instruction)
 
 
 FOLD_SUMMARY = Job(read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -198,7 +198,7 @@ class Counted:
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> Source | None:
-    line = (claimed.chat_key, claimed.line_id)
+    line = claimed.owner.line
     rows = await _list_rows(db_session, line, [int(claimed.key)])
     if not rows:
         return None
@@ -215,7 +215,7 @@ async def _draft(ctx: JobContext, _claimed: Claimed, source: Source) -> Counted:
         return Counted("\n".join(f"{name}: {count}" for name, count in sorted(words.items())), None)
 
     def build(_budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
-        return ctx.prompts.get(NAME, PROMPT).fill(messages="\n".join(said))
+        return ctx.prompt(PROMPT).fill(messages="\n".join(said))
 
     answer = await ask_model(ctx.model, build, _read_counts, answer_tokens=200, temperature=0.0)
     return Counted(answer.value, answer.model)
