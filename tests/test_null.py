@@ -1,6 +1,7 @@
 """In every PUT and PATCH an absent field stays, and null clears it, returns it to its default, or is a 422."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import httpx
@@ -57,6 +58,40 @@ def takes_null(schema: Json) -> bool:
     return {"type": "null"} in schema.get("anyOf", ())
 
 
+def nested(schema: Json, location: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    """The location and the schema of every field below those of a body itself; 0 is an item of a list."""
+    schema = resolve(schema)
+    for one in schema.get("anyOf", ()):
+        yield from nested(one, location)
+    if "items" in schema:
+        yield from nested(schema["items"], (*location, 0))
+    for name, field in schema.get("properties", {}).items():
+        if location:
+            yield (*location, name), field
+        yield from nested(field, (*location, name))
+
+
+SMALL: dict[str, Json] = {
+    "put_chat": {"characters": [{"name": "Kai"}]},
+    "put_messages": {
+        "messages": [
+            {"role": "assistant", "content": "Hm.", "tool_calls": [{"id": "call-1", "function": {"name": "look"}}]}
+        ]
+    },
+}
+"""A body of each operation whose fields have fields."""
+
+NO_ONE: Json = {"persona": "", "disabled": False}
+"""What a character is whose fields are left out: an answer leaves them out too."""
+
+NESTED = [
+    pytest.param(operation, path, location, schema, id="-".join(map(str, (operation, *location))))
+    for operation, _, path, body in bodies()
+    for location, schema in nested(body)
+    if location[0] != "settings"  # they have a test of their own
+]
+
+
 FIELDS = [
     pytest.param(operation, method, path, schema, name, id=f"{operation}-{name}")
     for operation, method, path, schema in bodies()
@@ -107,6 +142,48 @@ async def test_null_clears_or_is_refused(
     null = ok(await api.request(method, url, json=needed | {name: None}), 200)
     assert null[shown] == cleared
     assert {field for field in given if given[field] != null[field]} <= {shown, "work"}
+
+
+def leave_out(operation: str, location: tuple[str | int, ...], **instead: Any) -> Json:
+    """The small body of an operation without the field at a location, or with `instead` of it."""
+    body = deepcopy(SMALL[operation])
+    holder: Any = body
+    for step in location[:-1]:
+        holder = holder[step]
+    holder.pop(location[-1], None)
+    holder.update(instead)
+    return body
+
+
+async def small(api: httpx.AsyncClient, operation: str, chat_id: str) -> list[Json]:
+    """The characters or the messages of a chat, without what the server makes where it is not given."""
+    if operation == "put_chat":
+        return [NO_ONE | one for one in ok(await api.get(f"/v1/chats/{chat_id}"), 200)["characters"]]
+    items = ok(await api.get(f"/v1/chats/{chat_id}/messages"), 200)["items"]
+    return [{name: one[name] for name in one.keys() - {"id", "sent_at"}} for one in items]
+
+
+@pytest.mark.parametrize(("operation", "path", "location", "schema"), NESTED)
+async def test_null_in_a_nested_field_is_its_default_or_is_refused(
+    api: httpx.AsyncClient, operation: str, path: str, location: tuple[str | int, ...], schema: Json
+) -> None:
+    for chat_id in ("absent", "null"):
+        await put(api, chat_id)
+    null = leave_out(operation, location, **{str(location[-1]): None})
+    if not takes_null(schema):
+        assert "default" not in schema
+        problem = ok(await api.put(path.format(chat_id="null"), json=null), 422)
+        assert problem["errors"][0]["loc"] == ["body", *location]
+        return
+    ok(await api.put(path.format(chat_id="null"), json=null), 200)
+    ok(await api.put(path.format(chat_id="absent"), json=leave_out(operation, location)), 200)
+    assert await small(api, operation, "null") == await small(api, operation, "absent")
+
+
+async def test_null_clears_what_a_character_had(api: httpx.AsyncClient) -> None:
+    await put(api, characters=[{"name": "Kai", "persona": "A lighthouse keeper.", "disabled": True}])
+    cleared = await put(api, status=200, characters=[{"name": "Kai", "persona": None, "disabled": None}])
+    assert cleared["characters"] == [{"name": "Kai", "persona": "", "disabled": False}]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now
     if await line_queries.find_checkpoint(db_session, ref.key, name):
         raise CheckpointTaken(
             f"The chat {ref.chat_id!r} has a checkpoint {name!r}; delete it or choose another name.",
-            errors=[{"loc": ["body", "name"], "msg": "is taken"}],
+            errors=[{"loc": ["body", "name"], "msg": "is taken", "id": name}],
         )
     values = {
         "standing": CHECKPOINT,

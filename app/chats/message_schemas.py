@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.kit.blame import FieldError
-from app.kit.wire import MAX_CONTENT_CHARS, MAX_SEQ, Given, JsonObject, Moment, Name, Patch, Text, absent
+from app.kit.wire import MAX_CONTENT_CHARS, MAX_SEQ, Given, JsonObject, Moment, Name, NullAs, Patch, Text, absent
 
 MAX_MESSAGES = 1_000
 MAX_RANGES = 1_000
@@ -29,7 +29,7 @@ class ToolFunction(Given):
     """The function of a tool call."""
 
     name: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The tool's name.")
-    arguments: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(
+    arguments: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS), NullAs("")] = Field(
         "", description="Its arguments as JSON text."
     )
 
@@ -38,7 +38,7 @@ class ToolCall(Given):
     """A call of a tool by the model, in OpenAI's shape."""
 
     id: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The call's id.")
-    type: Literal["function"] = Field("function", description="Always `function`.")
+    type: Annotated[Literal["function"], NullAs("function")] = Field("function", description="Always `function`.")
     function: ToolFunction = Field(description="What is called.")
 
 
@@ -48,7 +48,7 @@ class MessageIn(Given):
     id: MessageId | None = Field(None, description="The caller's id; a UUIDv7 is made if none is given.")
     role: Literal["user", "assistant", "system", "tool", "narrator"] = Field(description="Who speaks, as a role.")
     name: Name | None = Field(None, description="Who speaks, by name.")
-    content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(
+    content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS), NullAs("")] = Field(
         "", description="The text, 1–100,000 characters; may be empty only with `tool_calls`."
     )
     kind: Literal["thought"] | None = Field(None, description="`thought` marks a model's thinking.")

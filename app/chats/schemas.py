@@ -8,17 +8,29 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.chats.settings import EffectiveSettings, GivenSettings
 from app.kit.blame import FieldError
-from app.kit.wire import Given, JsonObject, Name, Text, TimeZone
+from app.kit.wire import Given, JsonObject, Name, NullAs, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000
+
+DISABLED = (
+    "A disabled character's messages are not summarised, its persona is not sent, and it is never the sole character."
+)
 
 
 class Character(Given):
     """A character of the chat."""
 
     name: Name = Field(description="Its name, as messages give it.")
-    persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] = Field("", description="Who it is.")
-    disabled: bool = Field(False, description="A disabled character's messages are not summarised.")
+    persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS), NullAs("")] = Field("", description="Who it is.")
+    disabled: Annotated[bool, NullAs(False)] = Field(False, description=DISABLED)
+
+
+class CharacterOut(BaseModel):
+    """A character of the chat."""
+
+    name: str = Field(description="Its name, as messages give it.")
+    persona: str = Field("", description="Who it is.")
+    disabled: bool = Field(False, description=DISABLED)
 
 
 class ChatPut(Given):
@@ -91,7 +103,7 @@ class ChatOut(BaseModel):
 
     chat_id: str = Field(description="The caller's id.")
     user_id: str | None = Field(description="Whose chat it is.")
-    characters: list[Character] = Field(description="Who speaks besides the user.")
+    characters: list[CharacterOut] = Field(description="Who speaks besides the user.")
     user_persona: str | None = Field(description="Who the user is in the story.")
     system_prompt: str | None = Field(description="The first text of every context.")
     settings: Annotated[Any, EffectiveSettings] = Field(description="Every setting as it takes effect.")

@@ -1,6 +1,7 @@
 """Types of what goes over the wire: ids of chats, sound text, bounded JSON objects, time zones, fast answers."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
@@ -8,7 +9,8 @@ from zoneinfo import available_timezones
 
 import orjson
 from fastapi import Response
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic_core import core_schema
 
 from app.kit.blame import FieldError
 
@@ -68,6 +70,22 @@ Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_json_object)]
 TimeZone = Annotated[str, AfterValidator(_known_zone)]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
+
+
+@dataclass(frozen=True, slots=True)
+class NullAs:
+    """Have null mean a field's default: `name: Annotated[Text, NullAs("")] = Field("")`. OpenAPI shows the null."""
+
+    default: Any
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        """Put the default in the place of null, before anything is validated."""
+        schema = handler(source)
+        nullable = core_schema.nullable_schema(schema)
+        return core_schema.no_info_before_validator_function(self._fill, schema, json_schema_input_schema=nullable)
+
+    def _fill(self, given: Any) -> Any:
+        return self.default if given is None else given
 
 
 class Given(BaseModel):

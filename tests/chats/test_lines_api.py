@@ -594,6 +594,15 @@ async def test_what_cannot_be_is_refused_and_changes_nothing(
         assert blamed == ({"at_seq"} if body and "at_seq" in body else {"chat_id"})
 
 
+@pytest.mark.parametrize(("path", "field", "taken"), [("/checkpoints", "name", "dusk"), ("/fork", "chat_id", "d")])
+async def test_a_taken_id_is_in_the_error(api: httpx.AsyncClient, path: str, field: str, taken: str) -> None:
+    await put(api)
+    await put(api, "d")
+    await _checkpoint(api, "dusk")
+    problem = ok(await api.post(f"/v1/chats/c{path}", json={field: taken}), 409)
+    assert problem["errors"] == [{"loc": ["body", field], "msg": "is taken", "id": taken}]
+
+
 async def test_a_fork_says_which_seqs_there_are(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
     await append(api, talk(1, 3))
     await change(database, tenant, "messages", "deleted_at = CASE WHEN seq = 2 THEN now() END")
