@@ -55,6 +55,7 @@ class WorkItem(Table):
         Index("ix_work_soonest", "run_after", postgresql_where=text("failed_at IS NULL")),
         Index("ix_work_transient", "failed_at", postgresql_where=text("transient AND failed_at IS NOT NULL")),
         Index("ix_work_tenant", "tenant", "work_id"),
+        Index("ix_work_failed", "tenant", "work_id", postgresql_where=text("failed_at IS NOT NULL")),
         {"postgresql_with": {"fillfactor": 70}, "info": {"begins": "at_seq"}},
     )
 
