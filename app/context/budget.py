@@ -7,6 +7,7 @@ never shows what a bigger one left out.
 from collections.abc import Sequence
 
 from app.context.formats import count_tokens_of, is_said, word
+from app.context.merging import merge_contributions
 from app.context.order import arrange
 from app.context.parts import Fitted, Omission, Parts, build_segment
 from app.context.segments import Manner, Segment
@@ -27,7 +28,7 @@ def fit(parts: Parts, max_tokens: int, manner: Manner) -> Fitted:
 
     Raises BudgetTooSmallError, and ValueError where a segment follows one of unknown name.
     """
-    contributions = [one for one in parts.contributions if one.items]
+    contributions = [one for one in merge_contributions(parts.contributions) if one.items]
     segments = [*(build_segment(one) for one in contributions), *parts.segments]
     plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq, manner.tables)
     left = whole = Fitted(word(plan, manner), contributions, _list_blank(parts, segments))

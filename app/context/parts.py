@@ -17,7 +17,7 @@ class Parts:
     Attributes:
         segments: The service's and the caller's, in any order, except for `history` and `newest`.
             A caller's has a name that is not in the order of segments; of several the last is left out first.
-        contributions: The segments of the layers.
+        contributions: What the layers contribute to segments, in the order of the registry.
         history: The messages from the anchor on, oldest first, without `newest`.
         newest: The last message if it is the user's.
         anchor_seq: Where the history begins by the last cut.
@@ -47,7 +47,14 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What is shown, ready to render; the layers' items in it; what was left out, in the order of leaving."""
+    """A context that may fit.
+
+    Attributes:
+        worded: What is shown, ready to render.
+        contributions: The layers' items in it, one contribution for each segment.
+        omitted: What was left out, in the order of leaving.
+
+    """
 
     worded: Worded
     contributions: Sequence[Contribution]

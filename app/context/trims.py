@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from app.context.calls import inner_positions
 from app.context.formats import word_segment
@@ -15,7 +16,7 @@ from app.context.parts import Fitted, Omission, Parts, build_segment
 from app.context.pieces import Piece, Worded, add_up, charge
 from app.context.segments import Entry, Segment
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
-from app.layers.contribution import Contribution
+from app.layers.contribution import Contribution, Item
 
 
 def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
@@ -35,25 +36,37 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
 
 
 def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
-    """Without the segment: group by group where its items have groups, else at once."""
+    """Without the segment: lump by lump where its items make several, or have groups, else at once."""
     contribution = next((one for one in left.contributions if one.segment == name), None)
-    groups = sorted({item.group for item in contribution.items if item.group}) if contribution else []
-    if contribution is None or not groups:
+    lumps = sorted({_lump_of(item) for item in contribution.items}) if contribution else []
+    if contribution is None or (len(lumps) == 1 and lumps[0].is_rest):
         rest = _with_segment(left.worded, name, None)
         tokens = _sum_segments(left.worded) - _sum_segments(rest)
         if tokens:
             yield _leave_out(left, rest, name, (), Omission(name, "max_tokens", tokens))
         return
-    for group in groups:
-        kept = [item for item in contribution.items if item.group != group]
-        tokens = sum(item.tokens for item in contribution.items if item.group == group)
+    for lump in lumps:
+        kept = [item for item in contribution.items if _lump_of(item) != lump]
+        tokens = sum(item.tokens for item in contribution.items if _lump_of(item) == lump)
         contribution = replace(contribution, items=kept)
         segment = build_segment(contribution) if kept else None
         worded = _with_segment(left.worded, name, segment)
-        left = _leave_out(
-            left, worded, name, (contribution,) if kept else (), Omission(group.name, "max_tokens", tokens)
-        )
+        omission = Omission(lump.name or (f"pinned {name}" if lump.pinned else name), "max_tokens", tokens)
+        left = _leave_out(left, worded, name, (contribution,) if kept else (), omission)
         yield left
+
+
+class _Lump(NamedTuple):
+    """The items of a segment that go together, in the order in which lumps go: pinned ones and the rest go later."""
+
+    pinned: bool
+    is_rest: bool
+    order: int = 0
+    name: str = ""
+
+
+def _lump_of(item: Item) -> _Lump:
+    return _Lump(item.pinned, is_rest=True) if item.group is None else _Lump(item.pinned, False, *item.group)
 
 
 def _leave_out(

@@ -1,7 +1,8 @@
 """What a layer puts into a context: items of named segments. Pure.
 
-A segment is its heading and its items. The layer says where the segment goes, which items its own budget left out, and
-which items are trimmed together where `max_tokens` is small; `app.context` does the rest for all layers alike.
+A segment is its heading and its items, of one layer or of several. The layer says where the segment goes, in which
+order its items are, which of them its own budget left out, and which are trimmed together where `max_tokens` is small;
+`app.context` does the rest for all layers alike.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,12 +50,12 @@ class TrimGroup(NamedTuple):
     """Items that are trimmed together.
 
     Attributes:
-        order: Groups are trimmed in ascending order.
+        order: Groups of a segment are trimmed in ascending order, those of pinned items after all others.
         name: How `omitted` names the group.
 
     """
 
-    order: tuple[int, int]
+    order: int
     name: str
 
 
@@ -67,8 +68,12 @@ class Item:
         tokens: o200k tokens of `text`.
         sources: What it was made of: `memo:…`, `summary:3`.
         name: How `omitted` names it where the layer's budget leaves it out.
-        group: The items it is trimmed with; None trims the segment as a whole.
+        group: The items it is trimmed with. Items of a segment that have none are trimmed together, after its groups;
+            if no item has one, the segment is trimmed as a whole.
         covers: The range of messages that it covers (inclusive), or None.
+        order: Its sort key among the items of the segment, of all layers. Items with the same key keep the order of
+            the registry, and of the contribution.
+        pinned: Whether it is trimmed after the items of the segment that are not pinned.
 
     """
 
@@ -78,6 +83,8 @@ class Item:
     name: str = ""
     group: TrimGroup | None = None
     covers: Range | None = None
+    order: tuple[int, ...] = ()
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +110,16 @@ class Placement:
 class Contribution:
     """The items of one segment.
 
+    Several layers can contribute to one segment. It goes where the first of them places it, in the order of the
+    registry, under the first heading that is not "".
+
     Attributes:
-        segment: The segment's name, one of the layer's `SegmentSpec`s.
-        items: In the order of the segment.
+        segment: The segment's name: one of the layer's `SegmentSpec`s, or any other in the tables of `app.context`.
+        items: In any order; `Item.order` sorts them.
         heading: Comes before the items; "" where they bring their own.
         left_out: What exceeds the layer's own budget.
         placement: Where the segment goes.
-        is_window: Whether the answer's `memo_window` counts its items.
+        is_window: Whether the answer's `memo_window` counts the segment's items.
 
     """
 

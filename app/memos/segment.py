@@ -30,26 +30,21 @@ EDGES = """
 
 
 def contribute(view: View) -> Contributed:
-    """The window's memos and the pinned ones in story order, each kind within its own budget."""
+    """The window's memos and the pinned ones, each kind within its own budget."""
     settings = MemoSettings.of(view.settings)
     placement = place(settings)
     edges = view.queried if view.settings.history.edges == "batches" else ()
     gaps = list_gaps(view.cached)
     if placement is None:
         return Contributed(gaps=gaps, edges=edges)
-    chosen: list[tuple[tuple[int, int], Item]] = []
+    items: list[Item] = []
     left_out: list[Item] = []
     for part, budget in zip(WINDOW_PARTS, (settings.budget, settings.pinned_budget), strict=True):
         stored = view.cached.get(part, ())
         limit = budget.tokens(view.settings.context_tokens) if budget else None
         kept = choose_newest_first([memo["tokens"] for memo in stored], limit)
         for index, memo in enumerate(stored):
-            item = _item(memo, pinned=part == "pinned")
-            if index in kept:
-                chosen.append(((memo["place"], memo["number"]), item))
-            else:
-                left_out.append(item)
-    items = [item for _, item in sorted(chosen, key=lambda found: found[0])]
+            (items if index in kept else left_out).append(_item(memo, pinned=part == "pinned"))
     segment = Contribution("memos", items, HEADING, left_out, placement, is_window=True)
     return Contributed((segment,), gaps, edges)
 
@@ -63,6 +58,8 @@ def _item(memo: Mapping[str, Any], *, pinned: bool) -> Item:
         memo["tokens"],
         (f"memo:{memo['id']}",),
         name=f"memo {number}",
-        group=TrimGroup((pinned, first), group),
+        group=TrimGroup(first, group),
         covers=None if memo["first_seq"] is None else (memo["first_seq"], memo["last_seq"]),
+        order=(memo["place"], memo["number"]),
+        pinned=pinned,
     )

@@ -48,8 +48,8 @@ def talk(length: int, first: str = "user") -> list[Entry]:
 def memo(number: int, *, pinned: bool = False) -> Item:
     """A memo of the book by its number; five of them are trimmed together."""
     text, first = f"Memo {number}.", number - (number - 1) % 5
-    group = TrimGroup((pinned, first), f"{'pinned ' if pinned else ''}memos {first}–{first + 4}")
-    return Item(text, count_tokens(text), (f"memo:{number}",), group=group)
+    group = TrimGroup(first, f"{'pinned ' if pinned else ''}memos {first}–{first + 4}")
+    return Item(text, count_tokens(text), (f"memo:{number}",), group=group, order=(number,), pinned=pinned)
 
 
 def memos_of(items: Sequence[Item], placement: Placement | None = None) -> Contribution:

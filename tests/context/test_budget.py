@@ -207,6 +207,10 @@ def try_all(drawn: Parts, max_tokens: int, how: Manner) -> Rendered | int:
     return tokens
 
 
+def is_of(one: Item, pinned: bool, first: int) -> bool:
+    return one.pinned == pinned and one.group is not None and one.group.order == first
+
+
 def every_shorter(drawn: Parts) -> Iterator[Parts]:
     yield drawn
     left = drawn
@@ -214,7 +218,7 @@ def every_shorter(drawn: Parts) -> Iterator[Parts]:
         yield (left := without(left, name))
     for pinned in (False, True):
         for first in range(1, 30, 5):
-            items = [one for one in left.contributions[0].items if one.group and one.group.order != (pinned, first)]
+            items = [one for one in left.contributions[0].items if not is_of(one, pinned, first)]
             yield (left := replace(left, contributions=[replace(left.contributions[0], items=items)]))
     of_caller = [one.name for one in reversed(drawn.segments) if one.name not in ORDER]
     for name in ("summary", "recap", "facts", "blocks", *of_caller):

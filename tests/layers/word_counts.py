@@ -310,7 +310,7 @@ def contribute(view: View) -> Contributed:
     if placement is None or view.queried is None or not settings.enabled:
         return Contributed()
     items = [
-        Item(text, count_tokens(text), (f"words:{number}",), group=TrimGroup((0, number), f"words {number}"))
+        Item(text, count_tokens(text), (f"words:{number}",), group=TrimGroup(number, f"words {number}"))
         for number, text, _, _ in orjson.loads(view.queried)
     ]
     return Contributed((Contribution(NAME, items, "## Words", placement=placement),))

@@ -1,0 +1,28 @@
+"""One contribution for each segment, made of those of all layers. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.layers.contribution import Contribution
+
+
+def merge_contributions(contributions: Sequence[Contribution]) -> list[Contribution]:
+    """Return one contribution for each segment, with the items sorted by their `order`.
+
+    `contributions` are in the order of the registry, which items with the same `order` keep. Where several contribute
+    to a segment, the first decides its placement, and the first that has a heading its heading.
+    """
+    by_segment: dict[str, list[Contribution]] = {}
+    for one in contributions:
+        by_segment.setdefault(one.segment, []).append(one)
+    return [_merge(parts) for parts in by_segment.values()]
+
+
+def _merge(parts: Sequence[Contribution]) -> Contribution:
+    return replace(
+        parts[0],
+        items=sorted((item for one in parts for item in one.items), key=lambda item: item.order),
+        heading=next((one.heading for one in parts if one.heading), ""),
+        left_out=[item for one in parts for item in one.left_out],
+        is_window=any(one.is_window for one in parts),
+    )
