@@ -1,10 +1,14 @@
 """Which memory layers there are. A new layer is one package and one line here (`docs/layers.md`)."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from app.chats.settings import use_sections
+from app.chats import revision
+from app.chats.anchor import CURSOR
+from app.chats.settings import ChatSettings, use_sections
 from app.context.in_use import use_layers
+from app.context.tables import OWN, find_unplaced
 from app.diary.layer import LAYER as DIARY
 from app.kit.db import use_tables
 from app.layers.layer import Layer
@@ -16,8 +20,54 @@ LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES)
 """In the order in which an event reaches them, and in which `/docs` shows their routes."""
 
 
+_RESERVED = {CURSOR, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
+"""Names that a chat's cursors or its revision use for something else."""
+
+_ALIAS = re.compile(r"[a-z_][a-z0-9_]{0,59}")
+"""What PostgreSQL reads as it is, also with a prefix, without quotes."""
+
+
+def find_faults(layers: Sequence[Layer]) -> list[str]:
+    """Return one line for everything that keeps these layers from being used together. Pure."""
+    specs = [spec for layer in layers for spec in layer.segments]
+    sections = [layer.settings.section for layer in layers]
+    known_as = [name for layer in layers for name in (layer.name, *layer.narratives)]
+    return [
+        *(f"the layer name {name!r} is reserved" for name in known_as if name in _RESERVED),
+        *(
+            f"the layer name {layer.name!r} is not a valid SQL alias: use lower-case letters, digits and _"
+            for layer in layers
+            if not _ALIAS.fullmatch(layer.name)
+        ),
+        *_find_duplicates("layer", known_as),
+        *_find_duplicates("segment", [spec.name for spec in specs]),
+        *(f"the segment {spec.name!r} is the service's own" for spec in specs if spec.name in OWN),
+        *find_unplaced(specs),
+        *_find_duplicates("tool", [tool.name for layer in layers for tool in layer.tools]),
+        *_find_duplicates("prompt", [prompt.name for layer in layers for prompt in layer.prompts]),
+        *_find_duplicates("settings section", sections),
+        *(
+            f"the settings section {name!r} is the service's own"
+            for name in sections
+            if name in ChatSettings.model_fields
+        ),
+    ]
+
+
+def _find_duplicates(kind: str, names: Iterable[str]) -> list[str]:
+    seen: dict[str, int] = {}
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+    return [f"the {kind} name {name!r} is used {count} times" for name, count in seen.items() if count > 1]
+
+
 def _use(layers: Sequence[Layer]) -> None:
-    """Have the settings, contexts and copies of lines in this process know these layers."""
+    """Have the settings, contexts and copies of lines in this process know these layers.
+
+    Raises ValueError with the lines of `find_faults`, and changes nothing then.
+    """
+    if faults := find_faults(layers):
+        raise ValueError("\n".join(faults))
     use_sections([layer.settings for layer in layers])
     use_layers(layers)
     use_tables([table for layer in layers for table in layer.tables])
@@ -25,7 +75,10 @@ def _use(layers: Sequence[Layer]) -> None:
 
 @contextmanager
 def registered(*more: Layer) -> Iterator[tuple[Layer, ...]]:
-    """Register more layers in this process until the block ends; yields all layers, as `create_app` takes them."""
+    """Register more layers in this process until the block ends; yields all layers, as `create_app` takes them.
+
+    Raises ValueError if they cannot be used together.
+    """
     layers = (*LAYERS, *more)
     _use(layers)
     try:

@@ -35,7 +35,7 @@ from app.chats.layers import CoveringLayer
 from app.chats.message_queries import find_in_sight, list_history_shape, list_newest_shape
 from app.kit.db import DbSession
 
-_CURSOR = "cut"
+CURSOR = "cut"
 """The key of the CutCursor in the head's cursors."""
 
 
@@ -162,7 +162,7 @@ def _is_full(head: Head) -> bool:
 
 
 def _is_decision_due(head: Head) -> bool:
-    cursor = CutCursor.from_json(head.cursors.get(_CURSOR))
+    cursor = CutCursor.from_json(head.cursors.get(CURSOR))
     return is_decision_due(head.history_messages, _rules_of(head), cursor, waits=head.cut_waits)
 
 
@@ -219,6 +219,6 @@ def _wait(head: Head, *, waits: bool, recheck_messages: int | None = None) -> No
     head.cut_waits = waits
     stored = CutCursor(recheck_messages).to_json()
     if stored is None:
-        head.cursors.pop(_CURSOR, None)
+        head.cursors.pop(CURSOR, None)
     else:
-        head.cursors[_CURSOR] = stored
+        head.cursors[CURSOR] = stored

@@ -27,6 +27,9 @@ ORDER = (
 )
 """The names of the segments in the order of the prompt; a layer can insert its own (`SegmentSpec.after`)."""
 
+OWN = frozenset({"system", "character", "user", "instruction", "pinned", "history", "time", "newest"})
+"""Those that the service makes itself; layers contribute to all others."""
+
 TRIMS = ("recalled", "time", "diary", "memos", "summary", "recap", "facts", "blocks", "")
 """What is trimmed where `max_tokens` is small, first to last; "" are the caller's own segments.
 
@@ -51,22 +54,56 @@ class SegmentTables:
 
     @classmethod
     def of(cls, specs: Iterable[SegmentSpec]) -> "SegmentTables":
-        """The tables with `specs` inserted. Raises ValueError for a segment that has no position in one of them."""
-        order, trims, specs = list(ORDER), list(TRIMS), list(specs)
-        for spec in specs:
-            if spec.name not in order:
-                order.insert(_position(order, spec.after, spec.name) + 1, spec.name)
-            if spec.name not in trims:
-                trims.insert(_position(trims, spec.trimmed_before, spec.name), spec.name)
+        """The tables with `specs` inserted; of several at one position the first comes first.
+
+        `find_unplaced` lists those that have no position in one of the tables, which raise ValueError here.
+        """
+        specs = list(specs)
+        if unplaced := find_unplaced(specs):
+            raise ValueError(unplaced[0])
+        order, trims = _order_of(specs), _trims_of(specs)
         described = [spec for spec in specs if spec.instruction]
         described.sort(key=lambda spec: (not spec.leads, order.index(spec.name)))
-        return cls(tuple(order), tuple(trims), {spec.name: spec.instruction for spec in described})
+        return cls(order, trims, {spec.name: spec.instruction for spec in described})
 
 
-def _position(table: Sequence[str], name: str | None, of: str) -> int:
-    if name is None or name not in table:
-        raise ValueError(f"the segment {of!r} has no position: {name!r} is not in the table")
-    return table.index(name)
+def find_unplaced(specs: Sequence[SegmentSpec]) -> list[str]:
+    """Return a line for each segment that has no position in the prompt, or in the order of trimming."""
+    order, trims = _order_of(specs), _trims_of(specs)
+    return [
+        *(f"the segment {one.name!r} is after an unknown one: {one.after!r}" for one in specs if one.name not in order),
+        *(
+            f"the segment {one.name!r} is trimmed before an unknown one: {one.trimmed_before!r}"
+            for one in specs
+            if one.name not in trims
+        ),
+    ]
+
+
+def _order_of(specs: Iterable[SegmentSpec]) -> tuple[str, ...]:
+    followers = _group((spec.after, spec.name) for spec in specs if spec.name not in ORDER)
+
+    def expand(name: str) -> list[str]:
+        return [name, *(one for follower in followers.get(name, ()) for one in expand(follower))]
+
+    return tuple(one for name in ORDER for one in expand(name))
+
+
+def _trims_of(specs: Iterable[SegmentSpec]) -> tuple[str, ...]:
+    earlier = _group((spec.trimmed_before, spec.name) for spec in specs if spec.name not in TRIMS)
+
+    def expand(name: str) -> list[str]:
+        return [*(one for before in earlier.get(name, ()) for one in expand(before)), name]
+
+    return tuple(one for name in TRIMS for one in expand(name))
+
+
+def _group(pairs: Iterable[tuple[str | None, str]]) -> Mapping[str | None, Sequence[str]]:
+    """The second values of the pairs by their first."""
+    groups: dict[str | None, list[str]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 BASE = SegmentTables()

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from app.context.order import arrange
@@ -60,10 +62,26 @@ def test_a_layer_inserts_its_segment_in_both_tables() -> None:
     assert [one.name for one in plan.prefix] == ["pinned", "words", "diary"]
 
 
+def test_segments_at_one_position_are_in_the_order_of_the_registry() -> None:
+    a, b, c = (SegmentSpec(name, after="pinned", trimmed_before="diary") for name in "abc")
+    after_a = SegmentSpec("a2", after="a", trimmed_before="a")
+    tables = SegmentTables.of([after_a, a, b, c])
+    at = tables.order.index("pinned")
+    assert tables.order[at : at + 6] == ("pinned", "a", "a2", "b", "c", "diary")
+    at = tables.trims.index("diary")
+    assert tables.trims[at - 4 : at + 1] == ("a2", "a", "b", "c", "diary")
+
+
 @pytest.mark.parametrize(
-    "spec",
-    [SegmentSpec("words"), SegmentSpec("words", after="user"), SegmentSpec("words", after="?", trimmed_before="time")],
+    ("spec", "fault"),
+    [
+        (SegmentSpec("words", trimmed_before="time"), "the segment 'words' is after an unknown one: None"),
+        (SegmentSpec("words", after="?", trimmed_before="time"), "the segment 'words' is after an unknown one: '?'"),
+        (SegmentSpec("words", after="words", trimmed_before="time"), "the segment 'words' is after an unknown one: "),
+        (SegmentSpec("words", after="user"), "the segment 'words' is trimmed before an unknown one: None"),
+        (SegmentSpec("words", after="user", trimmed_before="?"), "'words' is trimmed before an unknown one: '?'"),
+    ],
 )
-def test_a_layers_segment_without_a_position_is_refused(spec: SegmentSpec) -> None:
-    with pytest.raises(ValueError, match="'words' has no position"):
+def test_a_layers_segment_without_a_position_is_refused(spec: SegmentSpec, fault: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(fault)):
         SegmentTables.of([spec])
