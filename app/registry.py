@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from app.chats import revision
 from app.chats.anchor import CURSOR
-from app.chats.settings import ChatSettings, use_sections
+from app.chats.settings import OWN_EDGES, ChatSettings, use_sections
 from app.context.in_use import use_layers
 from app.context.tables import OWN, find_unplaced
 from app.diary.layer import LAYER as DIARY
@@ -45,6 +45,7 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
         *find_unplaced(specs),
         *_find_duplicates("tool", [tool.name for layer in layers for tool in layer.tools]),
         *_find_duplicates("prompt", [prompt.name for layer in layers for prompt in layer.prompts]),
+        *_find_duplicates("edges", [*OWN_EDGES, *(layer.edges for layer in layers if layer.edges)]),
         *_find_duplicates("settings section", sections),
         *(
             f"the settings section {name!r} is the service's own"
@@ -68,7 +69,7 @@ def _use(layers: Sequence[Layer]) -> None:
     """
     if faults := find_faults(layers):
         raise ValueError("\n".join(faults))
-    use_sections([layer.settings for layer in layers])
+    use_sections([layer.settings for layer in layers], [layer.edges for layer in layers if layer.edges])
     use_layers(layers)
     use_tables([table for layer in layers for table in layer.tables])
 

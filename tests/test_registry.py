@@ -38,6 +38,8 @@ FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     ({"tools": DIARY.tools}, ["the tool name 'save_memory' is used 2 times"]),
     ({"prompts": MEMOS.prompts}, ["the prompt name 'memo' is used 2 times"]),
+    ({"edges": "batches"}, ["the edges name 'batches' is used 2 times"]),
+    ({"edges": "every_8"}, ["the edges name 'every_8' is used 2 times"]),
     ({"settings": MEMOS.settings}, ["the settings section name 'memos' is used 2 times"]),
     ({"settings": HistorySection}, ["the settings section 'history' is the service's own"]),
 ]

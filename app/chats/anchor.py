@@ -33,6 +33,7 @@ from app.chats.events import MessagesAppended
 from app.chats.head import Head
 from app.chats.layers import CoveringLayer
 from app.chats.message_queries import find_in_sight, list_history_shape, list_newest_shape
+from app.chats.settings import EVERY_8, EVERY_MESSAGE
 from app.kit.db import DbSession
 
 CURSOR = "cut"
@@ -48,7 +49,7 @@ async def cut_after_append(db_session: DbSession, advance: MessagesAppended, lay
     cut = False
     if advance.cold and advance.former_history_messages > head.settings.history.keep_messages:
         cut = await _cut_cold(db_session, advance, layers)
-    if _is_full(head) and _is_decision_due(head):
+    if _is_full(head) and _is_decision_due(head, layers):
         cut |= await _cut_full(db_session, head, layers, advance.now)
     return cut
 
@@ -120,7 +121,7 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Covering
 
 async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> tuple[Cut, bool]:
     """Find where the anchor goes back to because too few messages are left, and whether its message is not sent."""
-    rules = _rules_of(head)
+    rules = _rules_of(head, layers)
     # The edge is mostly near; a long chat is read further back only as long as none is found.
     limit = 2 * rules.keep_messages + 32
     while True:
@@ -161,17 +162,17 @@ def _is_full(head: Head) -> bool:
     return is_full(head.history_messages, keep=history.keep_messages, grow=history.grow_messages)
 
 
-def _is_decision_due(head: Head) -> bool:
+def _is_decision_due(head: Head, layers: Sequence[CoveringLayer]) -> bool:
     cursor = CutCursor.from_json(head.cursors.get(CURSOR))
-    return is_decision_due(head.history_messages, _rules_of(head), cursor, waits=head.cut_waits)
+    return is_decision_due(head.history_messages, _rules_of(head, layers), cursor, waits=head.cut_waits)
 
 
-def _rules_of(head: Head) -> CutRules:
+def _rules_of(head: Head, layers: Sequence[CoveringLayer]) -> CutRules:
     history = head.settings.history
     return CutRules(
         keep_messages=history.keep_messages,
         max_messages=head.settings.max_messages,
-        layers_add_edges=history.edges in ("folds", "scenes"),
+        layers_add_edges=any(one.adds_edges_late for one in layers if one.edges == history.edges),
     )
 
 
@@ -179,7 +180,7 @@ async def _read_history(db_session: DbSession, head: Head, layers: Sequence[Cove
     """Read what is sent from the anchor on, with the edges there."""
     sent = await list_history_shape(db_session, *head.line, head.anchor_seq)
     edges = await _list_edges(db_session, head, sent, layers, head.anchor_seq)
-    return History(_rules_of(head), head.anchor_seq, sent, edges)
+    return History(_rules_of(head, layers), head.anchor_seq, sent, edges)
 
 
 async def _read_coverage(
@@ -197,13 +198,14 @@ async def _list_edges(
 ) -> list[int]:
     """List where a cut may fall from `from_seq` on, by the chat's setting, and the line's first seq."""
     edges: Iterable[int]
-    match head.settings.history.edges:
-        case "every_message":
-            edges = (one.seq for one in sent)
-        case "every_8":
-            edges = every_nth_edge(from_seq, head.head_seq, 8)
-        case _:
-            edges = [edge for layer in layers for edge in await layer.list_edges(db_session, head, from_seq)]
+    chosen = head.settings.history.edges
+    if chosen == EVERY_MESSAGE:
+        edges = (one.seq for one in sent)
+    elif chosen == EVERY_8:
+        edges = every_nth_edge(from_seq, head.head_seq, 8)
+    else:
+        makers = [layer for layer in layers if layer.edges == chosen]
+        edges = [edge for layer in makers for edge in await layer.list_edges(db_session, head, from_seq)]
     return [LINE_FIRST_SEQ, *edges]
 
 

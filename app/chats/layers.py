@@ -13,6 +13,16 @@ from app.kit.db import DbSession
 class CoveringLayer(Protocol):
     """A layer as a cut and the list of messages look at it; the attributes of `Layer` say what each call returns."""
 
+    @property
+    def edges(self) -> str | None:
+        """The name of its edges in `history.edges`."""
+        ...
+
+    @property
+    def adds_edges_late(self) -> bool:
+        """Whether an edge can appear when it settles."""
+        ...
+
     def covered_through(
         self, db_session: DbSession, head: Head, from_seq: int, until_seq: int, /
     ) -> Awaitable[int | None]:

@@ -29,8 +29,10 @@ from app.kit.blame import FieldError, place_of
 log = logging.getLogger(__name__)
 
 PresetName = Literal["memo", "diary", "scenes", "agent", "decay", "companion"]
-Edges = Literal["batches", "folds", "scenes", "every_8", "every_message"]
 Scope = Literal["chat", "character", "user", "global"]
+
+EVERY_8, EVERY_MESSAGE = OWN_EDGES = ("every_8", "every_message")
+"""The edges that need no layer; `SettingsSchema` adds those of the layers."""
 
 FORCED_MARGIN_MESSAGES = 32
 """How far a history may outgrow its limit at least while it waits for memos."""
@@ -111,7 +113,7 @@ class HistorySettings(Section):
         description="From so many on the cut no longer waits for memos. "
         "By default keep + grow + the larger of 32 and `memos.every_messages`.",
     )
-    edges: Edges = Field("batches", description="Where a cut may fall.")
+    edges: str = Field(EVERY_8, description="Where a cut may fall.")
     keep_scenes: int = Field(2, ge=0, le=50, description="With scene edges: a cut also leaves the last so many scenes.")
 
     @model_validator(mode="after")
@@ -284,8 +286,18 @@ def _patch_of(section: type[Section]) -> type[Section]:
     return create_model(f"{section.__name__}Patch", __base__=Section, __doc__=section.__doc__, **fields)
 
 
+def _history_of(edges: Sequence[str]) -> type[HistorySettings]:
+    """`HistorySettings` with a choice of these edges."""
+    choice: Any = Literal[tuple(edges)]
+    field = Field(edges[0], description=HistorySettings.model_fields["edges"].description)
+    fields: dict[str, Any] = {"edges": (choice, field)}
+    return create_model("HistorySettings", __base__=HistorySettings, __doc__=HistorySettings.__doc__, **fields)
+
+
 class SettingsSchema:
-    """The models of a chat's settings with the sections of some layers.
+    """The models of a chat's settings with the sections and the edges of some layers.
+
+    The first of the edges is the default.
 
     Attributes:
         whole: Every setting, as it takes effect.
@@ -293,8 +305,10 @@ class SettingsSchema:
 
     """
 
-    def __init__(self, sections: Sequence[type[LayerSettings]]) -> None:
+    def __init__(self, sections: Sequence[type[LayerSettings]], edges: Sequence[str] = ()) -> None:
         fields: dict[str, Any] = {one.section: (one, Field(one(), description=_summary(one))) for one in sections}
+        history = _history_of((*edges, *OWN_EDGES))
+        fields["history"] = (history, Field(history(), description=ChatSettings.model_fields["history"].description))
         self.whole: type[ChatSettings] = create_model("ChatSettings", __base__=ChatSettings, **fields)
         self.whole.__doc__ = "Every setting of a chat, as it takes effect."
         self.patch: type[Section] = _patch_of(self.whole)
@@ -303,10 +317,10 @@ class SettingsSchema:
 _schema: SettingsSchema | None = None
 
 
-def use_sections(sections: Sequence[type[LayerSettings]]) -> None:
-    """Have chats of this process know the sections of these layers; `app/registry.py` calls it."""
+def use_sections(sections: Sequence[type[LayerSettings]], edges: Sequence[str]) -> None:
+    """Have chats of this process know the sections and edges of these layers; `app/registry.py` calls it."""
     global _schema
-    _schema = SettingsSchema(sections)
+    _schema = SettingsSchema(sections, edges)
     effective_json.cache_clear()
 
 

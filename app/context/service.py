@@ -46,6 +46,7 @@ class Source:
     settings: ChatSettings
     characters: Characters
     contributed: Mapping[str, Contributed]
+    edges: Sequence[int]
     history: Sequence[Entry]
     pinned: Sequence[Entry]
 
@@ -149,6 +150,7 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
         settings=settings,
         characters=characters,
         contributed=contributed,
+        edges=[edge for one in layers if one.edges == settings.history.edges for edge in contributed[one.name].edges],
         history=read_entries(row["history"]),
         pinned=read_entries(row["pinned"]),
     )
@@ -236,7 +238,7 @@ def _list_edges(source: Source, history: Sequence[Entry]) -> Sequence[int]:
             return [entry.seq for entry in history if entry.seq % 8 == 1]
         case "every_message":
             return [entry.seq for entry in history]
-    edges = [edge for one in source.contributed.values() for edge in one.edges]
+    edges = source.edges
     many = history[:-_LEFT_BY_STEPS]
     return [*edges, *every_nth_edge(max(edges, default=0) + 1, many[-1].seq if many else 0, 8)]
 

@@ -138,7 +138,7 @@ class Contributed:
     Attributes:
         segments: Its segments.
         gaps: Ranges before the history (inclusive) that it should cover and does not.
-        edges: Where the history may be trimmed, if the chat's edges are this layer's.
+        edges: Where the history may be trimmed; counts only for chats whose `history.edges` are this layer's.
 
     """
 

@@ -99,7 +99,11 @@ class Layer:
         request_coverage: (db_session, head, until_seq, now=) → schedule what is missing to cover text up to `until_seq`
             (inclusive), for which a cut waits; False if it cannot be made.
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → what covers messages of the range.
-        list_edges: (db_session, head, from_seq) → where a cut may fall, if the chat's edges are this layer's.
+        edges: The name of its edges, one of the choices of the setting `history.edges`; None if it has none.
+        adds_edges_late: Whether an edge can appear when the layer settles, and not only with new messages: a full cut
+            that finds no edge waits for one.
+        list_edges: (db_session, head, from_seq) → where a cut may fall; asked only for chats whose `history.edges` are
+            this layer's.
         export_state: (db_session, line) → what the layer knows of a line, as JSON; None exports the rows of its tables.
         documents: A query on the chat's row `c` of the layer's texts that search may find (`app/layers/documents.py`).
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct what the layer keeps
@@ -129,6 +133,8 @@ class Layer:
     covered_through: Callable[[DbSession, Head, int, int], Awaitable[int | None]] = _covers_nothing
     request_coverage: Callable[..., Awaitable[bool]] = _grant
     list_coverage: Callable[[DbSession, UUID, UUID, int, int], Awaitable[Sequence[Coverage]]] = _no_coverage
+    edges: str | None = None
+    adds_edges_late: bool = False
     list_edges: Callable[[DbSession, Head, int], Awaitable[Sequence[int]]] = _no_edges
     refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
     export_state: Callable[[DbSession, Line], Awaitable[Any]] | None = None

@@ -54,8 +54,6 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
     """The seqs after batches."""
-    if head.settings.history.edges != "batches":
-        return ()
     return await queries.list_batch_edges(db_session, *head.line, from_seq)
 
 

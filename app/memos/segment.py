@@ -33,7 +33,7 @@ def contribute(view: View) -> Contributed:
     """The window's memos and the pinned ones, each kind within its own budget."""
     settings = MemoSettings.of(view.settings)
     placement = place(settings)
-    edges = view.queried if view.settings.history.edges == "batches" else ()
+    edges = view.queried or ()
     gaps = list_gaps(view.cached)
     if placement is None:
         return Contributed(gaps=gaps, edges=edges)

@@ -6,6 +6,9 @@ from pydantic import Field
 
 from app.chats.settings import Budget, EligibilitySettings, PlacementSettings
 
+OWN_EDGES = "batches"
+"""The `history.edges` with which the history is cut at batches."""
+
 
 class MemoSettings(EligibilitySettings, PlacementSettings):
     """Memos: 2–3 highlights for every few messages."""

@@ -21,7 +21,7 @@ from app.scenes.folding import RECAP, judge_fold, pass_over_failed, read_standin
 from app.scenes.hiding import keep_newest
 from app.scenes.opened import OpenScene
 from app.scenes.segment import count_told
-from app.scenes.settings import SceneSettings
+from app.scenes.settings import OWN_EDGES, SceneSettings
 from app.scenes.work import DETECT, FOLD, NAME, hides, schedule_hide, schedule_once
 
 
@@ -32,7 +32,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     if not scenes.enabled:
         if NAME in head.cursors:
             head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).uncounted().to_json()
-            if head.settings.history.edges == "scenes":  # a message behind the last break makes that an edge
+            if head.settings.history.edges == OWN_EDGES:  # a message behind the last break makes that an edge
                 await refresh_cache(db_session, head)
         return
     former = OpenScene.from_json(head.cursors.get(NAME))
@@ -43,7 +43,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     if first_seq > 1 and was_empty:  # there is one scene more than before
         if hides(head):
             await schedule_hide(db_session, head, now=event.now)
-        if head.settings.history.edges == "scenes":
+        if head.settings.history.edges == OWN_EDGES:
             head.cut_waits = False  # there is an edge more: a full cut is judged anew
         await refresh_cache(db_session, head)
     has_answer = any(message.role == "assistant" and message.kind is None for message in event.fresh)
@@ -73,7 +73,7 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
     """The seqs after breaks, but for those inside the newest scenes, which a cut leaves."""
-    if head.settings.history.edges != "scenes" or NAME not in head.cursors:
+    if head.settings.history.edges != OWN_EDGES or NAME not in head.cursors:
         return ()
     breaks = await queries.list_breaks(db_session, head, from_seq)
     if not breaks:

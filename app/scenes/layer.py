@@ -17,7 +17,7 @@ from app.scenes.recap_routes import router as recap_router
 from app.scenes.routes import router
 from app.scenes.scene_job import MAKE_SCENE_RECAP
 from app.scenes.segment import SEGMENT, contribute
-from app.scenes.settings import SceneSettings
+from app.scenes.settings import OWN_EDGES, SceneSettings
 from app.scenes.work import NAME
 
 LAYER = Layer(
@@ -37,6 +37,8 @@ LAYER = Layer(
     covered_through=covered_through,
     request_coverage=request_coverage,
     list_coverage=list_coverage,
+    edges=OWN_EDGES,
+    adds_edges_late=True,
     list_edges=list_edges,
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),

@@ -22,7 +22,7 @@ def contribute(view: View) -> Contributed:
     """The version of the running recap that is shown, where the settings want it."""
     cached = view.cached
     gaps = list_gaps(cached)
-    edges = cached.get("edges", ()) if view.settings.history.edges == "scenes" else ()
+    edges = cached.get("edges", ())
     placement = place(SceneSettings.of(view.settings).recap)
     if placement is None or not cached.get("text"):
         return Contributed(gaps=gaps, edges=edges)

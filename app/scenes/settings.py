@@ -6,6 +6,9 @@ from pydantic import Field
 
 from app.chats.settings import LayerSettings, PlacementSettings
 
+OWN_EDGES = "scenes"
+"""The `history.edges` with which the history is cut at breaks."""
+
 
 class RecapSettings(PlacementSettings):
     """The running recap of all scenes, and where it is injected."""

@@ -33,7 +33,7 @@ from app.summary.next_fold import (
     schedule_fold,
 )
 from app.summary.segment import word
-from app.summary.settings import SummarySettings
+from app.summary.settings import OWN_EDGES, SummarySettings
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
@@ -85,8 +85,6 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
     """The seqs after folds."""
-    if head.settings.history.edges != "folds":
-        return ()
     return _edges_of(await narratives.read_chain(db_session, head.line, SUMMARY, from_place=from_seq))
 
 
@@ -116,7 +114,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
         told_seq = link.last_place if link else 0
         if await is_missing(db_session, head, told_seq, anchor_seq - 1):
             shown["gaps"] = [[told_seq + 1, anchor_seq - 1]]
-        if head.settings.history.edges == "folds":
+        if head.settings.history.edges == OWN_EDGES:
             shown["edges"] = [edge for edge in _edges_of(chain) if edge >= anchor_seq]
     await update_cache(db_session, *line, NAME, shown or None)
 

@@ -12,7 +12,7 @@ from app.narratives import service as narratives
 from app.narratives.chain import Chain
 from app.narratives.service import Narrative
 from app.summary.folding import choose_range_over, choose_range_up_to, find_due_end, keep_before, reach
-from app.summary.settings import SummarySettings
+from app.summary.settings import OWN_EDGES, SummarySettings
 
 NAME = "summary"
 SUMMARY = Narrative(NAME)
@@ -103,4 +103,4 @@ async def is_missing(db_session: DbSession, head: Head, covered_seq: int, until_
 
 def folds_by_itself(head: Head) -> bool:
     """Whether enough messages make a fold due, not only a cut: the summary is on and its folds are the edges."""
-    return SummarySettings.of(head.settings).enabled and head.settings.history.edges == "folds"
+    return SummarySettings.of(head.settings).enabled and head.settings.history.edges == OWN_EDGES

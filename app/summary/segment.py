@@ -21,7 +21,7 @@ def contribute(view: View) -> Contributed:
     """The version that is shown, under its heading."""
     cached = view.cached
     gaps = list_gaps(cached)
-    edges = cached.get("edges", ()) if view.settings.history.edges == "folds" else ()
+    edges = cached.get("edges", ())
     placement = place(SummarySettings.of(view.settings))
     if placement is None or not cached.get("text"):
         return Contributed(gaps=gaps, edges=edges)

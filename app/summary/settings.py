@@ -6,6 +6,9 @@ from pydantic import Field
 
 from app.chats.settings import LayerSettings, PlacementSettings
 
+OWN_EDGES = "folds"
+"""The `history.edges` with which the history is cut at folds."""
+
 
 class SummarySettings(LayerSettings, PlacementSettings):
     """The rolling summary."""

@@ -230,6 +230,21 @@ async def test_the_settings_place_the_segment(
     assert segment_of(await context(api)) is None
 
 
+async def test_its_edges_are_a_choice_of_the_settings_and_a_cut_waits_for_them(
+    app: FastAPI, api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = counting
+    history = app.openapi()["components"]["schemas"]["HistorySettings"]["properties"]["edges"]
+    assert history["enum"] == ["batches", "folds", "scenes", "words", "every_8", "every_message"]
+    assert history["default"] == "batches"
+    await put(api, settings=ON | {"history": {"keep_messages": 4, "grow_messages": 2, "edges": "words"}})
+    await append(api, talk(1, 16))
+    assert (await context(api))["history"]["anchor_seq"] == 1, "no run of messages is counted yet"
+    await drain(sweep, clock)
+    found = await context(api)
+    assert (found["history"]["anchor_seq"], found["history"]["last_cut"]["reason"]) == (11, "full")
+
+
 async def test_checkpoints_and_forks_have_their_own(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
 ) -> None:

@@ -21,6 +21,7 @@ from app.chats.coverage import Coverage
 from app.chats.deps import Line, ReadingChat
 from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesAppended, MessagesChanged
+from app.chats.head import Head
 from app.chats.scheduling import unschedule
 from app.chats.service import get_line
 from app.chats.settings import LayerSettings, PlacementSettings
@@ -309,11 +310,13 @@ def contribute(view: View) -> Contributed:
     placement = place(settings)
     if placement is None or view.queried is None or not settings.enabled:
         return Contributed()
+    rows = orjson.loads(view.queried)
     items = [
         Item(text, count_tokens(text), (f"words:{number}",), group=TrimGroup(number, f"words {number}"))
-        for number, text, _, _ in orjson.loads(view.queried)
+        for number, text, _, _ in rows
     ]
-    return Contributed((Contribution(NAME, items, "## Words", placement=placement),))
+    edges = [last_seq + 1 for _, _, _, last_seq in rows]
+    return Contributed((Contribution(NAME, items, "## Words", placement=placement),), edges=edges)
 
 
 DOCUMENTS = """
@@ -337,6 +340,17 @@ async def list_coverage(
         Coverage(row["first_seq"], row["last_seq"], NAME, str(row["number"]), "made" if row["valid"] else "pending")
         for row in rows
     ]
+
+
+async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
+    """The seqs after runs of messages that are counted."""
+    rows = await db_session.raw.fetch(
+        "SELECT last_seq + 1 AS seq FROM word_counts"
+        " WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND source_hash = current_hash",
+        *head.line,
+        from_seq,
+    )
+    return [row["seq"] for row in rows]
 
 
 # 6. A route, and the descriptor that names all of it.
@@ -380,6 +394,9 @@ LAYER = Layer(
     on_change=on_change,
     on_truncate=on_truncate,
     list_coverage=list_coverage,
+    edges=NAME,
+    adds_edges_late=True,
+    list_edges=list_edges,
     segments=(SEGMENT,),
     context_query=COUNTS,
     documents=DOCUMENTS,
