@@ -100,6 +100,37 @@ async def test_in_prompt_says_what_contexts_contain(name: str, api: httpx.AsyncC
     assert text.segment not in {segment["name"] for segment in (await context(api))["segments"]}
 
 
+@pytest.mark.usefixtures("filled_chat")
+@pytest.mark.parametrize(("budget", "pinned"), [("budget", False), ("pinned_budget", True)])
+async def test_what_a_layers_own_budget_leaves_out_is_not_in_the_prompt(
+    budget: str, pinned: bool, api: httpx.AsyncClient
+) -> None:
+    memo = (await get(api, "/memos"))["items"][0]
+    ok(await api.patch(f"/v1/chats/c/memos/{memo['id']}", json={"pinned": pinned}), 200)
+    await put(api, status=200, settings={"memos": {budget: {"type": "absolute", "value": 1}}})
+    omitted = {(one["name"], one["why"]) for one in (await context(api))["omitted"]}
+    assert (f"memo {memo['number']}", "budget") in omitted
+    sources = {source for segment in (await context(api))["segments"] for source in segment["sources"]}
+    listed = (await get(api, "/memos"))["items"]
+    assert [one["in_prompt"] for one in listed] == [f"memo:{one['id']}" in sources for one in listed]
+    assert [one["in_prompt"] for one in listed if one["pinned"] == pinned] == [False] * (1 if pinned else len(listed))
+    assert (await get(api, f"/memos/{memo['id']}"))["in_prompt"] is False
+    answer = ok(await api.patch(f"/v1/chats/c/memos/{memo['id']}", json={"text": WORDS}), 200)
+    assert answer["in_prompt"] is False
+
+
+async def test_a_diary_is_in_the_prompt_of_its_character(api: httpx.AsyncClient) -> None:
+    await put(api, settings=SETTINGS, characters=[{"name": "Kai"}, {"name": "Mira"}])
+    await append(api, talk(1, 2))
+    for name in ("Kai", "Mira"):
+        ok(await api.post("/v1/chats/c/diary", json={"content": WORDS, "character": name}), 201)
+    await put(api, status=200, characters=[{"name": "Mira"}])
+    for entry in (await get(api, "/diary"))["items"]:
+        prompt = await api.get("/v1/chats/c/context", params={"character": entry["character"]})
+        assert entry["in_prompt"] is (entry["character"] == "Mira")
+        assert (f"diary:{entry['id']}" in prompt.text) is entry["in_prompt"]
+
+
 async def test_what_a_person_wrote_first_is_not_edited(api: httpx.AsyncClient) -> None:
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 2))

@@ -6,13 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from app.chats.characters import Characters, accepts, list_active, list_names
+from app.chats.characters import Characters, accepts, find_sole, list_active, list_names
 from app.chats.events import LayerChanged
 from app.chats.hashes import identity
 from app.chats.models import ChatLine
 from app.chats.scheduling import unschedule
 from app.chats.service import ChatRef, Head, get_line, lock_head
-from app.chats.settings import effective
 from app.diary import change_queries, queries
 from app.diary.choice import choose_diary
 from app.diary.errors import EntryNotFound
@@ -28,11 +27,11 @@ from app.diary.handlers import (
     take_number,
 )
 from app.diary.models import DiaryEntry
-from app.diary.settings import DiarySettings
+from app.diary.segment import contribute
 from app.kit.db import DbSession, defer
 from app.kit.errors import Conflict
 from app.kit.ids import uuid7
-from app.layers.contribution import is_placed
+from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 
@@ -163,16 +162,14 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
 
 
 def sources_of(chat: ChatLine, character: str | None = None) -> frozenset[str]:
-    """Return what contexts contain of one diary or of all: `diary:<entry_id>`, `diary:folded:<version>`."""
-    if not is_placed(DiarySettings.of(effective(chat.settings))):
-        return frozenset()
-    diaries = chat.context_cache.get(NAME, {}).get("characters", {})
-    told = [
-        diary
-        for name, diary in diaries.items()
-        if (not name or accepts(chat.characters, name)) and (character is None or name == character)
-    ]
-    return frozenset(source for diary in told for source in diary["sources"])
+    """Return what contexts contain of one diary or of all: `diary:<entry_id>`, `diary:folded:<version>`.
+
+    Each diary is looked for in its character's prompt; one without a character in the prompt of no one in particular.
+    """
+    cast = chat.characters
+    names = chat.context_cache.get(NAME, {}).get("characters", {}) if character is None else [character]
+    prompts = {name or find_sole(cast) for name in names if not name or accepts(cast, name)}
+    return list_sources(contribute, chat, NAME, characters=prompts)
 
 
 async def _choose_diary(

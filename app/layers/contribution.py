@@ -175,11 +175,6 @@ def place(settings: PlacementSettings) -> Placement | None:
     return Placement(position, scan=settings.scan)
 
 
-def is_placed(settings: PlacementSettings) -> bool:
-    """Return whether the settings put a segment anywhere in the context."""
-    return _POSITIONS[settings.position] is not None
-
-
 def list_gaps(cached: Mapping[str, Any]) -> list[Range]:
     """The gaps that a layer left on the chat's row."""
     return [(first, last) for first, last in cached.get("gaps", ())]

@@ -9,33 +9,24 @@ from app.chats.events import LayerChanged
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
 from app.chats.service import ChatRef, Head, lock_head
-from app.chats.settings import effective
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.ids import uuid7
-from app.layers.contribution import is_placed
+from app.layers.in_prompt import list_sources
 from app.memos import queries
 from app.memos.errors import MemoEdited, MemoNotFound, NothingToSummarise
 from app.memos.highlights import highlights_from_text, text_values
 from app.memos.models import NAME, Memo
-from app.memos.settings import MemoSettings
+from app.memos.segment import contribute, source_of
 
 
 async def list_book(
     db_session: DbSession, chat: ChatLine, *, after: tuple[int, int] | None, limit: int
 ) -> tuple[Sequence[tuple[Memo, work_queue.WorkItem | None]], frozenset[str]]:
-    """A page of the book in story order, each memo with its due work; and the ids of those in the prompt."""
+    """A page of the book in story order, each memo with its due work; and the sources of those in the prompt."""
     book = await queries.list_book(db_session, chat.chat_key, chat.line_id, layer=NAME, after=after, limit=limit)
-    return book, ids_in_prompt(chat)
-
-
-def ids_in_prompt(chat: ChatLine) -> frozenset[str]:
-    """Return the ids of the memos that a context of the line contains, before it is trimmed to a budget."""
-    if not is_placed(MemoSettings.of(effective(chat.settings))):
-        return frozenset()
-    window = chat.context_cache.get(NAME, {})
-    return frozenset(memo["id"] for part in ("memos", "pinned") for memo in window.get(part, ()))
+    return book, list_sources(contribute, chat, NAME)
 
 
 async def write_person_memo(
@@ -137,7 +128,7 @@ async def get_memo(
     found = await queries.find_memo(db_session, chat.chat_key, chat.line_id, memo_id, layer=NAME)
     if found is None or found[0].deleted_at is not None:
         raise _unknown(memo_id)
-    return *found, str(memo_id) in ids_in_prompt(chat)
+    return *found, source_of(memo_id) in list_sources(contribute, chat, NAME)
 
 
 async def _lock_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, deleted: bool = False) -> tuple[Head, Memo]:

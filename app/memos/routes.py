@@ -19,6 +19,7 @@ from app.kit.work_queue import WorkItem
 from app.memos import book
 from app.memos.models import Memo
 from app.memos.schemas import MemoIn, MemoOut, MemoPatch, Regenerate, RegeneratingMemo
+from app.memos.segment import source_of
 
 MemoId = Annotated[UUID, Path(description="The memo's id.")]
 
@@ -38,13 +39,13 @@ async def list_memos(
     after = decode_cursor(cursor, int, int) if cursor else None
     chat = await get_line(db_session, ref, line)
     scopes = await read_scopes(db_session.raw, ref.tenant, chat.user_key)
-    memos, in_prompt = await book.list_book(
+    memos, sources = await book.list_book(
         db_session, chat, after=(after[0], after[1]) if after else None, limit=limit + 1
     )
     tag = tag_of(ref.key, chat.line_id, chat.revision, scopes, "memos", limit, after, _attempts(memos))
     if is_known(known, tag):
         return not_modified(tag)
-    items = [_memo_out(memo, work, str(memo.memo_id) in in_prompt) for memo, work in memos[:limit]]
+    items = [_memo_out(memo, work, source_of(memo.memo_id) in sources) for memo, work in memos[:limit]]
     last = memos[limit - 1][0] if len(memos) > limit else None
     return tagged({"items": items, "next_cursor": encode_cursor(last.place, last.number) if last else None}, tag)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from app.chats.budgets import choose_newest_first
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, list_gaps, place
@@ -49,6 +50,11 @@ def contribute(view: View) -> Contributed:
     return Contributed((segment,), gaps, edges)
 
 
+def source_of(memo_id: UUID | str) -> str:
+    """How the sources of a context name a memo."""
+    return f"memo:{memo_id}"
+
+
 def _item(memo: Mapping[str, Any], *, pinned: bool) -> Item:
     number = memo["number"]
     first = number - (number - 1) % MEMOS_IN_GROUP
@@ -56,7 +62,7 @@ def _item(memo: Mapping[str, Any], *, pinned: bool) -> Item:
     return Item(
         memo["text"],
         memo["tokens"],
-        (f"memo:{memo['id']}",),
+        (source_of(memo["id"]),),
         name=f"memo {number}",
         group=TrimGroup(first, group),
         covers=None if memo["first_seq"] is None else (memo["first_seq"], memo["last_seq"]),

@@ -7,20 +7,20 @@ from typing import Any
 from uuid import UUID
 
 from app.chats.events import LayerChanged
+from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
-from app.chats.service import ChatRef, Head, find_cache, get_line, list_living, lock_head, read_head
+from app.chats.service import ChatRef, Head, get_line, list_living, lock_head
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
-from app.layers.contribution import is_placed
 from app.scenes import change_queries, queries
 from app.scenes.closing import close_at, lift
 from app.scenes.errors import BreakNotFound, SceneEdited, SceneNotFound
 from app.scenes.folding import judge_fold, rehash_steps
 from app.scenes.models import Scene
-from app.scenes.settings import SceneSettings
+from app.scenes.recap import shown_version
 from app.scenes.work import DEBOUNCE_S, DETECT, NAME, begin, hides, schedule_hide
 
 
@@ -55,7 +55,7 @@ async def list_scenes(
 ) -> list[Listed]:
     """Scenes in story order behind a break; the open one is the last, if it has a message. Raises ChatNotFound."""
     chat = await get_line(db_session, ref, line)
-    return await _list(db_session, ref.key, chat.line_id, after_seq=after_seq, limit=limit)
+    return await _list(db_session, chat, after_seq=after_seq, limit=limit)
 
 
 async def get_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID, *, line: UUID | None = None) -> Listed:
@@ -64,7 +64,7 @@ async def get_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID, *, line
     found = await queries.find_scene(db_session, ref.key, chat.line_id, scene_id)
     if found is None:
         raise _unknown(scene_id)
-    return (await _with_messages(db_session, ref.key, chat.line_id, [found], None))[0]
+    return (await _with_messages(db_session, chat, [found], None))[0]
 
 
 async def set_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datetime) -> tuple[bool, list[Listed]]:
@@ -81,7 +81,8 @@ async def set_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datet
         scene = await close_at(db_session, head, seq, by="person", now=now, settle_s=DEBOUNCE_S)
         defer(db_session, LayerChanged(head, NAME))
         await db_session.run_deferred()
-    return is_new, await _list(db_session, *head.line, after_seq=scene.first_seq - 1, limit=2)
+    chat = await get_line(db_session, ref, None)
+    return is_new, await _list(db_session, chat, after_seq=scene.first_seq - 1, limit=2)
 
 
 async def lift_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datetime) -> None:
@@ -175,19 +176,18 @@ async def _check_seq(db_session: DbSession, head: Head, seq: int) -> None:
     raise Invalid(f"seq: {message}", errors=[{"loc": ["path", "seq"], "msg": message}])
 
 
-async def _list(db_session: DbSession, chat_key: UUID, line_id: UUID, *, after_seq: int, limit: int) -> list[Listed]:
-    rows = await queries.list_page(db_session, chat_key, line_id, after_seq=after_seq, limit=limit)
+async def _list(db_session: DbSession, chat: ChatLine, *, after_seq: int, limit: int) -> list[Listed]:
+    rows = await queries.list_page(db_session, chat.chat_key, chat.line_id, after_seq=after_seq, limit=limit)
     open_after = None
     if len(rows) < limit:
-        newest = await queries.find_newest(db_session, chat_key, line_id)
+        newest = await queries.find_newest(db_session, chat.chat_key, chat.line_id)
         open_after = (newest.number, newest.last_seq) if newest else (0, 0)
-    return await _with_messages(db_session, chat_key, line_id, rows, open_after)
+    return await _with_messages(db_session, chat, rows, open_after)
 
 
 async def _with_messages(
     db_session: DbSession,
-    chat_key: UUID,
-    line_id: UUID,
+    chat: ChatLine,
     rows: Sequence[tuple[Scene, work_queue.WorkItem | None]],
     open_after: tuple[int, int] | None,
 ) -> list[Listed]:
@@ -198,8 +198,8 @@ async def _with_messages(
     ranges = [(scene.first_seq, scene.last_seq) for scene, _ in rows]
     if open_after is not None:
         ranges.append((open_after[1] + 1, MAX_SEQ))
-    found = await queries.list_messages_of(db_session, chat_key, line_id, ranges) if ranges else {}
-    included_seq = await _find_included(db_session, chat_key, line_id)
+    found = await queries.list_messages_of(db_session, chat.chat_key, chat.line_id, ranges) if ranges else {}
+    included_seq = _find_included(chat)
 
     def told(first_seq: int, number: int, scene: Scene | None, work: work_queue.WorkItem | None) -> Listed:
         messages: dict[str, Any] = found[first_seq]
@@ -213,13 +213,10 @@ async def _with_messages(
     return listed
 
 
-async def _find_included(db_session: DbSession, chat_key: UUID, line_id: UUID) -> int:
+def _find_included(chat: ChatLine) -> int:
     """Return the last seq that the running recap in contexts includes; 0 if contexts have none."""
-    head = await read_head(db_session, chat_key, line_id)
-    if head is None or not is_placed(SceneSettings.of(head.settings).recap):
-        return 0
-    last_seq: int = (await find_cache(db_session, chat_key, line_id, NAME)).get("last_seq", 0)
-    return last_seq
+    last_seq: int = chat.context_cache.get(NAME, {}).get("last_seq", 0)
+    return 0 if shown_version(chat) is None else last_seq
 
 
 def _unknown(scene_id: UUID) -> SceneNotFound:

@@ -7,14 +7,14 @@ from app.chats.events import LayerChanged
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
 from app.chats.service import ChatRef, Head, get_line, lock_head, read_head
-from app.chats.settings import effective
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
-from app.layers.contribution import is_placed
+from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.service import ListedVersion
 from app.scenes.errors import ScenesOff
 from app.scenes.folding import RECAP, judge_fold, read_standing
+from app.scenes.segment import contribute, source_of
 from app.scenes.settings import SceneSettings
 from app.scenes.work import FOLD, NAME, begin, hides, schedule_hide
 
@@ -52,8 +52,8 @@ async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line
 
 def shown_version(chat: ChatLine) -> int | None:
     """Return the version that contexts of the line contain."""
-    shown: int | None = chat.context_cache.get(NAME, {}).get("version")
-    return shown if is_placed(SceneSettings.of(effective(chat.settings)).recap) else None
+    version: int | None = chat.context_cache.get(NAME, {}).get("version")
+    return version if source_of(version) in list_sources(contribute, chat, NAME) else None
 
 
 async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:

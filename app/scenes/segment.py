@@ -26,8 +26,13 @@ def contribute(view: View) -> Contributed:
     placement = place(SceneSettings.of(view.settings).recap)
     if placement is None or not cached.get("text"):
         return Contributed(gaps=gaps, edges=edges)
-    item = Item(word(cached["text"]), cached["tokens"], (f"recap:{cached['version']}",))
+    item = Item(word(cached["text"]), cached["tokens"], (source_of(cached["version"]),))
     return Contributed((Contribution("recap", (item,), placement=placement),), gaps, edges)
+
+
+def source_of(version: int | None) -> str:
+    """How the sources of a context name a version of the running recap."""
+    return f"recap:{version}"
 
 
 def word(text: str) -> str:

@@ -10,12 +10,13 @@ from app.chats.service import ChatRef, Head, get_line, lock_head
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
 from app.kit.wire import MAX_SEQ
-from app.layers.contribution import is_placed
+from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.chain import Link
 from app.narratives.service import ListedVersion
 from app.summary.errors import NothingToFold, SummaryEdited
 from app.summary.next_fold import FOLD, NAME, SUMMARY, begin, find_range, judge, schedule_fold
+from app.summary.segment import contribute, source_of
 from app.summary.settings import SummarySettings
 
 
@@ -89,8 +90,8 @@ async def regenerate_summary(
 
 def _shown(chat: ChatLine) -> int | None:
     """The version that contexts of the line contain."""
-    shown: int | None = chat.context_cache.get(NAME, {}).get("version")
-    return shown if is_placed(SummarySettings.of(effective(chat.settings))) else None
+    version: int | None = chat.context_cache.get(NAME, {}).get("version")
+    return version if source_of(version) in list_sources(contribute, chat, NAME) else None
 
 
 async def _schedule_again(

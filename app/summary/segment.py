@@ -25,8 +25,13 @@ def contribute(view: View) -> Contributed:
     placement = place(SummarySettings.of(view.settings))
     if placement is None or not cached.get("text"):
         return Contributed(gaps=gaps, edges=edges)
-    item = Item(word(cached["text"]), cached["tokens"], (f"summary:{cached['version']}",))
+    item = Item(word(cached["text"]), cached["tokens"], (source_of(cached["version"]),))
     return Contributed((Contribution("summary", (item,), placement=placement),), gaps, edges)
+
+
+def source_of(version: int | None) -> str:
+    """How the sources of a context name a version."""
+    return f"summary:{version}"
 
 
 def word(text: str) -> str:
