@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
+from app.layers.derived import EDITED, ORIGIN
 from app.sweep import Sweep
 from tests.talk import Json, append, context, get, ok, put, talk
 from tests.test_contract import SCHEMAS
@@ -149,13 +150,18 @@ async def test_what_a_person_wrote_first_is_not_edited(api: httpx.AsyncClient) -
         assert (written["origin"], written["edited"]) == ("person", False), text.listed_at
 
 
-def test_the_fields_have_one_description() -> None:
-    for field, wanted in (("origin", 5), ("edited", 5), ("in_prompt", 5)):
-        outs = {name: schema["properties"][field] for name, schema in SCHEMAS.items() if _has(name, schema, field)}
-        assert len(outs) >= wanted, field
-        if field == "origin":
-            kinds = {str(sorted(_enum(one))) for one in outs.values()}
-            assert kinds == {str(sorted(["model", "extractive", "tool", "person"]))}
+@pytest.mark.parametrize(
+    ("field", "words"), [("origin", ORIGIN), ("edited", EDITED), ("in_prompt", "unless a small `max_tokens` trims it")]
+)
+def test_every_layer_describes_the_field_in_the_same_words(field: str, words: str) -> None:
+    outs = {name: schema["properties"][field] for name, schema in SCHEMAS.items() if _has(name, schema, field)}
+    assert len(outs) >= 7
+    assert [name for name, one in outs.items() if words not in one["description"]] == []
+
+
+def test_every_layer_has_the_same_origins() -> None:
+    outs = [schema["properties"]["origin"] for name, schema in SCHEMAS.items() if _has(name, schema, "origin")]
+    assert {frozenset(_enum(one)) for one in outs} == {frozenset(["model", "extractive", "tool", "person"])}
 
 
 def _has(name: str, schema: Json, field: str) -> bool:
