@@ -33,7 +33,8 @@ class SegmentSpec:
     Attributes:
         name: Its name, unique among all segments.
         instruction: What the model is told about it in the segment `instruction`; "" says nothing.
-        after: The segment that it follows in the prompt; None where the table of `app.context.order` has its name.
+        after: The segment that it follows in the prompt; None where the tables of `app.context.tables` have its name.
+            Of several that follow the same one the first in the registry comes first.
         trimmed_before: The segment before which it is trimmed; None likewise.
         leads: Whether its instruction comes first, as it goes ahead of the whole prompt by default.
 
