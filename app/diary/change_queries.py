@@ -25,14 +25,6 @@ _UPDATE_HASHES = """
     FROM unnest($3::uuid[], $4::bytea[]) AS n (entry_id, current_hash)
     WHERE e.chat_key = $1 AND e.line_id = $2 AND e.entry_id = n.entry_id"""
 
-_UNNOTICED = """
-    SELECT e.entry_id, e.at_seq FROM diary_entries e
-    WHERE e.chat_key = $1 AND e.line_id = $2 AND e.first_seq IS NOT NULL AND e.deleted_at IS NULL AND NOT e.edited
-        AND e.source_hash IS DISTINCT FROM e.current_hash AND NOT EXISTS (
-            SELECT FROM work w
-            WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.key = $4::text || e.entry_id)
-    ORDER BY e.at_seq"""
-
 _REACHING = """
     SELECT character, min(number) AS number FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3 GROUP BY character"""
@@ -99,14 +91,6 @@ async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -
 async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, bytes]]) -> None:
     """Say what the messages of entries say now; `rows` are (entry_id, current_hash)."""
     await db_session.raw.execute(_UPDATE_HASHES, *line, *zip(*rows, strict=True))
-
-
-async def list_unnoticed(db_session: DbSession, line: Line, layer: str, prefix: str) -> list[asyncpg.Record]:
-    """The service's entries that are stale and not due: their messages changed while the diary was off.
-
-    The key of an entry's due work is `prefix` and its id.
-    """
-    return await db_session.raw.fetch(_UNNOTICED, *line, layer, prefix)
 
 
 async def list_reaching(db_session: DbSession, line: Line, from_seq: int) -> dict[str, int]:

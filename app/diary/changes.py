@@ -25,12 +25,12 @@ from app.diary.handlers import (
     note_outdated,
     writing_work,
 )
+from app.diary.models import DiaryEntry
 from app.diary.naming import adopt_nameless
 from app.diary.periods import OpenPeriod, count_turns
 from app.diary.settings import DiarySettings
-from app.kit import work_queue
 from app.kit.db import DbSession
-from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule
+from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
 from app.narratives import service as narratives
 
 
@@ -90,9 +90,16 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
     note_outdated(head)
     await adopt_nameless(db_session, head, now=now, settle_s=settle_s)
     if DiarySettings.of(head.settings).enabled:
-        stale = [_entry_work(row) for row in await change_queries.list_unnoticed(db_session, line, NAME, ENTRY)]
-        if stale:
-            await schedule(db_session, head, NAME, stale, now=now, settle_s=settle_s)
+        await schedule_unscheduled(
+            db_session,
+            head,
+            NAME,
+            DiaryEntry.entry_id,
+            prefix=ENTRY,
+            condition=DiaryEntry.deleted_at.is_(None),
+            now=now,
+            settle_s=settle_s,
+        )
     for name in await queries.list_names(db_session, line):
         await judge(db_session, head, name, now=now, settle_s=settle_s, again=False)
 
@@ -185,7 +192,3 @@ async def _count_again(db_session: DbSession, head: Head, until_seq: int, *, at_
     first_seq = filling.first_seq if at_most is None else min(filling.first_seq, at_most)
     living = await list_living(db_session, *head.line, [(first_seq, until_seq)])
     cursor["period"] = count_turns(first_seq, living).to_json()
-
-
-def _entry_work(row: asyncpg.Record) -> work_queue.NewWork:
-    return work_queue.NewWork(key=f"{ENTRY}{row['entry_id']}", at_seq=row["at_seq"])

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 
-from sqlalchemy import LargeBinary
+from sqlalchemy import ColumnElement, LargeBinary, Select, String, cast, exists, literal, select, true
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from app.chats.eligibility import Filters
 from app.chats.head import Head, RangeMessage
@@ -19,7 +19,7 @@ from app.chats.ranges import inside_of, join_ranges
 from app.chats.scheduling import cancel_automatic, schedule
 from app.chats.service import hash_eligible, list_living
 from app.kit.db import DbSession
-from app.kit.work_queue import NewWork
+from app.kit.work_queue import NewWork, WorkItem
 
 Json = JSONB(none_as_null=True)
 Of = TypeVar("Of")
@@ -144,3 +144,75 @@ async def reschedule(
         return False
     await schedule(db_session, head, layer, stale, now=now, settle_s=settle_s)
     return True
+
+
+async def schedule_unscheduled(
+    db_session: DbSession,
+    head: Head,
+    layer: str,
+    key_column: InstrumentedAttribute[Any],
+    *,
+    prefix: str = "",
+    condition: ColumnElement[bool] | None = None,
+    now: datetime,
+    settle_s: float,
+) -> bool:
+    """Schedule what `list_unscheduled` returns, as after the layer was switched on; returns whether there is any."""
+    items = await list_unscheduled(db_session, head, layer, key_column, prefix=prefix, condition=condition)
+    if items:
+        await schedule(db_session, head, layer, items, now=now, settle_s=settle_s)
+    return bool(items)
+
+
+async def list_unscheduled(
+    db_session: DbSession,
+    head: Head,
+    layer: str,
+    key_column: InstrumentedAttribute[Any],
+    *,
+    prefix: str = "",
+    condition: ColumnElement[bool] | None = None,
+) -> list[NewWork]:
+    """Return the work of the stale rows that have none: their messages changed while the layer was off.
+
+    A row whose text is a person's is left out. Work that failed for good counts as work.
+
+    Args:
+        db_session: Open unit of work.
+        head: The line's head.
+        layer: The layer's name.
+        key_column: The column that, after `prefix`, is the key of a row's work. Its model has MessageRangeColumns.
+        prefix: What the keys begin with.
+        condition: Which rows count, such as those that are not deleted. With the condition of a partial index of
+            stale rows, that index is used.
+
+    """
+    rows = await db_session.execute(select_unscheduled(head, layer, key_column, prefix=prefix, condition=condition))
+    return [NewWork(f"{prefix}{key}", first_seq) for key, first_seq in rows]
+
+
+def select_unscheduled(
+    head: Head,
+    layer: str,
+    key_column: InstrumentedAttribute[Any],
+    *,
+    prefix: str,
+    condition: ColumnElement[bool] | None,
+) -> Select[Any, int]:
+    """Return the query of `list_unscheduled`: the value of the key column and the first seq of each row."""
+    row = key_column.class_.__table__.c
+    work_exists = exists().where(
+        WorkItem.owner_key == head.chat_key,
+        WorkItem.line_id == head.line_id,
+        WorkItem.layer == layer,
+        WorkItem.key == literal(prefix) + cast(key_column, String),
+    )
+    return select(key_column, row.first_seq).where(
+        row.chat_key == head.chat_key,
+        row.line_id == head.line_id,
+        row.source_hash.is_distinct_from(row.current_hash),
+        row.first_seq.is_not(None),
+        row.origin != "person",
+        true() if condition is None else condition,
+        ~work_exists,
+    )

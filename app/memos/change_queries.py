@@ -65,18 +65,6 @@ _MOVE_WRITTEN = """
 
 _COUNT_BOOK = "SELECT count(*) FROM memos WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL"
 
-_UNNOTICED = """
-    SELECT m.memo_id, m.first_seq FROM memos m
-    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.source_hash IS DISTINCT FROM m.current_hash
-        AND m.deleted_at IS NULL AND m.first_seq IS NOT NULL AND NOT m.edited AND NOT EXISTS (
-            SELECT FROM work w WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.key = m.memo_id::text)
-    ORDER BY m.first_seq"""
-
-
-async def list_unnoticed(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> list[asyncpg.Record]:
-    """Batches whose memo is stale or missing and not due: their messages changed while the layer was off."""
-    return await db_session.raw.fetch(_UNNOTICED, chat_key, line_id, layer)
-
 
 async def list_touched(
     db_session: DbSession, chat_key: UUID, line_id: UUID, seqs: Sequence[int]

@@ -11,14 +11,13 @@ import orjson
 
 from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
-from app.chats.scheduling import schedule, unschedule
+from app.chats.scheduling import unschedule
 from app.chats.service import Head, is_eligible, list_living
-from app.kit import work_queue
 from app.kit.db import DbSession
-from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule
+from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
 from app.memos import change_queries, queries
 from app.memos.batches import OpenBatch, recount
-from app.memos.models import NAME
+from app.memos.models import NAME, Memo
 from app.memos.settings import MemoSettings
 
 
@@ -74,10 +73,15 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
     if MemoSettings.of(head.settings).enabled:
         if NAME not in head.cursors and head.head_seq:
             head.cursors[NAME] = (await _open_late(db_session, head)).to_json()
-        rows = await change_queries.list_unnoticed(db_session, *head.line, NAME)
-        if rows:
-            items = [work_queue.NewWork(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
-            await schedule(db_session, head, NAME, items, now=event.now, settle_s=event.settle_s)
+        await schedule_unscheduled(
+            db_session,
+            head,
+            NAME,
+            Memo.memo_id,
+            condition=Memo.deleted_at.is_(None),
+            now=event.now,
+            settle_s=event.settle_s,
+        )
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-import asyncpg
 from sqlalchemy import Select, select
 
 from app.chats.service import Head
@@ -35,13 +34,6 @@ _NEWEST_FROM = """
     SELECT min(seq) FROM (
         SELECT seq FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq >= $3 AND deleted_at IS NULL
         ORDER BY seq DESC LIMIT $4) AS newest"""
-
-_UNNOTICED = f"""
-    SELECT s.scene_id, s.first_seq FROM scenes s
-    WHERE {_LIVE} AND s.source_hash IS DISTINCT FROM s.current_hash AND s.origin <> 'person' AND NOT EXISTS (
-        SELECT FROM work w
-        WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = 'scenes' AND w.key = s.scene_id::text)
-    ORDER BY s.last_seq"""  # noqa: S608
 
 
 async def find_holding(db_session: DbSession, head: Head, seq: int) -> Scene | None:
@@ -122,11 +114,6 @@ async def find_newest_from(db_session: DbSession, head: Head, first_seq: int, li
     line = head.line
     found: int | None = await db_session.raw.fetchval(_NEWEST_FROM, *line, first_seq, limit)
     return found
-
-
-async def list_unnoticed(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
-    """Scenes whose recap is stale or missing and not due: that happened while the layer was off."""
-    return await db_session.raw.fetch(_UNNOTICED, *head.line)
 
 
 def _all(head: Head) -> Select[Scene]:

@@ -9,11 +9,11 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged, content_changed
-from app.chats.scheduling import schedule, unschedule
+from app.chats.scheduling import unschedule
 from app.chats.service import Head
-from app.kit import work_queue
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
+from app.layers.derived import schedule_unscheduled
 from app.narratives import service as narratives
 from app.scenes import change_queries, queries
 from app.scenes.closing import follow, new_scene, rehash
@@ -68,10 +68,9 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
         return
     head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).uncounted().to_json()
     if SceneSettings.of(head.settings).enabled:
-        rows = await change_queries.list_unnoticed(db_session, head)
-        if rows:
-            items = [work_queue.NewWork(str(row["scene_id"]), row["first_seq"]) for row in rows]
-            await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)
+        await schedule_unscheduled(
+            db_session, head, NAME, Scene.scene_id, condition=Scene.lifted_at.is_(None), now=now, settle_s=settle_s
+        )
     await judge_fold(db_session, head, now=now, settle_s=settle_s, only_news=True)
     await schedule_hide(db_session, head, now=now)
 

@@ -195,6 +195,22 @@ async def test_a_layer_that_is_off_shows_nothing(
     assert segment_of(await context(api)) is None
 
 
+async def test_an_edit_while_it_is_off_is_counted_when_it_is_on_again(
+    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = counting
+    await put(api, settings=ON)
+    await append(api, talk(1, 20))
+    await drain(sweep, clock)
+    await put(api, status=200, settings={"words": {"enabled": False}})
+    await edit(api, "m1", content="Hello.")
+    assert await get_work(api) == []
+    await put(api, status=200, settings={"words": {"enabled": True}})
+    assert [(item["layer"], item["status"]) for item in await get_work(api)] == [("words", "due")]
+    await drain(sweep, clock)
+    assert await words(api) == ["Character: 40\nUser: 33", "Character: 40\nUser: 40"]
+
+
 async def test_a_small_budget_trims_them_group_by_group(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.chats.coverage import Coverage
 from app.chats.deps import Line, ReadingChat
 from app.chats.eligibility import Filters
-from app.chats.events import LineTruncated, MessagesAppended, MessagesChanged
+from app.chats.events import LineTruncated, MessagesAppended, MessagesChanged, SettingsChanged
 from app.chats.head import Head
 from app.chats.scheduling import unschedule
 from app.chats.service import get_line
@@ -35,7 +35,7 @@ from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed, NewWork
 from app.layers.ask import ask_model
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, place
-from app.layers.derived import DerivedRow, MessageRangeColumns, rehash, reschedule
+from app.layers.derived import DerivedRow, MessageRangeColumns, rehash, reschedule, schedule_unscheduled
 from app.layers.job import Job, Made
 from app.layers.layer import Layer
 from app.summarising.prompts import Prompt
@@ -126,6 +126,14 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
         event.changed_seqs,
     )
     await _rewrite_hashes(db_session, event, [row["number"] for row in rows])
+
+
+async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
+    """Schedule the rows that went stale while the layer was off."""
+    if WordSettings.of(event.head.settings).enabled:
+        await schedule_unscheduled(
+            db_session, event.head, NAME, WordCount.number, now=event.now, settle_s=event.settle_s
+        )
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
@@ -392,6 +400,7 @@ LAYER = Layer(
     prompts=(PROMPT,),
     on_append=on_append,
     on_change=on_change,
+    on_settings_changed=on_settings_changed,
     on_truncate=on_truncate,
     list_coverage=list_coverage,
     edges=NAME,
