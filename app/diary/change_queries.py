@@ -12,7 +12,7 @@ from app.kit.db import DbSession
 # Periods do not overlap, so what was written of a message is of the first period that ends at it or behind it.
 _TOUCHED = """
     SELECT DISTINCT e.entry_id, e.character, e.number, e.at_seq, e.first_seq, e.last_seq, e.filters::text AS filters,
-        e.source_hash, e.current_hash, e.edited
+        e.source_hash, e.current_hash, e.origin
     FROM unnest($3::int[]) AS changed (seq) CROSS JOIN LATERAL (
         SELECT min(last_seq) AS last_seq FROM diary_entries
         WHERE chat_key = $1 AND line_id = $2 AND first_seq IS NOT NULL AND last_seq >= changed.seq
@@ -32,7 +32,7 @@ _REACHING = """
 _DELETE_UNWRITTEN = """
     DELETE FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3
-        AND (origin <> 'person' OR (edited AND deleted_at IS NOT NULL))
+        AND (origin <> 'person' OR deleted_at IS NOT NULL)
     RETURNING entry_id, first_seq"""
 
 # What a person edited has lost the messages that it was written from.

@@ -83,7 +83,9 @@ async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed)
     entry = await queries.find_service_entry(db_session, line, _entry_id(claimed))
     if head is None or not DiarySettings.of(head.settings).enabled or entry is None:
         return None
-    if entry.first_seq is None or entry.last_seq is None or entry.edited or entry.source_hash == entry.current_hash:
+    if entry.first_seq is None or entry.last_seq is None:
+        return None
+    if entry.origin == "person" or entry.source_hash == entry.current_hash:
         return None
     filters = Filters.from_json(entry.filters or {})
     source = await read_source(db_session.raw, line, entry.first_seq, entry.last_seq, filters)

@@ -9,7 +9,7 @@ from app.kit.db import DbSession
 
 _TOUCHED = """
     SELECT DISTINCT b.memo_id, b.first_seq, b.last_seq, b.first_message_id, b.filters::text AS filters, b.source_hash,
-        b.current_hash, b.edited, b.deleted_at IS NOT NULL AS deleted
+        b.current_hash, b.origin, b.deleted_at IS NOT NULL AS deleted
     FROM unnest($3::int[]) AS changed (seq) CROSS JOIN LATERAL (
         SELECT * FROM memos WHERE chat_key = $1 AND line_id = $2 AND first_seq <= changed.seq
         ORDER BY first_seq DESC LIMIT 1
@@ -38,7 +38,7 @@ _REACHING = """
 _WRITTEN_AFTER = """
     SELECT memo_id, place / 2 AS seq FROM memos
     WHERE chat_key = $1 AND line_id = $2 AND place > 2 * $3::int + 1 AND deleted_at IS NULL
-        AND (first_seq IS NULL OR edited)
+        AND origin = 'person'
     ORDER BY place, number"""
 
 _COPY_WRITTEN = """
@@ -49,11 +49,11 @@ _COPY_WRITTEN = """
     FROM unnest($4::uuid[], $5::int[]) AS n (memo_id, place) CROSS JOIN LATERAL (
         SELECT * FROM memos WHERE chat_key = $1 AND line_id = $3 AND memo_id = n.memo_id OFFSET 0) AS m"""
 
-# What a person edited has lost its batch: from here on it is a memory of theirs.
-_KEEP_EDITED = """
-    UPDATE memos SET place = $4, origin = 'person', first_seq = NULL, last_seq = NULL, first_message_id = NULL,
+# The text is a person's and has lost its batch: from here on it is a memory of theirs.
+_KEEP_WRITTEN = """
+    UPDATE memos SET place = $4, first_seq = NULL, last_seq = NULL, first_message_id = NULL,
         size = NULL, filters = NULL, source_hash = NULL, current_hash = NULL
-    WHERE chat_key = $1 AND line_id = $2 AND memo_id = ANY($3) AND edited AND deleted_at IS NULL"""
+    WHERE chat_key = $1 AND line_id = $2 AND memo_id = ANY($3) AND origin = 'person' AND deleted_at IS NULL"""
 
 _DELETE_BATCHES = """
     DELETE FROM memos WHERE chat_key = $1 AND line_id = $2 AND memo_id = ANY($3) AND first_seq IS NOT NULL"""
@@ -88,8 +88,8 @@ async def list_reaching(db_session: DbSession, chat_key: UUID, line_id: UUID, fr
 async def delete_batches(
     db_session: DbSession, chat_key: UUID, line_id: UUID, memo_ids: Sequence[UUID], *, head_place: int
 ) -> None:
-    """Delete batches; what a person edited becomes a memory without one, at `head_place`."""
-    await db_session.raw.execute(_KEEP_EDITED, chat_key, line_id, list(memo_ids), head_place)
+    """Delete batches. A memo whose text is a person's becomes a memory without a batch, at `head_place`."""
+    await db_session.raw.execute(_KEEP_WRITTEN, chat_key, line_id, list(memo_ids), head_place)
     await db_session.raw.execute(_DELETE_BATCHES, chat_key, line_id, list(memo_ids))
 
 

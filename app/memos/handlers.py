@@ -108,7 +108,7 @@ async def list_coverage(
 
 
 def _state(memo: Memo, work: work_queue.WorkItem | None) -> Literal["pending", "failed", "empty", "made"]:
-    if memo.status == "pending" or (memo.source_hash != memo.current_hash and not memo.edited):
+    if memo.status == "pending" or (memo.source_hash != memo.current_hash and memo.origin != "person"):
         return "failed" if work is not None and work.failed_at is not None else "pending"
     return "empty" if memo.status == "empty" else "made"
 

@@ -39,7 +39,7 @@ _PINNED = f"""
 _GAPS = """
     SELECT first_seq, least(last_seq, $3 - 1) AS last_seq FROM memos
     WHERE chat_key = $1 AND line_id = $2 AND first_seq < $3 AND place >= $4 AND deleted_at IS NULL
-        AND (status = 'pending' OR (NOT edited AND source_hash IS DISTINCT FROM current_hash))
+        AND (status = 'pending' OR (origin <> 'person' AND source_hash IS DISTINCT FROM current_hash))
     ORDER BY first_seq"""
 
 _INSERT_BATCHES = """
