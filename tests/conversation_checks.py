@@ -105,7 +105,7 @@ def _expected_book(line: Line, anchor: int) -> list[Json]:
             "text": memo.text,
             "pinned": memo.pinned,
             "edited": memo.edited,
-            "origin_is_person": memo.batch is None or memo.edited,
+            "origin_is_person": memo.by_person,
             "in_prompt": memo in shown,
         }
         for memo in line.book
@@ -193,7 +193,7 @@ def check_settled(line: Line, seen: Seen) -> None:
         if memo.deleted:
             continue
         assert memo.status != "pending"
-        if not memo.edited:
+        if not memo.by_person:
             assert row["source_hash"] == row["current_hash"]
             words = WORD.findall(" ".join(text for _, _, _, text in line.source(memo)))
             assert WORD.findall(memo.text) in ([], words)

@@ -78,7 +78,7 @@ class Conversation(Changing):
     @rule(pick=picks, replace=st.booleans())
     def regenerate(self, pick: int, replace: bool) -> None:
         memo = self.line.batches[pick % len(self.line.batches)]
-        refused = memo.edited and not memo.deleted and not replace
+        refused = memo.by_person and not memo.deleted and not replace
         path = f"{self.chat.path}/memos/{memo.id}/regenerate"
         self.ask("POST", path, 409 if refused else 202, {"replace_edited": replace})
         self.forward = True

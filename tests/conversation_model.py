@@ -120,6 +120,8 @@ class Memo:
     Attributes:
         id: Learnt from the service.
         made_from: What it was made from; None while it is pending.
+        by_person: Whether its text is a person's.
+        edited: Whether that replaced a text that the service had made.
         asked: Whether a person has asked for it to be made again.
         failed: Whether its work has failed for good; learnt from the service.
 
@@ -133,6 +135,7 @@ class Memo:
     status: str = "pending"
     made_from: Source | None = None
     pinned: bool = False
+    by_person: bool = False
     edited: bool = False
     deleted: bool = False
     asked: bool = False
@@ -142,10 +145,6 @@ class Memo:
     def place(self) -> tuple[int, int]:
         """Where it stands in the story: a memory behind the batch that begins with its message."""
         return (2 * self.batch[0] if self.batch else 2 * self.after_seq + 1), self.number
-
-    @property
-    def by_person(self) -> bool:
-        return self.batch is None or self.edited
 
 
 @dataclass
@@ -205,7 +204,7 @@ class Line:
         """Whether a model has to be asked for it."""
         if memo.batch is None or memo.deleted:
             return False
-        return memo.asked or (not memo.edited and (memo.status == "pending" or self.stale(memo)))
+        return memo.asked or (not memo.by_person and (memo.status == "pending" or self.stale(memo)))
 
     def tokens(self) -> int:
         return sum(count_tokens(said.text) for said in self.living)
@@ -255,7 +254,7 @@ class Line:
                 memo.batch
                 and not memo.deleted
                 and memo.place[0] >= begin[0]
-                and (memo.status == "pending" or (self.stale(memo) and not memo.edited))
+                and (memo.status == "pending" or (self.stale(memo) and not memo.by_person))
             ):
                 missing |= set(range(memo.batch[0], min(memo.batch[1], anchor - 1) + 1))
         return missing
@@ -273,7 +272,7 @@ class Line:
         if memo is None:
             return ("pending" if said.seq >= self.open_seq else "none"), None
         by = f"memo:{memo.id}"
-        if memo.status == "pending" or (self.stale(memo) and not memo.edited):
+        if memo.status == "pending" or (self.stale(memo) and not memo.by_person):
             return ("failed" if memo.failed else "pending"), by
         if memo.status == "empty":
             return "none", by
@@ -315,7 +314,7 @@ class Line:
         yield
         for memo in self.batches:
             says = self.source(memo)
-            if says == before[memo.number] or memo.deleted or memo.edited:
+            if says == before[memo.number] or memo.deleted or memo.by_person:
                 continue
             if says != memo.made_from:
                 memo.asked = memo.asked and not memo.failed
@@ -351,7 +350,7 @@ class Line:
 
     def reopen(self, from_seq: int) -> None:
         for memo in [memo for memo in self.memos if memo.batch and memo.batch[1] >= from_seq]:
-            if memo.edited and not memo.deleted:
+            if memo.by_person and not memo.deleted:
                 memo.batch, memo.after_seq, memo.asked, memo.failed = None, from_seq - 1, False, False
             else:
                 self.memos.remove(memo)
@@ -361,11 +360,12 @@ class Line:
 
     def write(self, memo_id: str, text: str, after_seq: int) -> None:
         self.last_number += 1
-        self.memos.append(Memo(self.last_number, None, after_seq, memo_id, text, "ready"))
+        self.memos.append(Memo(self.last_number, None, after_seq, memo_id, text, "ready", by_person=True))
 
     def edit_memo(self, memo: Memo, text: str) -> None:
+        memo.edited = memo.edited or (memo.status != "pending" and not memo.by_person)
         memo.text, memo.status, memo.asked, memo.failed = text, "ready", False, False
-        memo.edited = memo.edited or memo.batch is not None
+        memo.by_person = True
         memo.made_from = self.source(memo)
 
     def delete_memo(self, memo: Memo) -> None:
@@ -374,7 +374,8 @@ class Line:
     def regenerate(self, memo: Memo) -> None:
         memo.asked, memo.failed = True, False
         if memo.deleted:
-            memo.deleted, memo.edited, memo.status, memo.text, memo.made_from = False, False, "pending", "", None
+            memo.deleted = memo.edited = memo.by_person = False
+            memo.status, memo.text, memo.made_from = "pending", "", None
 
     def copy(self, until_seq: int | None = None) -> "Line":
         """What a checkpoint, a restored line or a fork holds; cut off after `until_seq`, if that is given."""

@@ -204,7 +204,7 @@ class Storyteller(RuleBasedStateMachine):
                 continue
             memo.made_from = chat.line.source(memo)
             memo.text, memo.status = book[memo.id]["text"], book[memo.id]["status"]
-            memo.edited = memo.asked = memo.failed = False
+            memo.by_person = memo.edited = memo.asked = memo.failed = False
             words = WORD.findall(" ".join(text for _, _, _, text in memo.made_from))
             assert answer in ("well", "nothing") or not memo.made_from
             assert WORD.findall(memo.text) == (words if answer == "well" else [])

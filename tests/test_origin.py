@@ -8,7 +8,7 @@ import pytest
 from app.kit.clock import SteppedClock
 from app.layers.derived import EDITED, ORIGIN
 from app.sweep import Sweep
-from tests.talk import Json, append, context, get, ok, put, talk
+from tests.talk import Json, append, context, cut_off, edit, get, ok, put, talk
 from tests.test_contract import SCHEMAS
 
 SETTINGS: Json = {
@@ -148,6 +148,23 @@ async def test_what_a_person_wrote_first_is_not_edited(api: httpx.AsyncClient) -
     for text in TEXTS.values():
         written = await text.read(api)
         assert (written["origin"], written["edited"]) == ("person", False), text.listed_at
+
+
+async def test_what_a_person_wrote_before_anything_was_made_is_not_edited(api: httpx.AsyncClient) -> None:
+    await put(api, settings={"memos": {"every_messages": 2}})
+    await append(api, talk(1, 2))
+    (memo,) = (await get(api, "/memos"))["items"]
+    assert memo["status"] == "pending"
+    path = f"/v1/chats/c/memos/{memo['id']}"
+    written = ok(await api.patch(path, json={"text": WORDS}), 200)
+    assert (written["origin"], written["edited"], written["status"]) == ("person", False, "ready")
+    await edit(api, "m1", content="He left.")
+    assert ok(await api.get("/v1/work"), 200)["items"] == [], "a person's text is never made again by itself"
+    refused = ok(await api.post(f"{path}/regenerate", json={}), 409)
+    assert refused["code"] == "memo_edited"
+    await cut_off(api, 2)
+    (kept,) = (await get(api, "/memos"))["items"]
+    assert (kept["text"], kept["origin"], kept["edited"]) == (WORDS, "person", False)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ async def edit_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, given: M
         values |= text_values(highlights_from_text(text), text) | {
             "status": "ready",
             "origin": "person",
-            "edited": memo.edited or memo.origin != "person",
+            "edited": memo.edited or (memo.status != "pending" and memo.origin != "person"),
             "source_hash": memo.current_hash,
         }
         await unschedule(db_session, head, NAME, [str(memo_id)])
@@ -102,7 +102,7 @@ async def regenerate_memo(
     head, memo = await _lock_memo(db_session, ref, memo_id, deleted=True)
     if memo.first_seq is None:
         raise NothingToSummarise("A person wrote this memo; it covers no messages that a model could summarise.")
-    if memo.edited and memo.deleted_at is None and not replace_edited:
+    if memo.origin == "person" and memo.deleted_at is None and not replace_edited:
         raise MemoEdited("A person edited this memo; send replace_edited: true to have it written anew.")
     if memo.deleted_at is not None:
         head.memo_count += 1

@@ -191,7 +191,7 @@ async def test_an_edit_makes_a_pending_memo_ready_and_its_work_undone(
     await append(api, talk(1, 8))
     (memo,) = await book(api)
     edited = await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
-    assert (edited["status"], edited["edited"], edited["in_prompt"]) == ("ready", True, False)
+    assert (edited["status"], edited["edited"], edited["in_prompt"]) == ("ready", False, False)
     assert await due_rows(database, tenant) == []
 
 
