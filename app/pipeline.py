@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.chats.anchor import cut_after_append, cut_if_settled, recheck_wait, settle_anchor
+from app.chats.cut import Cut, Skip
 from app.chats.events import (
     AnchorMoved,
     ChatEdited,
@@ -79,8 +80,8 @@ class Pipeline:
         record(db_session, event.head.line, MESSAGES, in_context=False)
         for layer in self._layers:
             await layer.on_append(db_session, event)
-        if await cut_after_append(db_session, event, self._layers):
-            await self._on_cut(db_session, event)
+        if cut := await cut_after_append(db_session, event, self._layers):
+            await self._on_cut(db_session, event, cut)
             await self._refresh_caches(db_session, event.head)
         await update_head(db_session, event.head)
 
@@ -89,10 +90,10 @@ class Pipeline:
         self._record_all(db_session, event.head, MESSAGES)
         for layer in self._layers:
             await layer.on_change(db_session, event)
-        if event.alters_history and await settle_anchor(
-            db_session, event.head, self._layers, by_scenes=event.by_scenes, now=event.now
-        ):
-            await self._on_cut(db_session, event)
+        if event.alters_history:
+            move = await settle_anchor(db_session, event.head, self._layers, by_scenes=event.by_scenes, now=event.now)
+            if move:
+                await self._on_cut(db_session, event, move)
         await self._finish_change(db_session, event)
 
     async def _on_truncate(self, db_session: DbSession, event: LineTruncated) -> None:
@@ -100,8 +101,8 @@ class Pipeline:
         self._record_all(db_session, event.head, MESSAGES)
         for layer in self._layers:
             await layer.on_truncate(db_session, event)
-        if await settle_anchor(db_session, event.head, self._layers, now=event.now):
-            await self._on_cut(db_session, event)
+        if move := await settle_anchor(db_session, event.head, self._layers, now=event.now):
+            await self._on_cut(db_session, event, move)
         await self._finish_change(db_session, event)
 
     async def _on_move(self, db_session: DbSession, event: MessagesMoved) -> None:
@@ -129,8 +130,8 @@ class Pipeline:
         """Judge a waiting cut again, then show what the layer made, changed or gave up."""
         head, now = event.head, self._clock()
         self._record(db_session, head, [layer for layer in self._layers if layer.name == event.layer])
-        if await cut_if_settled(db_session, head, self._layers, now=now):
-            await self._on_cut(db_session, LineEvent(head=head, now=now, settle_s=db_session.settle_s))
+        if cut := await cut_if_settled(db_session, head, self._layers, now=now):
+            await self._on_cut(db_session, LineEvent(head=head, now=now, settle_s=db_session.settle_s), cut)
         await self._refresh_caches(db_session, head)
         await update_head(db_session, head)
 
@@ -143,10 +144,10 @@ class Pipeline:
         """Notify the workers after the commit."""
         after_commit(db_session, self._notify)
 
-    async def _on_cut(self, db_session: DbSession, event: LineEvent) -> None:
+    async def _on_cut(self, db_session: DbSession, event: LineEvent, move: Cut | Skip) -> None:
         """Let the layers react to a history that begins at another message."""
         self._record_all(db_session, event.head, MESSAGES)
-        reason = event.head.last_cut["reason"] if event.head.last_cut else None
+        reason = move.reason if isinstance(move, Cut) else None
         moved = AnchorMoved(head=event.head, now=event.now, settle_s=event.settle_s, reason=reason)
         for layer in self._layers:
             await layer.on_cut(db_session, moved)

@@ -40,35 +40,40 @@ CURSOR = "cut"
 """The key of the CutCursor in the head's cursors."""
 
 
-async def cut_after_append(db_session: DbSession, advance: MessagesAppended, layers: Sequence[CoveringLayer]) -> bool:
+async def cut_after_append(
+    db_session: DbSession, advance: MessagesAppended, layers: Sequence[CoveringLayer]
+) -> Cut | None:
     """Decide on a cold cut as before the new messages, then on a full or forced one as after them.
 
-    Returns whether the history was cut.
+    Returns the last cut that was made, or None.
     """
     head = advance.head
-    cut = False
+    cut = None
     if advance.cold and advance.former_history_messages > head.settings.history.keep_messages:
         cut = await _cut_cold(db_session, advance, layers)
     if _is_full(head) and _is_decision_due(head, layers):
-        cut |= await _cut_full(db_session, head, layers, advance.now)
+        cut = await _cut_full(db_session, head, layers, advance.now) or cut
     return cut
 
 
-async def cut_if_settled(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime) -> bool:
-    """Decide again on a full cut that waits, after a layer has settled; returns whether the history was cut."""
+async def cut_if_settled(
+    db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime
+) -> Cut | None:
+    """Decide again on a full cut that waits, after a layer has settled; returns the cut, or None."""
     if not head.cut_waits:
-        return False
+        return None
     head.cut_waits = False
-    return _is_full(head) and await _cut_full(db_session, head, layers, now)
+    return await _cut_full(db_session, head, layers, now) if _is_full(head) else None
 
 
 async def settle_anchor(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, by_scenes: bool = False, now: datetime
-) -> bool:
-    """Move the anchor to where it belongs after messages were removed, hidden or un-hidden; returns whether it moved.
+) -> Cut | Skip | None:
+    """Move the anchor to where it belongs after messages were removed, hidden or un-hidden; returns how it moved.
 
-    It goes back to where enough messages are sent, and past what scenes hide before the first message in sight:
-    nothing of that is sent, so what covers it belongs in the prompt. `by_scenes` says that they hid or showed any.
+    If too few messages are left after the anchor, it moves back until enough are sent. It also moves forward past
+    messages that scenes hide: they are not sent, so the prompt contains what covers them. `by_scenes` is whether
+    scenes hid or un-hid a message.
     """
     wanted = Cut(head.anchor_seq, "rewind", head.history_messages)
     if wanted.left < head.settings.history.keep_messages and head.anchor_seq > LINE_FIRST_SEQ:
@@ -76,14 +81,13 @@ async def settle_anchor(
         by_scenes = by_scenes or begins_hidden
     if by_scenes:
         wanted = replace(wanted, at_seq=await _pass_hidden(db_session, head, layers, wanted.at_seq))
-    match decide_move(wanted, head.anchor_seq, head.last_cut["at_seq"] if head.last_cut else None):
+    move = decide_move(wanted, head.anchor_seq, head.last_cut["at_seq"] if head.last_cut else None)
+    match move:
         case Cut() as cut:
             _move(head, cut, now)
         case Skip(at_seq):
             head.anchor_seq = at_seq
-        case None:
-            return False
-    return True
+    return move
 
 
 async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime) -> None:
@@ -98,7 +102,7 @@ async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Cover
     await _await(db_session, head, decide_wait(history, covered_seq), layers, now)
 
 
-async def _cut_cold(db_session: DbSession, advance: MessagesAppended, layers: Sequence[CoveringLayer]) -> bool:
+async def _cut_cold(db_session: DbSession, advance: MessagesAppended, layers: Sequence[CoveringLayer]) -> Cut | None:
     head = advance.head
     history = await _read_history(db_session, head, layers)
     # The new messages do not count here, and are read only because a tool call keeps its result.
@@ -106,17 +110,17 @@ async def _cut_cold(db_session: DbSession, advance: MessagesAppended, layers: Se
     cut = decide_cold(history, await _read_coverage(db_session, head, layers, history.target))
     if cut is not None:
         _move(head, cut, advance.now)
-    return cut is not None
+    return cut
 
 
-async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], now: datetime) -> bool:
+async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], now: datetime) -> Cut | None:
     history = await _read_history(db_session, head, layers)
     decision = decide_full(history, await _read_coverage(db_session, head, layers, history.target))
     if isinstance(decision, Cut):
         _move(head, decision, now)
-        return True
+        return decision
     await _await(db_session, head, decision, layers, now)
-    return False
+    return None
 
 
 async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> tuple[Cut, bool]:

@@ -114,7 +114,12 @@ class SettingsChanged(LineEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorMoved(LineEvent):
-    """The history begins at another message; `reason` is why the anchor moved last."""
+    """The history begins at another message.
+
+    Attributes:
+        reason: Why the history was cut; None if the anchor only moved past messages that are not sent.
+
+    """
 
     reason: Reason | None
 
