@@ -7,6 +7,7 @@ from typing import Any
 from app.chats.service import Filters, Head, hash_eligible, list_living, read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
+from app.kit.llm import ModelError
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
@@ -65,10 +66,10 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
     return await _read_fold(db_session, claimed, MOST_MESSAGES)
 
 
-async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded | None:
+async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
     """Fold; a range that does not fit the model is halved until it does. Raises ModelError, DoesNotFit."""
-    part: _Fold | None = fold
-    while part is not None:
+    part = fold
+    while True:
         try:
             return _Folded(part, await _fold(ctx, part, claimed.payload.get("instruction")))
         except DoesNotFit:
@@ -76,8 +77,11 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded | No
             if messages <= 1:
                 raise
         async with ctx.database.unit_of_work() as db_session:
-            part = await _read_fold(db_session, claimed, messages // 2)
-    return None
+            half = await _read_fold(db_session, claimed, messages // 2)
+        if half is None:
+            # The messages may be back already, without new work. So the item is not completed but tried again.
+            raise ModelError("its messages were gone while the fold was halved", transient=True)
+        part = half
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Fold, _Folded]) -> bool:

@@ -3,16 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
-from app.kit.work_queue import RETRY_DELAYS_S
+from app.kit.db import Database
+from app.kit.job_context import JobContext
+from app.kit.llm import ModelClient
+from app.kit.work_queue import RETRY_DELAYS_S, Claimed
+from app.registry import LAYERS
+from app.summary.jobs import FOLD_SUMMARY
 from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, versions
-from tests.talk import append, bury, context, cut_off, edit, ok, put, talk
+from tests.talk import append, bury, context, cut_off, edit, hide, ok, put, talk
 
 Thinking = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -100,6 +107,33 @@ async def test_a_cut_is_no_longer_waited_for_once_the_fold_has_failed_for_good_a
     await make(sweep, clock)
     assert await shown(api) == [1, 2, 3, 4, 5, 6, 7]
     assert await gaps(api) == []
+
+
+async def test_a_fold_whose_messages_are_hidden_only_while_it_is_halved_is_tried_again(
+    api: httpx.AsyncClient, database: Database, model: ScriptedModel, sweep: Sweep, clock: SteppedClock
+) -> None:
+    async def draft_while_hidden(ctx: JobContext, claimed: Claimed, fold: Any) -> Any:
+        await hide(api, (1, 21))
+        try:
+            return await FOLD_SUMMARY.draft(ctx, claimed, fold)
+        finally:
+            await hide(api, (1, 21), hidden=False)
+
+    job = replace(FOLD_SUMMARY, draft=draft_while_hidden)
+    layers = [replace(layer, jobs=(job,)) if layer.name == "summary" else layer for layer in LAYERS]
+    client = ModelClient(model.base_url, "small", timeout_s=5, max_attempts=1, context_tokens=1_300)
+    clock.step(2)
+    await Sweep(JobContext(database, clock, client), layers, slots=8, sweep_s=30).drain()
+    await client.aclose()
+    assert model.calls == []
+    (work,) = ok(await api.get("/v1/work"), 200)["items"]
+    assert (work["layer"], work["attempts"], work["error"]) == (
+        "summary",
+        1,
+        "its messages were gone while the fold was halved",
+    )
+    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    assert await versions(api) == [(1, 6, False)]
 
 
 async def test_an_answer_that_nothing_has_changed_costs_no_word_of_what_was_told(
