@@ -68,7 +68,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraf
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Source, MemoDraft]) -> bool | None:
     found = await queries.find_memo(db_session, *made.head.line, UUID(made.claimed.key), layer=NAME)
-    return found and found[0].current_hash == made.source.hash
+    return None if found is None else found[0].current_hash == made.source.hash
 
 
 async def _save(db_session: DbSession, made: Made[_Source, MemoDraft]) -> None:

@@ -58,7 +58,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
 
 async def _is_unchanged(db_session: DbSession, made: Made[Source, _Draft]) -> bool | None:
     found = await queries.find_scene(db_session, *made.head.line, UUID(made.claimed.key))
-    return found and found[0].current_hash == made.source.hash
+    return None if found is None else found[0].current_hash == made.source.hash
 
 
 async def _save(db_session: DbSession, made: Made[Source, _Draft]) -> None:
