@@ -64,8 +64,12 @@ class AwaitCoverage:
 class AwaitEdge:
     """A full cut waits for an edge that leaves enough messages.
 
-    A layer may add one when it settles. An edge that exists already leaves enough when the history has
-    `recheck_messages`; None if there is none.
+    A layer may add such an edge when its work ends.
+
+    Attributes:
+        recheck_messages: With this many messages in the history, an edge that exists now leaves enough. None if there
+            is no such edge.
+
     """
 
     recheck_messages: int | None = None
@@ -214,10 +218,10 @@ def decide_rewind(newest: History) -> Cut | None:
 
 
 def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut | Skip | None:
-    """Decide how the anchor comes to where it is wanted; None if it is there.
+    """Decide how the anchor moves to `wanted`; None if it is there already.
 
-    Back is a cut. So is a place before the last cut, as in a copy that ends before that. Forward, there are only
-    messages in between that are not sent.
+    A move back is a cut. A move to a seq before the last cut is a cut too: a copy of a line can end before the last
+    cut of the original. Every other move forward is a skip, because the messages in between are not sent.
     """
     if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
         return wanted

@@ -37,8 +37,8 @@ WAITING_TENANTS = """waiting_tenants (tenant) AS (
     )"""
 """Part of a recursive query: the tenants with items that have not failed for good."""
 
-# With an equality instead of BETWEEN the order by tenant would mean nothing, and the planner could read the items of
-# all tenants by time.
+# BETWEEN and not =: with = the planner drops the tenant from the ORDER BY. It may then use an index on the time alone
+# and read the items of all tenants.
 _OLDEST = f"""oldest (owner_key, line_id, tenant, user_id) AS (
         SELECT first.* FROM waiting_tenants AS waiting CROSS JOIN LATERAL (
             SELECT w.owner_key, w.line_id, w.tenant, w.user_id FROM work w

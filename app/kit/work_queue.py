@@ -121,10 +121,15 @@ async def schedule(
 ) -> None:
     """Make `items` due after the settle time and wake the workers.
 
-    An item that is already due waits for the settle time again, at most 30 s in all, keeps its payload unless it gets a
-    new one, and takes the lease from the worker that holds it: its source has changed. An item whose last attempt
-    failed starts from zero, without its former payload. If `parked`, the items are parked at once, like all others of
-    their owner.
+    If an item with the same key is already due, it is updated:
+
+    - The settle time starts again. The item ripens at most 30 s after it first became due.
+    - A new payload replaces the old one. Without a new payload the old one stays.
+    - The lease is cleared, because the source has changed. A worker that is making the item cannot save its result.
+    - The attempts start at zero.
+
+    An item that has failed for good is replaced: its settle time and its payload are new too. If `parked`, the items
+    are parked at once, like all others of their owner.
     """
     rows = [(item.key, uuid7(), item.at_seq, _dump(item.payload)) for item in items]
     # Rows are locked in this order: two transactions that schedule for the same user must lock them in the same one.

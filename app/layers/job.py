@@ -51,8 +51,8 @@ class Job(Generic[Source, Draft]):
 
     Attributes:
         prefix: The keys it makes begin with this; "" takes every key that no other job of the layer takes.
-        read: Reads what the work item is made from; None, if it is still None under the line's lock, completes the item
-            without making anything.
+        read: Reads what the work item is made from. If it returns None, the runner locks the line and reads again. If
+            that returns None too, the item is completed and nothing is made.
         draft: Makes it while no transaction is open; None completes the item without saving. Raises ModelError.
         is_unchanged: Whether the source still is what the draft was made from; the item's line is locked. None
             completes the item without saving, because what it was to be saved to is gone.

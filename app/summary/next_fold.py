@@ -38,8 +38,10 @@ async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: f
 async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) -> Chain:
     """Read the chain that the next fold is folded onto.
 
-    It ends with the latest valid version, unless that covers what the history begins with, now or after the cut that
-    waits for everything up to `until_seq`: then the chain ends before, so that a version is made that ends there.
+    Mostly the chain ends with the latest valid version. But no version may reach into the history, as it is now and as
+    it will be after the cut that waits for everything up to `until_seq`. If the latest valid version does, and messages
+    before the history are not covered without it, the chain ends with the last version before the history. The next
+    fold then makes a version that ends where the history begins.
     """
     for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
         chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=begins_seq)
