@@ -10,7 +10,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, update
 from sqlalchemy.orm import aliased
 
 from app.chats.models import CURRENT, ChatLine
@@ -41,7 +41,7 @@ async def list_work(
     if chat_id is not None:
         query = query.where(_of_chat(caller.tenant, chat_id))
     if after:
-        query = query.where(tuple_(WorkItem.tenant, WorkItem.work_id) > (caller.tenant, after))
+        query = query.where(WorkItem.work_id > after)
     return list(await db_session.execute(query.order_by(WorkItem.work_id).limit(limit)))
 
 
@@ -75,7 +75,7 @@ async def list_failed(
     if chat_id is not None:
         chosen = chosen.where(_of_chat(caller.tenant, chat_id))
     if after:
-        chosen = chosen.where(tuple_(WorkItem.tenant, WorkItem.work_id) > (caller.tenant, after))
+        chosen = chosen.where(WorkItem.work_id > after)
     return (await db_session.execute(chosen.order_by(WorkItem.work_id).limit(limit))).all()
 
 

@@ -43,7 +43,8 @@ async def test_failed_work_is_found_without_reading_due_work(
     caller = Caller(tenant, frozenset({"read", "write"}))
     search = partial(find, caller=caller, chat_id=None, after=after, limit=50)
     async with _rolled_back(database) as db_session:
-        await db_session.raw.execute(_FILL, tenant, clock(), DUE, FAILED)
+        for one in (*(f"a{n}" for n in range(9)), tenant):
+            await db_session.raw.execute(_FILL, one, clock(), DUE, FAILED)
         await db_session.raw.execute("ANALYZE work")
         assert len(await search(db_session)) == FAILED
         plan = await _explain(db_session, search)
