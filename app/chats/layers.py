@@ -23,6 +23,11 @@ class CoveringLayer(Protocol):
         """Whether an edge can appear when it settles."""
         ...
 
+    @property
+    def names_messages(self) -> bool:
+        """Whether a message's `memo_id` names what of the layer covers it."""
+        ...
+
     def covered_through(
         self, db_session: DbSession, head: Head, from_seq: int, until_seq: int, /
     ) -> Awaitable[int | None]:

@@ -180,8 +180,8 @@ async def _details(
     covers = [
         cover
         for layer in layers
+        if layer.names_messages
         for cover in await layer.list_coverage(db_session, first.chat_key, first.line_id, first.seq, last.seq)
-        if cover.kind == "memo"
     ]
     swipes = await service.list_swipes(db_session, messages)
     return [

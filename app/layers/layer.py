@@ -102,6 +102,7 @@ class Layer:
         edges: The name of its edges, one of the choices of the setting `history.edges`; None if it has none.
         adds_edges_late: Whether an edge can appear when the layer settles, and not only with new messages: a full cut
             that finds no edge waits for one.
+        names_messages: Whether the `memo_id` of a message is the id of the layer's row that covers it.
         list_edges: (db_session, head, from_seq) → where a cut may fall; asked only for chats whose `history.edges` are
             this layer's.
         export_state: (db_session, line) → what the layer knows of a line, as JSON; None exports the rows of its tables.
@@ -135,6 +136,7 @@ class Layer:
     list_coverage: Callable[[DbSession, UUID, UUID, int, int], Awaitable[Sequence[Coverage]]] = _no_coverage
     edges: str | None = None
     adds_edges_late: bool = False
+    names_messages: bool = False
     list_edges: Callable[[DbSession, Head, int], Awaitable[Sequence[int]]] = _no_edges
     refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
     export_state: Callable[[DbSession, Line], Awaitable[Any]] | None = None

@@ -25,6 +25,7 @@ LAYER = Layer(
     on_settings_changed=on_settings_changed,
     covered_through=covered_through,
     list_coverage=list_coverage,
+    names_messages=True,
     edges=OWN_EDGES,
     list_edges=list_edges,
     refresh_cache=refresh_cache,
