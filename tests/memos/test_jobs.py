@@ -336,7 +336,7 @@ async def test_a_persons_edit_while_the_model_is_asked_wins(
     async with while_the_model_is_asked(sweep, model):
         await edit(api, (await book(api))[0]["id"])
     (memo,) = await book(api)
-    assert (memo["text"], memo["status"], memo["edited"]) == ("It was quite different.", "ready", True)
+    assert (memo["text"], memo["status"], memo["edited"]) == ("It was quite different.", "ready", False)
 
 
 async def test_a_memo_deleted_while_the_model_is_asked_stays_deleted(
