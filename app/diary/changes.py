@@ -5,12 +5,13 @@ where the line is cut off before it, the character has not written it in this co
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import asyncpg
 import orjson
 
 from app.chats.eligibility import Filters
-from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
+from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, Pair, SettingsChanged
 from app.chats.ranges import is_any_inside
 from app.chats.scheduling import schedule, unschedule
 from app.chats.service import Head, list_living
@@ -41,9 +42,9 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
         return
     if DiarySettings.of(head.settings).enabled:
         await _write_again(db_session, event)
-    deleted = [after.seq for before, after in event.pairs if before.deleted != after.deleted]
-    if deleted:
-        begins_seq = await _reopen_unwritten(db_session, head, deleted[0])
+    turned_seq = find_first_turned(event.pairs)
+    if turned_seq is not None:
+        begins_seq = await _reopen_unwritten(db_session, head, turned_seq)
         await _count_again(db_session, head, head.head_seq, at_most=begins_seq)
     touched = await change_queries.list_touched(db_session, head.line, [after.seq for _, after in event.pairs])
     rehashed = await rehash(db_session, head, [_derived(row) for row in touched])
@@ -59,10 +60,20 @@ async def _follow(db_session: DbSession, event: MessagesChanged, changed: Sequen
     await change_queries.update_hashes(db_session, head.line, hashes)
     enabled = DiarySettings.of(head.settings).enabled
     await reschedule(db_session, head, NAME, changed, enabled=enabled, now=now, settle_s=settle_s)
-    unwritten = [one.row.of for one in changed if not one.row.is_kept]
-    for name in sorted({row["character"] for row in unwritten}):
-        numbers = [row["number"] for row in unwritten if row["character"] == name]
+    for name, numbers in group_by_diary(changed).items():
         await note_entries(db_session, head, name, numbers, now=now, settle_s=settle_s)
+
+
+def find_first_turned(pairs: Sequence[Pair]) -> int | None:
+    """Return the first message that was deleted or brought back, from which on turns are counted again. Pure."""
+    return next((after.seq for before, after in pairs if before.deleted != after.deleted), None)
+
+
+def group_by_diary(changed: Sequence[Rehashed[Any]]) -> dict[str, list[int]]:
+    """Return the numbers of the entries that the service wrote, by the character's name, in order of both. Pure."""
+    own = [one.row.of for one in changed if not one.row.is_kept]
+    names = sorted({row["character"] for row in own})
+    return {name: [row["number"] for row in own if row["character"] == name] for name in names}
 
 
 def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:

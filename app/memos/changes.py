@@ -4,7 +4,10 @@ A batch's boundaries never move. What changes inside it changes its hash alone, 
 changed is made again; so an edit costs one memo, and one that is undone before its memo is made costs none.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 import asyncpg
 import orjson
@@ -28,14 +31,8 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
         head.cursors[NAME] = recount(OpenBatch.from_json(stored), event.pairs).to_json()
     touched = await change_queries.list_touched(db_session, *head.line, [after.seq for _, after in event.pairs])
     rehashed = await rehash(db_session, head, [_derived(row) for row in touched])
-    moved = [(one, _find_first_message(one)) for one in rehashed]
-    rows = [
-        (one.row.of["memo_id"], one.current_hash, first)
-        for one, first in moved
-        if one.has_changed or first != one.row.of["first_message_id"]
-    ]
-    if rows:
-        await change_queries.update_hashes(db_session, *head.line, rows)
+    if rewrites := list_rewrites(rehashed):
+        await change_queries.update_hashes(db_session, *head.line, rewrites)
     await reschedule(
         db_session,
         head,
@@ -60,11 +57,19 @@ def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:
     )
 
 
-def _find_first_message(batch: Rehashed[asyncpg.Record]) -> str | None:
-    """The message that the memo leads to: the first that is summarised, else the first of the batch."""
-    eligible = (message for message in batch.messages if is_eligible(message, batch.row.filters))
-    first = next(eligible, next(iter(batch.messages), None))
-    return first.message_id if first else None
+def list_rewrites(rehashed: Sequence[Rehashed[Any]]) -> list[tuple[UUID, bytes, str | None]]:
+    """Return (memo_id, current_hash, first_message_id) of the batches that say something else or begin elsewhere. Pure.
+
+    A memo leads to the first message of its batch that is summarised, or to the first one if none is.
+    """
+    rewrites = []
+    for batch in rehashed:
+        eligible = (message for message in batch.messages if is_eligible(message, batch.row.filters))
+        first = next(eligible, next(iter(batch.messages), None))
+        message_id = first.message_id if first else None
+        if batch.has_changed or message_id != batch.row.of["first_message_id"]:
+            rewrites.append((batch.row.of["memo_id"], batch.current_hash, message_id))
+    return rewrites
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
-from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged, content_changed
+from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
 from app.chats.scheduling import unschedule
 from app.chats.service import Head
 from app.kit.db import DbSession
@@ -19,7 +19,7 @@ from app.scenes import change_queries, queries
 from app.scenes.closing import follow, new_scene, rehash
 from app.scenes.folding import RECAP, judge_fold
 from app.scenes.models import Scene
-from app.scenes.opened import OpenScene
+from app.scenes.opened import OpenScene, decide_change
 from app.scenes.settings import SceneSettings
 from app.scenes.work import DEBOUNCE_S, NAME, hides, schedule_hide
 from app.scenes.written import hand_on
@@ -29,36 +29,34 @@ _Placed = tuple[int, Scene]
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Rewrite the hashes of the scenes that hold changed messages; those that say something else are due."""
-    head, settle_s = event.head, event.settle_s
-    pairs = [pair for pair in event.pairs if content_changed(pair)]
-    if NAME not in head.cursors or not pairs:
+    """Rewrite the hashes of the scenes that hold changed messages, and schedule those that went stale."""
+    head = event.head
+    if NAME not in head.cursors:
         return
     opened = OpenScene.from_json(head.cursors[NAME])
-    in_open = [after for _, after in pairs if after.seq >= (opened.first_seq or 1)]
-    if in_open:
-        head.cursors[NAME] = opened.uncounted().to_json()
-    if hides(head) and any(after.deleted for after in in_open):
-        await schedule_hide(db_session, head, now=event.now)  # the open scene may have lost its last message
-    gone = {after.seq for _, after in pairs if after.deleted}
-    if gone:
-        await _move_lifted(db_session, head, gone)
-    scenes = await change_queries.list_holding(db_session, head, [after.seq for _, after in pairs])
-    if not scenes:
+    change = decide_change(event.pairs, opened)
+    if change is None:
         return
-    if any(scene.last_seq in gone for scene in scenes):
-        scenes = await _move_breaks(db_session, head, scenes, gone, now=event.now, settle_s=settle_s)
+    if change.touches_open:
+        head.cursors[NAME] = opened.uncounted().to_json()
+    if change.shrinks_open and hides(head):
+        await schedule_hide(db_session, head, now=event.now)
+    if change.gone:
+        await _move_lifted(db_session, head, change.gone)
+    scenes = await change_queries.list_holding(db_session, head, change.seqs)
+    if any(scene.last_seq in change.gone for scene in scenes):
+        await _move_breaks(db_session, event, scenes, change.gone)
+    else:
+        await _follow_changed(db_session, event, scenes)
+
+
+async def _follow_changed(db_session: DbSession, event: MessagesChanged, scenes: Sequence[Scene]) -> None:
+    """Rewrite the hashes of `scenes`, in order; what follows from it is due only for those that say something else."""
+    head = event.head
     changed = [one.row.of for one in await rehash(db_session, head, scenes) if one.has_changed]
     if changed:
-        await follow(
-            db_session,
-            head,
-            changed,
-            from_seq=changed[0].first_seq,
-            until_seq=changed[-1].last_seq,
-            now=event.now,
-            settle_s=settle_s,
-        )
+        places = {"from_seq": changed[0].first_seq, "until_seq": changed[-1].last_seq}
+        await follow(db_session, head, changed, **places, now=event.now, settle_s=event.settle_s)
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
@@ -118,20 +116,15 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
 
 
 async def _move_breaks(
-    db_session: DbSession,
-    head: Head,
-    scenes: Sequence[Scene],
-    gone: AbstractSet[int],
-    *,
-    now: datetime,
-    settle_s: float,
-) -> Sequence[Scene]:
-    """Move breaks from messages that are `gone` to what is left before them; returns the scenes that are left.
+    db_session: DbSession, event: MessagesChanged, scenes: Sequence[Scene], gone: AbstractSet[int]
+) -> None:
+    """Move breaks from messages that are `gone` to the last message that is left before them.
 
-    Of a scene with nothing left the range goes to the next one, in which it changes nothing.
+    A scene without any message left gives its range to the next one, in which it changes nothing.
     """
+    head = event.head
     left = [scene for scene in scenes if scene.last_seq not in gone]
-    from_seq, until_seq = scenes[0].first_seq, scenes[-1].last_seq
+    places = {"from_seq": scenes[0].first_seq, "until_seq": scenes[-1].last_seq}
     for scene in scenes:
         if scene in left:
             continue
@@ -140,13 +133,12 @@ async def _move_breaks(
         if after is not None:
             after.first_seq = scene.first_seq if last_seq is None else last_seq + 1
         if last_seq is None:
-            await _dissolve(db_session, head, scene, now)
+            await _dissolve(db_session, head, scene, event.now)
         else:
             scene.last_seq = last_seq
             left.append(scene)
     left.sort(key=lambda scene: scene.last_seq)
-    await follow(db_session, head, left, from_seq=from_seq, until_seq=until_seq, now=now, settle_s=settle_s)
-    return left
+    await follow(db_session, head, left, **places, now=event.now, settle_s=event.settle_s)
 
 
 async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]) -> None:

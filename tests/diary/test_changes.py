@@ -1,0 +1,27 @@
+"""What changed messages mean for diaries: decided from the pairs and the rows alone."""
+
+from typing import Any
+
+from app.chats.eligibility import Filters
+from app.diary.changes import find_first_turned, group_by_diary
+from app.layers.derived import DerivedRow, Rehashed
+from tests.chats.ranges import message
+
+
+def test_turns_are_counted_again_from_the_first_message_that_goes_or_comes_back() -> None:
+    edited = (message(2), message(2, digest=b"new"))
+    gone = (message(5), message(5, deleted=True))
+    back = (message(4, deleted=True), message(4))
+    assert find_first_turned([edited]) is None
+    assert find_first_turned([edited, gone]) == 5
+    assert find_first_turned([back, gone]) == 4
+
+
+def test_entries_of_the_service_are_grouped_by_character() -> None:
+    def entry(name: str, number: int, *, is_kept: bool = False) -> Rehashed[dict[str, Any]]:
+        row: dict[str, Any] = {"character": name, "number": number}
+        return Rehashed(DerivedRow(row, "", 1, 2, Filters(), b"", b"", is_kept), b"new", ())
+
+    changed = [entry("Mira", 3), entry("Kai", 4), entry("Mira", 5, is_kept=True), entry("Kai", 6)]
+    assert group_by_diary(changed) == {"Kai": [4, 6], "Mira": [3]}
+    assert group_by_diary([]) == {}
