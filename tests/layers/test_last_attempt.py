@@ -1,9 +1,6 @@
 """A cut that waits is judged again when a job ends, also when its last attempt fails because its source changed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
 
 import httpx
 import pytest
@@ -15,110 +12,17 @@ from app.kit.work_queue import MAX_ATTEMPTS
 from app.layers.layer import find_layer
 from app.registry import LAYERS
 from app.sweep import Sweep
-from tests.diary.diaries import KAI, keep_diary, save
-from tests.scenes.story import BY_HAND
+from tests.layers.sample import SAMPLES, LastAttempt, Stage
+from tests.scenes.sample import due_scene
 from tests.scenes.story import telling as telling_scenes
-from tests.scripted_model import Reply, Request, ScriptedModel
-from tests.summary.folds import OWN_FOLDS, counting_fold
-from tests.talk import append, edit, get, ok, put, talk
+from tests.scripted_model import ScriptedModel
 
 CHANGED = "its source changed while it was being made"
 
-
-@dataclass(frozen=True)
-class Stage:
-    api: httpx.AsyncClient
-    sweep: Sweep
-    clock: SteppedClock
-    model: ScriptedModel
-
-    async def settle(self, answer: Callable[[Request], str | Reply]) -> None:
-        """Make everything that is due with this answer of the model."""
-        self.model.otherwise = answer
-        self.clock.step(5)
-        await self.sweep.drain()
-
-    async def close_scene(self, seq: int) -> None:
-        ok(await self.api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
-
-
-async def due_memo(stage: Stage) -> None:
-    await append(stage.api, talk(1, 8))
-
-
-async def due_summary(stage: Stage) -> None:
-    folds = {"summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2}}
-    await put(stage.api, settings=OWN_FOLDS | folds | {"history": {"grow_messages": 40, "edges": "folds"}})
-    stage.model.otherwise = counting_fold
-    await append(stage.api, talk(1, 9))
-
-
-async def due_diary_fold(stage: Stage) -> None:
-    await keep_diary(stage.api, KAI, lines=2)
-    stage.model.otherwise = lambda _request: "I remember the lamps, and the sea."
-    await append(stage.api, talk(1, 2))
-    for n in range(3):
-        await save(stage.api, f"I lit lamp number {n} for Mira tonight.")
-
-
-async def due_entry(stage: Stage) -> None:
-    await keep_diary(stage.api, KAI, auto_write_turns=1)
-    stage.model.otherwise = lambda _request: "I told Mira about the lamp, and I meant it."
-    await append(stage.api, talk(1, 2))
-
-
-async def due_stale_entry(stage: Stage) -> None:
-    await due_entry(stage)
-    await stage.settle(lambda _request: "I told Mira about the lamp, and I meant it.")
-    await edit(stage.api, "m1", content="The lamp is out.")
-
-
-async def due_look(stage: Stage) -> None:
-    await put(stage.api, settings={"preset": "scenes"})
-    stage.model.otherwise = telling_scenes(lambda possible: possible[0])
-    await append(stage.api, talk(1, 14))
-
-
-async def due_scene(stage: Stage) -> None:
-    await put(stage.api, settings=BY_HAND)
-    stage.model.otherwise = telling_scenes()
-    await append(stage.api, talk(1, 8))
-    await stage.close_scene(4)
-
-
-async def due_recap(stage: Stage) -> None:
-    await due_scene(stage)
-    await stage.settle(telling_scenes())
-    scene = (await get(stage.api, "/scenes"))["items"][0]
-    ok(await stage.api.patch(f"/v1/chats/c/scenes/{scene['id']}", json={"recap": "# Outcomes\n- Kai stayed."}), 200)
-
-
-@dataclass(frozen=True)
-class Case:
-    """How the work of a job becomes due, which key it has, and what changes its source behind the service's back."""
-
-    key: str
-    make_due: Callable[[Stage], Awaitable[None]]
-    change: str
-
-
-CASES: dict[tuple[str, str], Case] = {
-    ("memos", ""): Case("%", due_memo, "UPDATE memos SET current_hash = '\\x00'"),
-    ("summary", ""): Case("fold", due_summary, "UPDATE messages SET digest = '\\x00'"),
-    ("diary", "fold:"): Case("fold:%", due_diary_fold, "UPDATE diary_entries SET content = content || ' Yes.'"),
-    ("diary", "write:"): Case("write:%", due_entry, "UPDATE messages SET digest = '\\x00'"),
-    ("diary", "entry:"): Case("entry:%", due_stale_entry, "UPDATE diary_entries SET current_hash = '\\x00'"),
-    ("scenes", "detect"): Case("detect", due_look, "UPDATE messages SET excluded = true"),
-    ("scenes", ""): Case("%-%-%", due_scene, "UPDATE scenes SET current_hash = '\\x00'"),
-    ("scenes", "recap"): Case("recap", due_recap, "UPDATE scenes SET recap = recap || ' Yes.'"),
+CASES: dict[tuple[str, str], LastAttempt] = {
+    (layer, prefix): case for layer, sample in SAMPLES.items() for prefix, case in sample.last_attempts.items()
 }
-JOBS = {(layer.name, job.prefix) for layer in LAYERS for job in layer.jobs}
-WITHOUT_MODEL = {("scenes", "hide")}
-"""It reads and writes in one transaction, so its source cannot change in between."""
-
-
-def test_every_registered_job_has_a_case() -> None:
-    assert set(CASES) | WITHOUT_MODEL == JOBS
+"""By layer and prefix of the job; `test_samples.py` compares them with the registered jobs."""
 
 
 @pytest.mark.parametrize(("layer", "prefix"), sorted(CASES), ids=lambda part: part or "*")
@@ -165,7 +69,7 @@ async def test_a_waiting_cut_is_judged_after_the_last_attempt(
 async def test_a_waiting_cut_is_judged_after_scenes_were_hidden(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
-    stage: Any = Stage(api, sweep, clock, model)
+    stage = Stage(api, sweep, clock, model)
     await due_scene(stage)
     chat = chat_key(tenant, "c")
     async with database.raw() as connection:

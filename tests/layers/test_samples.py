@@ -1,0 +1,31 @@
+"""Every registered layer has a sample that covers what it has; a failure names what to add, and where."""
+
+import pytest
+
+from app.layers.layer import Layer
+from app.registry import LAYERS
+from tests.layers.sample import SAMPLES, find_sample
+
+each_layer = pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+
+
+def where(layer: Layer) -> str:
+    """The file that a failure names."""
+    return f"tests/{layer.name}/sample.py"
+
+
+@each_layer
+def test_a_registered_layer_has_a_sample(layer: Layer) -> None:
+    assert find_sample(layer.name), (
+        f"{where(layer)} has to define SAMPLE, a LayerSample: see “What its tests need” in docs/layers.md"
+    )
+
+
+@each_layer
+def test_every_job_has_a_last_attempt(layer: Layer) -> None:
+    sample = SAMPLES[layer.name]
+    jobs = {job.prefix for job in layer.jobs}
+    assert set(sample.last_attempts) | sample.jobs_without_draft == jobs, (
+        f"last_attempts and jobs_without_draft of {where(layer)} have to name the prefixes of all jobs: {sorted(jobs)}"
+    )
+    assert not set(sample.last_attempts) & sample.jobs_without_draft, f"{where(layer)} names a job twice"
