@@ -11,19 +11,14 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.owners import NO_LINE
 from app.sweep import Sweep
-from tests.talk import Json, append, edit, get, ok, put, said, talk
+from tests.layers.sample import SAMPLES
+from tests.talk import append, edit, ok, put, said, talk
 
 Rows = dict[str, list[dict[str, Any]]]
 """The rows of each table, as JSON has them, in some order that is always the same."""
 
 REVISION = {"revision", "base_revision", "changed"}
 """The columns of a line's revision."""
-
-_NARRATIVES: Json = {
-    "summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2},
-    "diary": {"enabled": True, "auto_write_turns": 1, "lines": 4},
-    "scenes": {"enabled": True, "detect": False, "min_messages": 1, "auto_hide": 1},
-}
 
 _FAILED = "error = 'the model was busy', attempts = 6, failed_at = run_after"
 _LEFT = "lease = gen_random_uuid(), leased_until = now() - interval '1 minute', attempts = 1"
@@ -35,7 +30,7 @@ async def make_rich_chat(
 ) -> None:
     """The chat `c` of 43 messages, with memos that are made, edited, deleted, failed, left by a worker.
 
-    For a while it had a summary, a diary and scenes; what was made of them and what people wrote is there.
+    For a while every layer was switched on; what was made and what people wrote is there (`LayerSample.rich`).
     """
     await put(
         api,
@@ -55,44 +50,32 @@ async def make_rich_chat(
     await append(api, talk(12, 32))
     clock.step(2)
     await sweep.drain()
-    await _tell(api, sweep, clock)
+    await _switch_layers_on(api, sweep, clock)
     await append(api, talk(37, 43))
-    memos = (await get(api, "/memos"))["items"]
-    ok(await api.post("/v1/chats/c/memos", json={"text": "They have met before.", "after_seq": 20}), 201)
-    ok(await api.patch(f"/v1/chats/c/memos/{memos[0]['id']}", json={"pinned": True, "text": "Mira came ashore."}), 200)
-    ok(await api.delete(f"/v1/chats/c/memos/{memos[1]['id']}"), 204)
-    ok(await api.post(f"/v1/chats/c/memos/{memos[2]['id']}/regenerate", json={"instruction": "Name the lamp."}), 202)
+    for sample in SAMPLES.values():
+        await sample.rich.write_last(api)
     await _change_messages(api)
     async with database.raw() as connection:
         for values, which in ((_FAILED, "payload IS NOT NULL"), (_LEFT, "payload IS NULL")):
             work = f"UPDATE work SET {values} WHERE owner_key = $1 AND {which}"
             await connection.execute(work, chat_key(tenant, "c"))
-        reason = "reason = 'They leave the island.', closed_by = 'model', cut_off = lifted_at IS NOT NULL"
-        await connection.execute(f"UPDATE scenes SET {reason} WHERE chat_key = $1", chat_key(tenant, "c"))
+        for sample in SAMPLES.values():
+            await sample.rich.fill(connection, chat_key(tenant, "c"))
 
 
-async def _tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
-    """Have narratives made of it, have people write in them, and switch them off again."""
-    await put(api, status=200, settings=_NARRATIVES)
-    for seq in (8, 14, 20):
-        ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
-    for lamp in ("green", "red", "blue"):
-        ok(await api.post("/v1/chats/c/diary", json={"content": f"A {lamp} lamp."}), 201)
-    ok(await api.post("/v1/chats/c/tools/save_memory", json={"content": "A white lamp."}), 200)
+async def _switch_layers_on(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+    """Have every layer make something of it, have people write in it, and switch the layers off again."""
+    settings = {section: values for sample in SAMPLES.values() for section, values in sample.rich.settings.items()}
+    await put(api, status=200, settings=settings)
+    for sample in SAMPLES.values():
+        await sample.rich.write_before(api)
     await append(api, talk(33, 36))
     await _make(sweep, clock)
-    ok(await api.delete("/v1/chats/c/scenes/breaks/20"), 204)
-    scenes = (await get(api, "/scenes"))["items"]
-    wish = {"title": "Ashore", "recap": "# Outcomes\n- Mira came ashore."}
-    ok(await api.patch(f"/v1/chats/c/scenes/{scenes[0]['id']}", json=wish), 200)
-    entries = (await get(api, "/diary"))["items"]
-    ok(await api.patch(f"/v1/chats/c/diary/{entries[-1]['id']}", json={"content": "A lamp of my own."}), 200)
-    ok(await api.delete(f"/v1/chats/c/diary/{entries[-2]['id']}"), 204)
-    ok(await api.put("/v1/chats/c/summary", json={"text": "They speak of lamps."}), 200)
-    ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
+    for sample in SAMPLES.values():
+        await sample.rich.write_after(api)
     await edit(api, "m2", hidden=False)
     await _make(sweep, clock)
-    await put(api, status=200, settings={layer: {"enabled": False} for layer in _NARRATIVES})
+    await put(api, status=200, settings={section: {"enabled": False} for section in settings})
     await _make(sweep, clock)
 
 

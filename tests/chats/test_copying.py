@@ -22,6 +22,7 @@ from app.sweep import Sweep
 from tests.book import change
 from tests.chats.rich import Rows, list_tables, make_rich_chat, rows_of
 from tests.conftest import NOON
+from tests.layers.sample import SAMPLES, Row
 from tests.talk import get, ok, put
 
 ITS_OWN: dict[str, set[str]] = {
@@ -60,13 +61,14 @@ async def source(
 async def test_the_chat_that_is_copied_here_has_something_in_every_column(database: Database, source: Line) -> None:
     """Or a column that is forgotten would not be missed."""
     rows = await rows_of(database, *source)
-    assert [table for table in rows if not rows[table]] == []
+    without_rows = [table for table in rows if not rows[table]]
+    assert without_rows == [], f"`rich` of the layer's sample makes no row in {without_rows}"
     empty = {(table, name) for table in rows for name in rows[table][0] if not any(row[name] for row in rows[table])}
     assert empty == {
         ("chats", "checkpoint"),  # only a copy has these two
         ("chats", "parent_line_id"),
         ("work", "user_id"),  # only the work of a user has it
-    }
+    }, "`rich` of the layer's sample leaves a column empty in all rows"
 
 
 async def test_every_table_that_has_lines_is_known_to_the_copy(database: Database) -> None:
@@ -186,17 +188,14 @@ async def test_a_copy_ends_with_what_begins_at_its_last_seq(database: Database, 
     assert len(copied["chats"]) == 1
 
 
-BEGINNINGS: dict[str, Callable[[dict[str, Any]], float]] = {
+BEGINNINGS: dict[str, Callable[[Row], float]] = {
     "messages": lambda row: row["seq"],
     "swipes": lambda row: row["seq"],
     "revisions": lambda row: row["seq"],
-    "memos": lambda row: row["first_seq"] or (row["place"] - 1) / 2,
     "work": lambda row: row["at_seq"],
-    "narrative_versions": lambda row: row["begins_seq"],
-    "diary_entries": lambda row: row["at_seq"],
-    "scenes": lambda row: row["first_seq"],
-}
-"""Where a row begins, told without what the tables say of it: a person's memo stands after a seq."""
+    "narrative_versions": lambda row: row["begins_seq"],  # of several layers
+} | {table: begins for sample in SAMPLES.values() for table, begins in sample.begins.items()}
+"""Where a row begins, told without what the tables say of it."""
 
 
 @pytest.mark.parametrize("cut", [False, True])

@@ -1,7 +1,9 @@
 """What the tests of all layers need to know of diaries."""
 
-from tests.diary.diaries import KAI, keep_diary, save
-from tests.layers.sample import LastAttempt, LayerSample, Stage
+import httpx
+
+from tests.diary.diaries import KAI, change, discard, entries, keep_diary, save, write
+from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
 from tests.talk import append, edit, talk
 
 
@@ -25,10 +27,29 @@ async def due_stale_entry(stage: Stage) -> None:
     await edit(stage.api, "m1", content="The lamp is out.")
 
 
+async def write_entries(api: httpx.AsyncClient) -> None:
+    for lamp in ("green", "red", "blue"):
+        await write(api, f"A {lamp} lamp.")
+    await save(api, "A white lamp.")
+
+
+async def change_entries(api: httpx.AsyncClient) -> None:
+    """Edit the last entry and delete the one before it."""
+    *_, deleted, edited = await entries(api)
+    await change(api, edited["id"], "A lamp of my own.")
+    await discard(api, deleted["id"])
+
+
 SAMPLE = LayerSample(
     last_attempts={
         "fold:": LastAttempt("fold:%", due_fold, "UPDATE diary_entries SET content = content || ' Yes.'"),
         "write:": LastAttempt("write:%", due_entry, "UPDATE messages SET digest = '\\x00'"),
         "entry:": LastAttempt("entry:%", due_stale_entry, "UPDATE diary_entries SET current_hash = '\\x00'"),
     },
+    begins={"diary_entries": lambda row: row["at_seq"]},
+    rich=RichRows(
+        settings={"diary": {"enabled": True, "auto_write_turns": 1, "lines": 4}},
+        write_before=write_entries,
+        write_after=change_entries,
+    ),
 )

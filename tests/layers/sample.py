@@ -4,13 +4,17 @@ import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
+from typing import Any
+from uuid import UUID
 
 import httpx
 
 from app.kit.clock import SteppedClock
+from app.kit.db import Connection
 from app.registry import LAYERS
 from app.sweep import Sweep
 from tests.scripted_model import Reply, Request, ScriptedModel
+from tests.talk import Json
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,39 @@ class LastAttempt:
     change: str
 
 
+Row = Mapping[str, Any]
+"""A row of a table, as JSON has it."""
+
+
+async def _write_nothing(_api: httpx.AsyncClient) -> None:
+    """A layer that people write nothing in."""
+
+
+async def _fill_nothing(_connection: Connection, _chat_key: UUID) -> None:
+    """A layer whose rows have something in every column by then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RichRows:
+    """How the chat `c` of `tests/chats/rich.py` gets rows with something in every column of a layer's tables.
+
+    Attributes:
+        settings: Settings that switch the layer on before messages 33–36 are appended; it is switched off again after
+            `write_after`.
+        write_before: What people write before messages 33–36 are appended, all of which is then made.
+        write_after: What people do to what was made; what follows from it is made, too.
+        write_last: What people do at the end, when the chat has 43 messages; what is due from it stays due.
+        fill: Writes to the database, at last, what no request leads to.
+
+    """
+
+    settings: Json = field(default_factory=dict)
+    write_before: Callable[[httpx.AsyncClient], Awaitable[None]] = _write_nothing
+    write_after: Callable[[httpx.AsyncClient], Awaitable[None]] = _write_nothing
+    write_last: Callable[[httpx.AsyncClient], Awaitable[None]] = _write_nothing
+    fill: Callable[[Connection, UUID], Awaitable[None]] = _fill_nothing
+
+
 @dataclass(frozen=True, kw_only=True)
 class LayerSample:
     """What the walking tests need of a layer. What is not given stands for a layer that has nothing of the kind.
@@ -53,11 +90,16 @@ class LayerSample:
         last_attempts: By the prefix of each job, how its last attempt fails because its source changed.
         jobs_without_draft: The prefixes of jobs whose source cannot change, because they read and write in one
             transaction.
+        begins: By the name of each of its own tables that is copied with a line, the seq at which a row begins, without
+            the SQL of the table's `info["begins"]`.
+        rich: What the chat that is copied with all of its rows has of the layer.
 
     """
 
     last_attempts: Mapping[str, LastAttempt] = field(default_factory=dict)
     jobs_without_draft: frozenset[str] = frozenset()
+    begins: Mapping[str, Callable[[Row], float]] = field(default_factory=dict)
+    rich: RichRows = RichRows()
 
 
 def find_sample(layer_name: str) -> LayerSample | None:

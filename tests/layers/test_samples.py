@@ -29,3 +29,10 @@ def test_every_job_has_a_last_attempt(layer: Layer) -> None:
         f"last_attempts and jobs_without_draft of {where(layer)} have to name the prefixes of all jobs: {sorted(jobs)}"
     )
     assert not set(sample.last_attempts) & sample.jobs_without_draft, f"{where(layer)} names a job twice"
+
+
+@each_layer
+def test_every_table_of_its_own_says_where_a_row_begins(layer: Layer) -> None:
+    shared = {table.name for other in LAYERS if other is not layer for table in other.tables}
+    own = {table.name for table in layer.tables} - shared
+    assert set(SAMPLES[layer.name].begins) == own, f"begins of {where(layer)} has to name the tables {sorted(own)}"

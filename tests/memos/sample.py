@@ -1,13 +1,27 @@
 """What the tests of all layers need to know of memos."""
 
-from tests.layers.sample import LastAttempt, LayerSample, Stage
-from tests.talk import append, talk
+import httpx
+
+from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
+from tests.talk import append, get, ok, talk
 
 
 async def due_memo(stage: Stage) -> None:
     await append(stage.api, talk(1, 8))
 
 
+async def change_book(api: httpx.AsyncClient) -> None:
+    """Write a memo, edit and pin one, delete one, and have one made again as a person wishes."""
+    memos = (await get(api, "/memos"))["items"]
+    ok(await api.post("/v1/chats/c/memos", json={"text": "They have met before.", "after_seq": 20}), 201)
+    ok(await api.patch(f"/v1/chats/c/memos/{memos[0]['id']}", json={"pinned": True, "text": "Mira came ashore."}), 200)
+    ok(await api.delete(f"/v1/chats/c/memos/{memos[1]['id']}"), 204)
+    ok(await api.post(f"/v1/chats/c/memos/{memos[2]['id']}/regenerate", json={"instruction": "Name the lamp."}), 202)
+
+
 SAMPLE = LayerSample(
     last_attempts={"": LastAttempt("%", due_memo, "UPDATE memos SET current_hash = '\\x00'")},
+    # A person's memo is placed after a seq.
+    begins={"memos": lambda row: row["first_seq"] or (row["place"] - 1) / 2},
+    rich=RichRows(write_last=change_book),
 )

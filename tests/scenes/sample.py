@@ -1,7 +1,12 @@
 """What the tests of all layers need to know of scenes."""
 
-from tests.layers.sample import LastAttempt, LayerSample, Stage
-from tests.scenes.story import BY_HAND, set_break
+from uuid import UUID
+
+import httpx
+
+from app.kit.db import Connection
+from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
+from tests.scenes.story import BY_HAND, lift_break, set_break
 from tests.scenes.story import telling as telling_scenes
 from tests.talk import append, get, ok, put, talk
 
@@ -26,6 +31,26 @@ async def due_recap(stage: Stage) -> None:
     ok(await stage.api.patch(f"/v1/chats/c/scenes/{scene['id']}", json={"recap": "# Outcomes\n- Kai stayed."}), 200)
 
 
+async def set_breaks(api: httpx.AsyncClient) -> None:
+    for seq in (8, 14, 20):
+        await set_break(api, seq)
+
+
+async def change_scenes(api: httpx.AsyncClient) -> None:
+    """Delete a break, edit a scene, and delete a version of the running recap."""
+    await lift_break(api, 20)
+    scene = (await get(api, "/scenes"))["items"][0]
+    wish = {"title": "Ashore", "recap": "# Outcomes\n- Mira came ashore."}
+    ok(await api.patch(f"/v1/chats/c/scenes/{scene['id']}", json=wish), 200)
+    ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
+
+
+async def give_reasons(connection: Connection, chat_key: UUID) -> None:
+    """Have the scenes look as if a model had closed them."""
+    reason = "reason = 'They leave the island.', closed_by = 'model', cut_off = lifted_at IS NOT NULL"
+    await connection.execute(f"UPDATE scenes SET {reason} WHERE chat_key = $1", chat_key)
+
+
 SAMPLE = LayerSample(
     last_attempts={
         "detect": LastAttempt("detect", due_look, "UPDATE messages SET excluded = true"),
@@ -33,4 +58,11 @@ SAMPLE = LayerSample(
         "recap": LastAttempt("recap", due_recap, "UPDATE scenes SET recap = recap || ' Yes.'"),
     },
     jobs_without_draft=frozenset({"hide"}),
+    begins={"scenes": lambda row: row["first_seq"]},
+    rich=RichRows(
+        settings={"scenes": {"enabled": True, "detect": False, "min_messages": 1, "auto_hide": 1}},
+        write_before=set_breaks,
+        write_after=change_scenes,
+        fill=give_reasons,
+    ),
 )

@@ -1,8 +1,10 @@
 """What the tests of all layers need to know of the summary."""
 
-from tests.layers.sample import LastAttempt, LayerSample, Stage
+import httpx
+
+from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
 from tests.summary.folds import OWN_FOLDS, counting_fold
-from tests.talk import append, put, talk
+from tests.talk import append, ok, put, talk
 
 
 async def due_summary(stage: Stage) -> None:
@@ -12,6 +14,13 @@ async def due_summary(stage: Stage) -> None:
     await append(stage.api, talk(1, 9))
 
 
+async def write_summary(api: httpx.AsyncClient) -> None:
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They speak of lamps."}), 200)
+
+
 SAMPLE = LayerSample(
     last_attempts={"": LastAttempt("fold", due_summary, "UPDATE messages SET digest = '\\x00'")},
+    rich=RichRows(
+        settings={"summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2}}, write_after=write_summary
+    ),
 )
