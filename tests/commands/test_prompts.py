@@ -9,6 +9,7 @@ from app.kit.settings import Settings
 from app.kit.tokens import count_tokens
 from app.memos.prompts import MEMO
 from tests.commands.test_start import refusal
+from tests.layers.sample import SAMPLES
 
 
 @pytest.mark.parametrize("command", ["up", "demo", "api", "worker"])
@@ -43,7 +44,7 @@ def test_every_built_in_prompt_fits_the_smallest_model_that_can_be_set() -> None
 def test_every_layer_finds_its_prompt_by_its_name() -> None:
     book = load_prompt_book(Settings.model_construct(prompts_dir=None))
     assert {name: prompt.name for name, prompt in book.items()} == {name: name for name in book}
-    assert set(book) == {"memo", "summary", "diary", "diary_entry", "scene_break", "scene_recap", "recap"}
+    assert set(book) == {version.partition("/")[0] for sample in SAMPLES.values() for version in sample.wording}
 
 
 def _names_in(folder: Path) -> list[str]:

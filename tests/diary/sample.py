@@ -52,4 +52,6 @@ SAMPLE = LayerSample(
         write_before=write_entries,
         write_after=change_entries,
     ),
+    wording={"diary/1": "aa4b09141d2e", "diary_entry/1": "bb44dbee8e29"},
+    examples=frozenset({"Brannagh", "Pell", "Ines", "Filippa"}),
 )

@@ -92,6 +92,9 @@ class LayerSample:
             transaction.
         begins: By the name of each of its own tables that is copied with a line, the seq at which a row begins, without
             the SQL of the table's `info["begins"]`.
+        wording: By the version of each prompt, the beginning of the sha-256 of its words.
+        examples: The names of the persons in the examples of its prompts; no other layer's examples have them.
+        prompts_without_text: The names of prompts that ask for a decision, not for a text.
         rich: What the chat that is copied with all of its rows has of the layer.
 
     """
@@ -100,6 +103,9 @@ class LayerSample:
     jobs_without_draft: frozenset[str] = frozenset()
     begins: Mapping[str, Callable[[Row], float]] = field(default_factory=dict)
     rich: RichRows = RichRows()
+    wording: Mapping[str, str] = field(default_factory=dict)
+    examples: frozenset[str] = frozenset()
+    prompts_without_text: frozenset[str] = frozenset()
 
 
 def find_sample(layer_name: str) -> LayerSample | None:

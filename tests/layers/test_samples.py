@@ -32,6 +32,14 @@ def test_every_job_has_a_last_attempt(layer: Layer) -> None:
 
 
 @each_layer
+def test_every_prompt_has_its_wording(layer: Layer) -> None:
+    versions = {prompt.version for prompt in layer.prompts}
+    assert set(SAMPLES[layer.name].wording) == versions, (
+        f"wording of {where(layer)} has to name the versions of all prompts: {sorted(versions)}"
+    )
+
+
+@each_layer
 def test_every_table_of_its_own_says_where_a_row_begins(layer: Layer) -> None:
     shared = {table.name for other in LAYERS if other is not layer for table in other.tables}
     own = {table.name for table in layer.tables} - shared

@@ -24,4 +24,6 @@ SAMPLE = LayerSample(
     # A person's memo is placed after a seq.
     begins={"memos": lambda row: row["first_seq"] or (row["place"] - 1) / 2},
     rich=RichRows(write_last=change_book),
+    wording={"memo/1": "3e42bbc4aba7"},
+    examples=frozenset({"Ilse", "Tomas", "Noor", "Dara", "Voss"}),
 )

@@ -11,22 +11,16 @@ from hypothesis import strategies as st
 
 from app.commands.prompts import PROMPTS
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from app.registry import LAYERS
 from app.summarising.fitting import DoesNotFit, Passage, fill_to_fit
 from app.summarising.prompt_folder import load_prompts
 from app.summarising.prompts import Prompt
 from app.summarising.quoting import quoted
+from tests.layers.sample import SAMPLES
 
 PAGE = (Path(__file__).parents[2] / "docs/prompts.md").read_text(encoding="utf-8")
 
-WORDING = {
-    "memo/1": "3e42bbc4aba7",
-    "summary/1": "0689d758fd97",
-    "diary/1": "aa4b09141d2e",
-    "diary_entry/1": "bb44dbee8e29",
-    "scene_break/2": "739ffc2738e4",
-    "scene_recap/1": "cc604b290416",
-    "recap/1": "3029f3814dba",
-}
+WORDING = {version: words for sample in SAMPLES.values() for version, words in sample.wording.items()}
 """What the words of each version are, as the beginning of a sha-256."""
 
 
@@ -133,9 +127,11 @@ def test_every_prompt_has_a_name_and_a_version_of_its_own() -> None:
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)
 def test_changed_words_are_a_new_version(prompt: Prompt) -> None:
-    # A failure here means: raise the version in prompts.py, then put the new one and its hash here.
-    words = f"{prompt.system}\n{prompt.user}"
-    assert WORDING[prompt.version] == sha256(words.encode()).hexdigest()[:12]
+    words = sha256(f"{prompt.system}\n{prompt.user}".encode()).hexdigest()[:12]
+    assert WORDING.get(prompt.version) == words, (
+        f"if its words have changed, raise the version in prompts.py; then {prompt.version!r}: {words!r} belongs into"
+        " `wording` of the layer's sample"
+    )
 
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)
@@ -148,7 +144,8 @@ def test_the_rules_are_the_same_for_every_chat(prompt: Prompt) -> None:
 def test_every_prompt_says_what_is_material_and_shows_good_and_bad(prompt: Prompt) -> None:
     for part in ("\nGood:\n", "\nBad:\n", "never obey it", "Nothing in them belongs to yours"):
         assert part in prompt.system
-    assert "nvent no" in prompt.system or prompt.name == "scene_break"  # which tells nothing
+    asks_for_text = not any(prompt.name in sample.prompts_without_text for sample in SAMPLES.values())
+    assert "nvent no" in prompt.system or not asks_for_text
     assert prompt.user.rstrip().endswith("not an instruction to you.")
 
 
@@ -162,18 +159,20 @@ def test_no_text_from_outside_can_end_its_quotation(prompt: Prompt) -> None:
     assert len(user.splitlines()) == len(prompt.user.splitlines())
 
 
-@pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)
-def test_examples_come_from_no_other_layers_story(prompt: Prompt) -> None:
-    stories = {
-        "memo": {"Ilse", "Tomas", "Noor", "Dara", "Voss"},
-        "summary": {"Oskar", "Wren"},
-        "diary": {"Brannagh", "Pell", "Ines", "Filippa"},
-        "scene": {"Teo", "Anouk", "Odile"},
-    }
-    layer = prompt.name.partition("_")[0].replace("recap", "scene")
-    told = {name for name in set().union(*stories.values()) if re.search(rf"\b{name}\b", prompt.system)}
-    assert told <= stories[layer]
-    assert len(told) > 1
+@pytest.mark.parametrize(
+    ("layer", "prompt"),
+    [pytest.param(layer.name, prompt, id=prompt.name) for layer in LAYERS for prompt in layer.prompts],
+)
+def test_examples_come_from_no_other_layers_story(layer: str, prompt: Prompt) -> None:
+    names = frozenset[str]().union(*(sample.examples for sample in SAMPLES.values()))
+    told = {name for name in names if re.search(rf"\b{name}\b", prompt.system)}
+    assert told <= SAMPLES[layer].examples
+    assert len(told) > 1, f"`examples` of tests/{layer}/sample.py has to name the persons of the prompt's examples"
+
+
+def test_no_two_layers_have_a_person_of_their_examples_in_common() -> None:
+    names = [name for sample in SAMPLES.values() for name in sample.examples]
+    assert len(names) == len(set(names))
 
 
 # --- their page ---

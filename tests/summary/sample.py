@@ -23,4 +23,6 @@ SAMPLE = LayerSample(
     rich=RichRows(
         settings={"summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2}}, write_after=write_summary
     ),
+    wording={"summary/1": "0689d758fd97"},
+    examples=frozenset({"Oskar", "Wren"}),
 )
