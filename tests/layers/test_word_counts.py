@@ -25,7 +25,7 @@ from app.layers.layer import Layer
 from app.local.running import Urls
 from app.main import create_app
 from app.pipeline import open_database
-from app.registry import registered
+from app.registry import LAYERS, registered
 from app.sweep import Sweep
 from tests.chats.test_locks import until_waited_for
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
@@ -321,7 +321,7 @@ async def test_the_state_of_a_chat_has_every_layer(
     await append(api, talk(1, 10))
     await drain(sweep, clock)
     state = (await get(api, "/state"))["layers"]
-    assert set(state) == {"memos", "summary", "diary", "scenes", "words"}
+    assert set(state) == {*(layer.name for layer in LAYERS), "words"}
     assert state["words"]["word_totals"] == []
     assert [row["text"] for row in state["words"]["word_counts"]] == ["Character: 40\nUser: 40"]
     assert state["memos"] == {"memos": []}
