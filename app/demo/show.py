@@ -13,12 +13,18 @@ _HEAD_LINES, _TAIL_LINES = 4, 3
 _MOST_RANGES = 4
 """Where messages of one fate lie more scattered, only so many ranges are listed."""
 
-_STATUSES = {
+_SENT = {
     "verbatim": "word for word",
     "pinned": "pinned, word for word",
+}
+_COVERED = {
     "memo": "by a memo",
     "summary": "by the summary",
     "recap": "by the running recap",
+}
+"""Any other status is what a layer calls its coverage, and is shown by that name."""
+
+_NOT_SENT = {
     "out_of_budget": "not: their memo has no room",
     "pending": "not yet: what is to stand for them is not made, or waits for the cut",
     "failed": "not: what was to stand for them could not be made",
@@ -105,7 +111,9 @@ def _word_standing(inclusion: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """How the context knows each message."""
     if inclusion:
         yield "\n  messages     known to the model"
-    for status, text in _STATUSES.items():
+    known = _SENT | _COVERED
+    others = sorted({item["status"] for item in inclusion} - known.keys() - _NOT_SENT.keys())
+    for status, text in (known | {name: f"by {name}" for name in others} | _NOT_SENT).items():
         if seqs := [item["seq"] for item in inclusion if item["status"] == status]:
             ranges = [word_range(*one) for one in join_seqs(seqs)]
             shown = ", ".join(ranges[:_MOST_RANGES]) + (", …" if len(ranges) > _MOST_RANGES else "")

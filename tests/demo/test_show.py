@@ -58,3 +58,20 @@ def test_messages_are_counted_by_what_the_model_knows_of_them() -> None:
         "         5     by the running recap · 2, 4, 6, 8, …",
         "         5     not: nothing in them is summarised · 1, 3, 5, 7, …",
     ]
+
+
+def test_messages_that_another_layer_covers_are_counted_by_its_own_word() -> None:
+    context = {
+        "tokens": 4,
+        "max_tokens": 200,
+        "segments": [],
+        "memo_window": {"memos": 0, "first_seq": None, "last_seq": None, "gaps": []},
+    }
+    statuses = ("memo", "questions", "questions", "facts", "hidden")
+    lines = list(word_context(context, [{"seq": seq, "status": status} for seq, status in enumerate(statuses, 1)]))
+    assert lines[-4:] == [
+        "         1     by a memo · 1",
+        "         1     by facts · 4",
+        "         2     by questions · 2–3",
+        "         1     not: they are hidden · 5",
+    ]
