@@ -229,7 +229,7 @@ class InclusionOut(BaseModel):
     seq: int = Field(description="Its place on the line.")
     message_id: str = Field(description="Its id.")
     status: str = Field(
-        description="`verbatim`, `pinned`, or what covers it: `memo`, `summary`, `recap`; else why it is not in the "
-        "context: `out_of_budget`, `pending`, `failed`, `expired`, `excluded`, `hidden`, `none`."
+        description="`verbatim`, `pinned`, or what covers it, by a word of its layer such as `memo` or `summary`; else "
+        "why it is not in the context: `out_of_budget`, `pending`, `failed`, `expired`, `excluded`, `hidden`, `none`."
     )
-    by: str | None = Field(description="What stands for it: `memo:…`, `summary:3`, `recap:4`.")
+    by: str | None = Field(description="What stands for it, such as `memo:…` or `summary:3`.")
