@@ -20,6 +20,7 @@ from app.kit.errors import AppError
 from app.kit.settings import Settings
 from app.main import MAX_BODY_BYTES, create_app
 from app.problems import Problem, install_handlers
+from app.registry import LAYERS
 from tests.conftest import NOON, client_of
 from tests.talk import Json, append, said, talk
 
@@ -178,13 +179,29 @@ async def test_an_error_of_validation_that_no_request_caused_is_not_blamed_on_on
 
 def test_every_error_is_in_the_tree_at_its_place() -> None:
     drawn = re.findall(r"^([│ ]*[├└]── )(\w+)", inspect.getdoc(errors) or "", re.MULTILINE)
-    assert {(len(branch) // 4, name) for branch, name in drawn} == set(_children(AppError, 1))
+    expected = {(depth, error.__name__) for depth, error in _children(AppError, 1) if not _layer_of(error)}
+    assert {(len(branch) // 4, name) for branch, name in drawn} == expected
 
 
-def _children(parent: type[AppError], depth: int) -> Iterator[tuple[int, str]]:
+def test_the_errors_of_a_layer_are_in_its_own_errors_module() -> None:
+    found = {error: layer for _, error in _children(AppError, 1) if (layer := _layer_of(error))}
+    assert {"memos", "summary", "diary", "scenes"} <= set(found.values())
+    for error, layer in found.items():
+        assert error.__module__ == f"app.{layer}.errors", f"{error.__name__} belongs into app/{layer}/errors.py"
+        assert error.__doc__, f"{error.__name__} has no docstring"
+    assert "Memory layers derive theirs from these, each in its own errors.py" in (inspect.getdoc(errors) or "")
+
+
+def _children(parent: type[AppError], depth: int) -> Iterator[tuple[int, type[AppError]]]:
     for child in parent.__subclasses__():
-        yield depth, child.__name__
+        yield depth, child
         yield from _children(child, depth + 1)
+
+
+def _layer_of(error: type[AppError]) -> str | None:
+    """The registered layer in whose package an error is defined."""
+    package = error.__module__.split(".")[1]
+    return next((layer.name for layer in LAYERS if layer.name == package), None)
 
 
 async def test_what_is_the_callers_fault_is_logged_in_one_line(

@@ -10,11 +10,7 @@ AppError
 │   ├── MessageNotFound           chats/errors.py
 │   ├── SwipeNotFound             chats/errors.py
 │   ├── CheckpointNotFound        chats/errors.py
-│   ├── MemoNotFound              memos/errors.py
 │   ├── VersionNotFound           narratives/errors.py
-│   ├── EntryNotFound             diary/errors.py
-│   ├── SceneNotFound             scenes/errors.py
-│   ├── BreakNotFound             scenes/errors.py
 │   ├── ToolNotFound              tools/errors.py
 │   ├── KeyNotFound               keys/errors.py
 │   └── WorkNotFound              operations/routes.py
@@ -23,11 +19,6 @@ AppError
 │   ├── ChatTaken                 chats/errors.py
 │   ├── CheckpointTaken           chats/errors.py
 │   ├── LineIsCheckpoint          chats/errors.py
-│   ├── MemoEdited                memos/errors.py
-│   ├── NothingToSummarise        memos/errors.py
-│   ├── SummaryEdited             summary/errors.py
-│   ├── SceneEdited               scenes/errors.py
-│   ├── ScenesOff                 scenes/errors.py
 │   └── FirstKeyNotAdmin          keys/errors.py
 ├── Invalid                  422  a shape that only the service can judge
 │   ├── UnknownCharacter          context/errors.py
@@ -35,6 +26,8 @@ AppError
 │   └── BudgetTooSmall            context/errors.py
 └── Unavailable              503  raised in kit/db.py
     └── ChatBusy                  chats/errors.py
+
+Memory layers derive theirs from these, each in its own errors.py (app/registry.py lists the layers).
 """
 
 from collections.abc import Mapping, Sequence
