@@ -17,6 +17,7 @@ import uvicorn
 from app.cli import COMMANDS
 from app.kit.settings import PREFIX, Settings
 from app.main import create_app
+from app.registry import LAYERS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -110,4 +111,12 @@ def test_it_has_a_line_for_every_package() -> None:
     described = re.findall(r"^\| `([a-z]+)` \|", README, re.MULTILINE)
     packages = {path.parent.name for path in (ROOT / "app").glob("*/__init__.py")}
     assert len(described) == len(set(described))
-    assert set(described) == packages
+    assert set(described) == packages - {layer.name for layer in LAYERS}
+
+
+def test_one_line_points_to_the_packages_of_the_layers() -> None:
+    (line,) = re.findall(r"^\| one package for each memory layer \| .*$", README, re.MULTILINE)
+    linked = re.findall(r"\]\((.*?)\)", line)
+    assert linked == ["app/registry.py", "docs/layers.md"]
+    assert all((ROOT / path).is_file() for path in linked)
+    assert all((ROOT / "app" / layer.name / "layer.py").is_file() for layer in LAYERS)
