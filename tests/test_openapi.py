@@ -11,23 +11,18 @@ from fastapi import FastAPI
 
 from app.keys.service import create_key
 from app.kit.db import Database
-from app.kit.settings import Settings
-from app.main import create_app
 from tests.conftest import NOON, client_of
+from tests.layers.sample import SAMPLES, list_settings
+from tests.path_parameters import SCHEMA, fill_path
 from tests.talk import Json, append, ok, put, talk
 
-SCHEMA = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None)).openapi()
 OPERATIONS = [
     pytest.param(path, method, operation, id=operation["operationId"])
     for path, operations in SCHEMA["paths"].items()
     for method, operation in operations.items()
 ]
 OPEN = {"/healthz", "/readyz"}
-LIVELY = {
-    "history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 9},
-    "summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2},
-    "scenes": {"enabled": True},
-}
+LIVELY = {"history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 9}} | list_settings()
 """Settings under which 16 messages leave something for every layer to make, also while no worker runs."""
 BUILT = {
     "PUT /v1/chats/{chat_id}",
@@ -42,39 +37,8 @@ BUILT = {
     "GET /v1/chats/{chat_id}/context",
     "POST /v1/chats/{chat_id}/context",
     "GET /v1/chats/{chat_id}/inclusion",
-    "GET /v1/chats/{chat_id}/memos",
-    "POST /v1/chats/{chat_id}/memos",
-    "PATCH /v1/chats/{chat_id}/memos/{memo_id}",
-    "DELETE /v1/chats/{chat_id}/memos/{memo_id}",
-    "POST /v1/chats/{chat_id}/memos/{memo_id}/regenerate",
-    "GET /v1/chats/{chat_id}/summary",
-    "PUT /v1/chats/{chat_id}/summary",
-    "POST /v1/chats/{chat_id}/summary/regenerate",
-    "GET /v1/chats/{chat_id}/summary/versions",
-    "GET /v1/chats/{chat_id}/diary",
-    "POST /v1/chats/{chat_id}/diary",
-    "GET /v1/chats/{chat_id}/diary/folded",
-    "PATCH /v1/chats/{chat_id}/diary/{entry_id}",
-    "DELETE /v1/chats/{chat_id}/diary/{entry_id}",
-    "GET /v1/chats/{chat_id}/scenes",
-    "PUT /v1/chats/{chat_id}/scenes/breaks/{seq}",
-    "DELETE /v1/chats/{chat_id}/scenes/breaks/{seq}",
-    "POST /v1/chats/{chat_id}/scenes/detect",
-    "PATCH /v1/chats/{chat_id}/scenes/{scene_id}",
-    "POST /v1/chats/{chat_id}/scenes/{scene_id}/regenerate",
-    "GET /v1/chats/{chat_id}/recap",
-    "PUT /v1/chats/{chat_id}/recap",
-    "GET /v1/chats/{chat_id}/recap/versions",
-    "PUT /v1/chats/{chat_id}/recap/current",
-    "DELETE /v1/chats/{chat_id}/recap/versions/{version}",
-    "POST /v1/chats/{chat_id}/recap/rebuild",
     "GET /v1/tools",
     "POST /v1/chats/{chat_id}/tools/{tool}",
-    "GET /v1/chats/{chat_id}/memos/{memo_id}",
-    "GET /v1/chats/{chat_id}/summary/versions/{version}",
-    "GET /v1/chats/{chat_id}/diary/{entry_id}",
-    "GET /v1/chats/{chat_id}/scenes/{scene_id}",
-    "GET /v1/chats/{chat_id}/recap/versions/{version}",
     "GET /v1/chats/{chat_id}/checkpoints/{name}",
     "GET /v1/chats/{chat_id}/lines/{line}",
     "GET /v1/keys/{key_id}",
@@ -89,7 +53,7 @@ BUILT = {
     "POST /v1/work/retry",
     "POST /v1/work/{work_id}/retry",
     "GET /v1/usage",
-}
+}.union(*(sample.operations for sample in SAMPLES.values()))
 """What clients call by now; a name that changed or went away breaks them."""
 
 
@@ -177,12 +141,9 @@ async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClie
         "message_id": "m1",
         "name": "before the storm",
         "tool": "save_memory",
-        "version": "1",
-        "seq": "2",
     }
     for path, method, operation in _in_the_order_of_a_life():
-        known |= await _find_parameters(admin, path, operation["operationId"])
-        url, query = path.format(**known), _required_query(operation)
+        url, query = await fill_path(admin, path, operation, known), _required_query(operation)
         for example in _examples(operation) or [None]:
             answer = await admin.request(method, url, json=example, params=query)
             assert answer.is_success, (method, url, answer.text)
@@ -192,28 +153,6 @@ async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClie
             await append(admin, talk(3, 16), known["chat_id"])  # enough for a memo book
         elif operation["operationId"] == "create_key":
             known["key_id"] = answer.json()["id"]
-
-
-async def _find_parameters(admin: httpx.AsyncClient, path: str, operation_id: str) -> dict[str, str]:
-    """What stands in a path of the chat `lighthouse`, as it is at this point of its life."""
-    chat = "/v1/chats/lighthouse"
-    if operation_id == "get_summary_version":  # regenerating the summary has discarded the former text
-        written = await admin.put(f"{chat}/summary", json={"text": "They met at the lighthouse."})
-        return {"version": ok(written, 200)["version"]}
-    lists = {
-        "{memo_id}": (f"{chat}/memos", "id"),
-        "{entry_id}": (f"{chat}/diary", "id"),
-        "{scene_id}": (f"{chat}/scenes", "id"),
-        "{work_id}": ("/v1/work", "id"),
-        "{line}": (f"{chat}/lines", "line"),
-    }
-    for parameter, (listed_at, field) in lists.items():
-        if parameter in path:
-            items = ok(await admin.get(listed_at), 200)["items"]
-            # What a person has edited is not regenerated, and the line that was forked is the last one.
-            item = items[1] if operation_id == "regenerate_memo" else items[-1] if field == "line" else items[0]
-            return {parameter.strip("{}"): item[field]}
-    return {"version": "1"}
 
 
 async def test_every_field_of_a_context_is_in_the_schema_in_every_format(admin: httpx.AsyncClient) -> None:
@@ -252,16 +191,16 @@ def _in_the_order_of_a_life() -> list[tuple[str, str, Json]]:
         (path, method, operation) for path, methods in SCHEMA["paths"].items() for method, operation in methods.items()
     ]
     last = {
-        "delete_break": 1,
         "put_messages": 2,
         "cut_off_messages": 3,
+        "delete_message": 4,
+        "delete_checkpoint": 4,
         "erase_chat": 5,
         "erase_user": 6,
         "revoke_key": 7,
     }
-    last |= dict.fromkeys(("delete_memo", "delete_message", "delete_checkpoint"), 4)
-    last |= dict.fromkeys(("delete_diary_entry", "delete_recap_version"), 4)
-    return sorted(found, key=lambda one: last.get(one[2]["operationId"], 0))
+    deletes = {operation["operationId"]: 1 for path, method, operation in found if method == "delete"}
+    return sorted(found, key=lambda one: (deletes | last).get(one[2]["operationId"], 0))
 
 
 def _check_answer(operation: Json, answer: httpx.Response) -> None:

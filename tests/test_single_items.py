@@ -11,33 +11,34 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.sweep import Sweep
 from tests.conftest import NOON, client_of
+from tests.layers.sample import SAMPLES, list_settings
+from tests.path_parameters import find_lists, name_of
 from tests.talk import Json, append, get, ok, put, talk
 
-IN_CHAT = {
-    "/messages": "id",
-    "/memos": "id",
-    "/summary/versions": "version",
-    "/diary": "id",
-    "/scenes": "id",
-    "/recap/versions": "version",
-}
+LISTS = find_lists()
+BY_ITSELF = {"/checkpoints", "/lines"}
+IN_CHAT = {path: parameter for path, parameter in LISTS.items() if path not in BY_ITSELF}
 """The lists of what a line holds, and by what their items are named."""
 
-BY_ITSELF = {"/checkpoints": "name", "/lines": "line"}
+NEVER = "019f0000-0000-7000-8000-000000000000"
+"""An id that no item has."""
+
+MISSING = {"/messages": "message_not_found", "/checkpoints": "checkpoint_not_found", "/lines": "line_not_found"}
+MISSING |= {path: code for sample in SAMPLES.values() for path, code in sample.missing.items()}
+
+
+def test_there_is_something_to_walk_through() -> None:
+    of_the_layers = {path for sample in SAMPLES.values() for path in sample.missing}
+    assert set(LISTS) == {"/messages"} | BY_ITSELF | of_the_layers
 
 
 @pytest.fixture
 async def chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> Json:
     """A chat with something in each list, restored from a checkpoint; as it was on the former line."""
-    await put(api, settings={"scenes": {"enabled": True}})
+    await put(api, settings=list_settings())
     await append(api, talk(1, 20))
-    for seq in (8, 16):
-        ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
-    for content in ("She came back.", "She stayed."):
-        ok(await api.post("/v1/chats/c/diary", json={"content": content}), 201)
-    for text in ("They met at sea.", "They met at dusk."):
-        ok(await api.put("/v1/chats/c/summary", json={"text": text}), 200)
-        ok(await api.put("/v1/chats/c/recap", json={"text": text}), 200)
+    for sample in SAMPLES.values():
+        await sample.write(api)
     clock.step(40)
     await quoting_sweep.drain()
     for name in ("before the storm", "later"):
@@ -47,22 +48,22 @@ async def chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
     return former
 
 
-@pytest.mark.parametrize(("path", "name"), [*IN_CHAT.items(), *BY_ITSELF.items()])
+@pytest.mark.parametrize(("path", "name"), LISTS.items())
 async def test_an_item_alone_is_the_item_of_its_list(api: httpx.AsyncClient, chat: Json, path: str, name: str) -> None:
     items = (await get(api, path))["items"]
     assert len(items) >= 2
     for item in items:
-        if item[name] is not None:  # the open scene has no id
-            assert await get(api, f"{path}/{item[name]}") == item
+        if name_of(item, name) is not None:  # the open scene has no id
+            assert await get(api, f"{path}/{name_of(item, name)}") == item
 
 
 @pytest.mark.parametrize(("path", "name"), IN_CHAT.items())
 async def test_an_item_can_be_read_on_another_line(api: httpx.AsyncClient, chat: Json, path: str, name: str) -> None:
     line = chat["line"]
     for item in (await get(api, path, line=line))["items"]:
-        if item[name] is not None:
-            assert await get(api, f"{path}/{item[name]}", line=line) == item
-            unknown = await get(api, f"{path}/{item[name]}", 404, line="019f0000-0000-7000-8000-000000000000")
+        if name_of(item, name) is not None:
+            assert await get(api, f"{path}/{name_of(item, name)}", line=line) == item
+            unknown = await get(api, f"{path}/{name_of(item, name)}", 404, line="019f0000-0000-7000-8000-000000000000")
             assert unknown["code"] == "line_not_found"
 
 
@@ -82,20 +83,11 @@ async def test_a_chat_can_be_read_on_another_line(api: httpx.AsyncClient, chat: 
     assert [item["seq"] for item in (await get(api, "/inclusion"))["items"]] == list(range(1, 25))
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        ("/checkpoints/never", "checkpoint_not_found"),
-        ("/lines/019f0000-0000-7000-8000-000000000000", "line_not_found"),
-        ("/memos/019f0000-0000-7000-8000-000000000000", "memo_not_found"),
-        ("/diary/019f0000-0000-7000-8000-000000000000", "entry_not_found"),
-        ("/scenes/019f0000-0000-7000-8000-000000000000", "scene_not_found"),
-        ("/summary/versions/99", "version_not_found"),
-        ("/recap/versions/99", "version_not_found"),
-    ],
-)
+@pytest.mark.parametrize(("path", "code"), MISSING.items())
 async def test_an_item_that_is_not_there_is_a_404(api: httpx.AsyncClient, chat: Json, path: str, code: str) -> None:
-    assert (await get(api, path, 404))["code"] == code
+    first = name_of((await get(api, path))["items"][0], LISTS[path])
+    never = 99 if isinstance(first, int) else NEVER
+    assert (await get(api, f"{path}/{never}", 404))["code"] == code
 
 
 async def test_a_checkpoints_line_is_read_by_the_checkpoint(api: httpx.AsyncClient, chat: Json) -> None:

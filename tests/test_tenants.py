@@ -1,7 +1,7 @@
 """Whoever may not see something hears that it is not there: another tenant, a token limited to one user or chat."""
 
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -11,13 +11,12 @@ from fastapi import FastAPI
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.settings import Settings
-from app.main import create_app
 from app.sweep import Sweep
 from tests.conftest import NOON, client_of
+from tests.layers.sample import SAMPLES, list_settings
+from tests.path_parameters import SCHEMA, fill_path
 from tests.talk import Json, append, get, ok, put, said, talk
 
-SCHEMA = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None)).openapi()
 OF_A_CHAT = [
     (method, path, operation)
     for path, operations in SCHEMA["paths"].items()
@@ -30,27 +29,31 @@ MAKING = {"put_chat", "append", "put_messages"}
 
 @dataclass(frozen=True)
 class Known:
-    """The chat `c` of Mira, and what is in it."""
+    """The chat `c` of Mira, and what is in it.
 
-    memo_id: str
-    entry_id: str
-    scene_id: str
+    Attributes:
+        urls: Of each path of `OF_A_CHAT`, with the items that are there.
+        work_id: An item of its work.
+        line: Its line.
+
+    """
+
+    urls: dict[str, str]
     work_id: str
     line: str
 
 
 @pytest.fixture
 async def known(api: httpx.AsyncClient) -> Known:
-    await put(api, user_id="mira", metadata={"whose": "ours"})
+    await put(api, user_id="mira", metadata={"whose": "ours"}, settings=list_settings())
     await append(api, talk(1, 16))
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "here"}), 201)
-    entry = ok(await api.post("/v1/chats/c/diary", json={"content": "She came back."}), 201)
-    ok(await api.put("/v1/chats/c/summary", json={"text": "They met at sea."}), 200)
-    ok(await api.put("/v1/chats/c/recap", json={"text": "They met at sea."}), 200)
-    scene = ok(await api.put("/v1/chats/c/scenes/breaks/8"), 201)["items"][0]
-    memo = (await get(api, "/memos"))["items"][0]
+    for sample in SAMPLES.values():
+        await sample.write(api)
+    names = {"chat_id": "c", "message_id": "m1", "name": "here", "tool": "save_memory"}
+    urls = {path: await fill_path(api, path, {"operationId": ""}, names) for _, path, _ in OF_A_CHAT}
     work = ok(await api.get("/v1/work"), 200)["items"][0]
-    return Known(memo["id"], entry["id"], scene["id"], work["id"], (await get(api, ""))["line"])
+    return Known(urls, work["id"], (await get(api, ""))["line"])
 
 
 @pytest.fixture
@@ -168,7 +171,9 @@ async def test_within_its_limit_a_token_does_what_its_scopes_allow(
     await put(api, "d", user_id="ren")
     async with client_of(app, await _token(api, **limit)) as limited:
         assert [chat["chat_id"] for chat in ok(await limited.get("/v1/chats"), 200)["items"]] == ["c"]
-        assert len(ok(await limited.get("/v1/work"), 200)["items"]) == 2
+        due = ok(await api.get("/v1/work"), 200)["items"]
+        assert len(due) >= 2
+        assert ok(await limited.get("/v1/work"), 200)["items"] == due
         await append(limited, [said(17)], context={})
         assert (await put(limited, status=200, language="en"))["user_id"] == "mira"
     async with client_of(app, await _token(api, scopes=["read"], **limit)) as reader:
@@ -221,16 +226,13 @@ async def _call(client: httpx.AsyncClient, method: str, path: str, operation: Js
         body = SCHEMA["components"]["schemas"][named]["examples"][0]
     if operation["operationId"] == "put_chat":
         body = {"metadata": {"whose": "theirs"}}
-    url = path.format(chat_id="c", message_id="m1", name="here", tool="save_memory", version=1, seq=8, **asdict(known))
     asked = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
     query = {name: value for name, value in (("line", known.line), ("from_seq", 1)) if name in asked}
-    return await client.request(method, url, json=body, params=query)
-
-
-_TOLD = ("/summary", "/summary/versions", "/diary", "/diary/folded", "/scenes", "/recap", "/recap/versions")
+    return await client.request(method, known.urls[path], json=body, params=query)
 
 
 async def _everything(api: httpx.AsyncClient) -> str:
-    """All that the chat `c` tells, as text."""
-    paths = ("", "/messages", "/memos", "/context", "/inclusion", "/lines", "/checkpoints", *_TOLD)
-    return "\n".join([(await api.get(f"/v1/chats/c{path}")).text for path in paths])
+    """All that the chat `c` tells, as text: every read of it that names no item."""
+    paths = [path for method, path, _ in OF_A_CHAT if method == "get" and path.count("{") == 1]
+    assert len(paths) >= 14
+    return "\n".join([(await api.get(path.format(chat_id="c"))).text for path in paths])

@@ -40,6 +40,11 @@ async def change_entries(api: httpx.AsyncClient) -> None:
     await discard(api, deleted["id"])
 
 
+async def write_two(api: httpx.AsyncClient) -> None:
+    for content in ("She came back.", "She stayed."):
+        await write(api, content)
+
+
 SAMPLE = LayerSample(
     last_attempts={
         "fold:": LastAttempt("fold:%", due_fold, "UPDATE diary_entries SET content = content || ' Yes.'"),
@@ -54,4 +59,16 @@ SAMPLE = LayerSample(
     ),
     wording={"diary/1": "aa4b09141d2e", "diary_entry/1": "bb44dbee8e29"},
     examples=frozenset({"Brannagh", "Pell", "Ines", "Filippa"}),
+    write=write_two,
+    operations=frozenset(
+        {
+            "GET /v1/chats/{chat_id}/diary",
+            "POST /v1/chats/{chat_id}/diary",
+            "GET /v1/chats/{chat_id}/diary/folded",
+            "DELETE /v1/chats/{chat_id}/diary/{entry_id}",
+            "GET /v1/chats/{chat_id}/diary/{entry_id}",
+            "PATCH /v1/chats/{chat_id}/diary/{entry_id}",
+        }
+    ),
+    missing={"/diary": "entry_not_found"},
 )

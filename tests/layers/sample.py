@@ -95,6 +95,15 @@ class LayerSample:
         wording: By the version of each prompt, the beginning of the sha-256 of its words.
         examples: The names of the persons in the examples of its prompts; no other layer's examples have them.
         prompts_without_text: The names of prompts that ask for a decision, not for a text.
+        settings: Settings under which 16 messages leave something in each of its lists, also while no worker runs.
+        write: Writes in the chat `c` of 16 messages or more what people write, so that each of its lists has two items
+            once the work is done.
+        operations: What clients call: `GET /v1/…`. A name that is changed or removed breaks them.
+        path_parameters: The values of parameters of its paths that no list right above them has, in a chat where
+            `write` was called, or that has 16 messages.
+        before: By operation id, what has to be done before the example of an operation is sent; it gets the client and
+            the path of the chat, and returns the parameters that the operation is sent with.
+        missing: By the path of each of its lists below the chat, the code of the problem if an item is not there.
         rich: What the chat that is copied with all of its rows has of the layer.
 
     """
@@ -103,6 +112,12 @@ class LayerSample:
     jobs_without_draft: frozenset[str] = frozenset()
     begins: Mapping[str, Callable[[Row], float]] = field(default_factory=dict)
     rich: RichRows = RichRows()
+    settings: Json = field(default_factory=dict)
+    write: Callable[[httpx.AsyncClient], Awaitable[None]] = _write_nothing
+    operations: frozenset[str] = frozenset()
+    path_parameters: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[str, Callable[[httpx.AsyncClient, str], Awaitable[dict[str, str]]]] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
     wording: Mapping[str, str] = field(default_factory=dict)
     examples: frozenset[str] = frozenset()
     prompts_without_text: frozenset[str] = frozenset()
@@ -125,3 +140,8 @@ def _import_if_there(name: str) -> ModuleType | None:
 
 SAMPLES: Mapping[str, LayerSample] = {layer.name: find_sample(layer.name) or LayerSample() for layer in LAYERS}
 """The sample of each registered layer. `test_samples.py` fails where one is missing or leaves something out."""
+
+
+def list_settings() -> Json:
+    """The settings under which 16 messages leave something for every layer."""
+    return {section: values for sample in SAMPLES.values() for section, values in sample.settings.items()}

@@ -1,10 +1,13 @@
 """Every registered layer has a sample that covers what it has; a failure names what to add, and where."""
 
+import re
+
 import pytest
 
 from app.layers.layer import Layer
 from app.registry import LAYERS
 from tests.layers.sample import SAMPLES, find_sample
+from tests.path_parameters import CHAT, find_layer_of, find_lists, is_listed, list_operations
 
 each_layer = pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 
@@ -44,3 +47,27 @@ def test_every_table_of_its_own_says_where_a_row_begins(layer: Layer) -> None:
     shared = {table.name for other in LAYERS if other is not layer for table in other.tables}
     own = {table.name for table in layer.tables} - shared
     assert set(SAMPLES[layer.name].begins) == own, f"begins of {where(layer)} has to name the tables {sorted(own)}"
+
+
+@each_layer
+def test_every_operation_is_one_that_clients_call(layer: Layer) -> None:
+    operations = list_operations(layer)
+    assert SAMPLES[layer.name].operations == operations, (
+        f"operations of {where(layer)} has to name the operations of its routers: {sorted(operations)}"
+    )
+
+
+@each_layer
+def test_every_parameter_of_a_path_has_a_value(layer: Layer) -> None:
+    paths = {operation.partition(" ")[2] for operation in list_operations(layer)}
+    parameters = {(path, name) for path in paths for name in re.findall(r"{(\w+)}", path) if name != "chat_id"}
+    unlisted = {name for path, name in parameters if not is_listed(path, name)}
+    assert unlisted <= set(SAMPLES[layer.name].path_parameters), (
+        f"path_parameters of {where(layer)} has to give a value for {sorted(unlisted)}, because no list has one"
+    )
+
+
+@each_layer
+def test_every_list_says_which_problem_a_missing_item_is(layer: Layer) -> None:
+    lists = {path for path, name in find_lists().items() if find_layer_of(f"{CHAT}{path}/{{{name}}}") == layer.name}
+    assert set(SAMPLES[layer.name].missing) == lists, f"missing of {where(layer)} has to name {sorted(lists)}"

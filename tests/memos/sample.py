@@ -19,6 +19,11 @@ async def change_book(api: httpx.AsyncClient) -> None:
     ok(await api.post(f"/v1/chats/c/memos/{memos[2]['id']}/regenerate", json={"instruction": "Name the lamp."}), 202)
 
 
+async def find_second(api: httpx.AsyncClient, chat: str) -> dict[str, str]:
+    """The second memo: one that a person has edited is not regenerated."""
+    return {"memo_id": ok(await api.get(f"{chat}/memos"), 200)["items"][1]["id"]}
+
+
 SAMPLE = LayerSample(
     last_attempts={"": LastAttempt("%", due_memo, "UPDATE memos SET current_hash = '\\x00'")},
     # A person's memo is placed after a seq.
@@ -26,4 +31,16 @@ SAMPLE = LayerSample(
     rich=RichRows(write_last=change_book),
     wording={"memo/1": "3e42bbc4aba7"},
     examples=frozenset({"Ilse", "Tomas", "Noor", "Dara", "Voss"}),
+    operations=frozenset(
+        {
+            "GET /v1/chats/{chat_id}/memos",
+            "POST /v1/chats/{chat_id}/memos",
+            "DELETE /v1/chats/{chat_id}/memos/{memo_id}",
+            "GET /v1/chats/{chat_id}/memos/{memo_id}",
+            "PATCH /v1/chats/{chat_id}/memos/{memo_id}",
+            "POST /v1/chats/{chat_id}/memos/{memo_id}/regenerate",
+        }
+    ),
+    before={"regenerate_memo": find_second},
+    missing={"/memos": "memo_not_found"},
 )

@@ -51,6 +51,14 @@ async def give_reasons(connection: Connection, chat_key: UUID) -> None:
     await connection.execute(f"UPDATE scenes SET {reason} WHERE chat_key = $1", chat_key)
 
 
+async def write_scenes(api: httpx.AsyncClient) -> None:
+    """Set breaks, and write the running recap."""
+    for seq in (8, 16):
+        await set_break(api, seq)
+    for text in ("They met at sea.", "They met at dusk."):
+        ok(await api.put("/v1/chats/c/recap", json={"text": text}), 200)
+
+
 SAMPLE = LayerSample(
     last_attempts={
         "detect": LastAttempt("detect", due_look, "UPDATE messages SET excluded = true"),
@@ -68,4 +76,26 @@ SAMPLE = LayerSample(
     wording={"scene_break/2": "739ffc2738e4", "scene_recap/1": "cc604b290416", "recap/1": "3029f3814dba"},
     examples=frozenset({"Teo", "Anouk", "Odile"}),
     prompts_without_text=frozenset({"scene_break"}),
+    settings={"scenes": {"enabled": True}},
+    write=write_scenes,
+    operations=frozenset(
+        {
+            "GET /v1/chats/{chat_id}/recap",
+            "PUT /v1/chats/{chat_id}/recap",
+            "PUT /v1/chats/{chat_id}/recap/current",
+            "POST /v1/chats/{chat_id}/recap/rebuild",
+            "GET /v1/chats/{chat_id}/recap/versions",
+            "DELETE /v1/chats/{chat_id}/recap/versions/{version}",
+            "GET /v1/chats/{chat_id}/recap/versions/{version}",
+            "GET /v1/chats/{chat_id}/scenes",
+            "DELETE /v1/chats/{chat_id}/scenes/breaks/{seq}",
+            "PUT /v1/chats/{chat_id}/scenes/breaks/{seq}",
+            "POST /v1/chats/{chat_id}/scenes/detect",
+            "GET /v1/chats/{chat_id}/scenes/{scene_id}",
+            "PATCH /v1/chats/{chat_id}/scenes/{scene_id}",
+            "POST /v1/chats/{chat_id}/scenes/{scene_id}/regenerate",
+        }
+    ),
+    path_parameters={"seq": "8"},
+    missing={"/scenes": "scene_not_found", "/recap/versions": "version_not_found"},
 )

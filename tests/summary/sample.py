@@ -18,6 +18,17 @@ async def write_summary(api: httpx.AsyncClient) -> None:
     ok(await api.put("/v1/chats/c/summary", json={"text": "They speak of lamps."}), 200)
 
 
+async def write_versions(api: httpx.AsyncClient) -> None:
+    for text in ("They met at sea.", "They met at dusk."):
+        ok(await api.put("/v1/chats/c/summary", json={"text": text}), 200)
+
+
+async def write_version(api: httpx.AsyncClient, chat: str) -> dict[str, str]:
+    """A version to read: regenerating the summary has discarded the former text."""
+    written = ok(await api.put(f"{chat}/summary", json={"text": "They met at the lighthouse."}), 200)
+    return {"version": written["version"]}
+
+
 SAMPLE = LayerSample(
     last_attempts={"": LastAttempt("fold", due_summary, "UPDATE messages SET digest = '\\x00'")},
     rich=RichRows(
@@ -25,4 +36,17 @@ SAMPLE = LayerSample(
     ),
     wording={"summary/1": "0689d758fd97"},
     examples=frozenset({"Oskar", "Wren"}),
+    settings={"summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2}},
+    write=write_versions,
+    operations=frozenset(
+        {
+            "GET /v1/chats/{chat_id}/summary",
+            "PUT /v1/chats/{chat_id}/summary",
+            "POST /v1/chats/{chat_id}/summary/regenerate",
+            "GET /v1/chats/{chat_id}/summary/versions",
+            "GET /v1/chats/{chat_id}/summary/versions/{version}",
+        }
+    ),
+    before={"get_summary_version": write_version},
+    missing={"/summary/versions": "version_not_found"},
 )
