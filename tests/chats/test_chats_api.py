@@ -15,6 +15,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database, Table
 from app.kit.ids import chat_key
 from app.sweep import Sweep
+from tests.layers.sample import SAMPLES
 from tests.statements import watched
 from tests.talk import Json, append, get, ok, put, said, talk, walk
 
@@ -285,12 +286,12 @@ async def test_presets_come_with_all_their_settings_and_what_each_means(api: htt
 @pytest.mark.parametrize(
     ("preset", "history", "expected"),
     [
-        ("memo", (16, 16, "batches"), {"memos", "off"}),
-        ("diary", (15, 5, "folds"), {"summary", "diary", "inline", "off"}),
-        ("scenes", (16, 0, "scenes"), {"scenes", "off"}),
+        ("memo", (16, 16, "batches"), {"off"}),
+        ("diary", (15, 5, "folds"), {"inline", "off"}),
+        ("scenes", (16, 0, "scenes"), {"off"}),
         ("agent", (16, 16, "every_8"), {"consolidation", "off", "auto"}),
         ("decay", (20, 0, "every_message"), {"consolidation", "off", "auto"}),
-        ("companion", (16, 16, "batches"), {"memos", "diary", "consolidation", "inline", "tool"}),
+        ("companion", (16, 16, "batches"), {"consolidation", "inline", "tool"}),
     ],
 )
 async def test_a_preset_gives_a_chat_its_defaults(
@@ -300,7 +301,10 @@ async def test_a_preset_gives_a_chat_its_defaults(
     found = settings["history"]
     assert (found["keep_messages"], found["grow_messages"], found["edges"]) == history
     layers = {name for name, section in settings.items() if isinstance(section, dict) and section.get("enabled")}
-    assert layers | {settings["timestamps"], settings["recall"]["mode"]} == expected
+    index = list(PRESETS).index(preset)
+    in_presets = [one for sample in SAMPLES.values() for one in sample.in_presets.items()]
+    on = {setting.removesuffix(".enabled") for setting, values in in_presets if values[index] is True}
+    assert layers | {settings["timestamps"], settings["recall"]["mode"]} == expected | (on & set(settings))
     assert (settings["memos"]["every_messages"], settings["memos"]["window"]) == (8, 15)
     assert (settings["context_tokens"], settings["cache_ttl_s"], settings["token_factor"]) == (32_000, 300, 1.0)
 

@@ -20,6 +20,7 @@ from app.chats.settings import (
     still_valid,
 )
 from app.memos.settings import MemoSettings
+from tests.layers.sample import SAMPLES
 
 Path = tuple[str, ...]
 
@@ -68,19 +69,6 @@ TABLE: dict[str, tuple[Any, Any, Any, Any, Any, Any]] = {
     "history.max_messages": (None, None, 200, None, None, None),
     "history.keep_scenes": (2, 2, 2, 2, 2, 2),
     "history.edges": ("batches", "folds", "scenes", "every_8", "every_message", "batches"),
-    "memos.enabled": (True, False, False, False, False, True),
-    "memos.every_messages": (8, 8, 8, 8, 8, 8),
-    "memos.window": (15, 15, 15, 15, 15, 15),
-    "memos.include_system": (False, False, False, False, False, False),
-    "summary.enabled": (False, True, False, False, False, False),
-    "summary.threshold_messages": (20, 20, 20, 20, 20, 20),
-    "summary.keep_messages": (15, 15, 15, 15, 15, 15),
-    "diary.enabled": (False, True, False, False, False, True),
-    "diary.lines": (50, 50, 50, 50, 50, 50),
-    "diary.auto_write_turns": (None, None, None, None, None, None),
-    "scenes.enabled": (False, False, True, False, False, False),
-    "scenes.auto_hide": (2, 2, 2, 2, 2, 2),
-    "scenes.recap.position": ("before_prompt",) * 6,
     "consolidation.enabled": (False, False, False, True, True, True),
     "consolidation.every_turns": (5, 5, 5, 1, 5, 5),
     "recall.mode": ("off", "off", "off", "auto", "auto", "tool"),
@@ -89,7 +77,7 @@ TABLE: dict[str, tuple[Any, Any, Any, Any, Any, Any]] = {
     "context_tokens": (32_000,) * 6,
     "token_factor": (1.0,) * 6,
     "cache_ttl_s": (300,) * 6,
-}
+} | {setting: values for sample in SAMPLES.values() for setting, values in sample.in_presets.items()}
 
 
 @pytest.mark.parametrize("setting", TABLE)

@@ -71,4 +71,9 @@ SAMPLE = LayerSample(
         }
     ),
     missing={"/diary": "entry_not_found"},
+    in_presets={
+        "diary.enabled": (False, True, False, False, False, True),
+        "diary.lines": (50, 50, 50, 50, 50, 50),
+        "diary.auto_write_turns": (None, None, None, None, None, None),
+    },
 )

@@ -104,6 +104,8 @@ class LayerSample:
         before: By operation id, what has to be done before the example of an operation is sent; it gets the client and
             the path of the chat, and returns the parameters that the operation is sent with.
         missing: By the path of each of its lists below the chat, the code of the problem if an item is not there.
+        in_presets: By the path of a setting, its value in each preset, in the order of `PRESETS`:
+            `{"memos.enabled": (True, False, False, False, False, True)}`.
         rich: What the chat that is copied with all of its rows has of the layer.
 
     """
@@ -112,6 +114,7 @@ class LayerSample:
     jobs_without_draft: frozenset[str] = frozenset()
     begins: Mapping[str, Callable[[Row], float]] = field(default_factory=dict)
     rich: RichRows = RichRows()
+    in_presets: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     settings: Json = field(default_factory=dict)
     write: Callable[[httpx.AsyncClient], Awaitable[None]] = _write_nothing
     operations: frozenset[str] = frozenset()

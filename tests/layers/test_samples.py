@@ -43,6 +43,12 @@ def test_every_prompt_has_its_wording(layer: Layer) -> None:
 
 
 @each_layer
+def test_every_preset_is_known_to_switch_it_on_or_not(layer: Layer) -> None:
+    setting = f"{layer.settings.section}.enabled"
+    assert setting in SAMPLES[layer.name].in_presets, f"in_presets of {where(layer)} has to name {setting}"
+
+
+@each_layer
 def test_every_table_of_its_own_says_where_a_row_begins(layer: Layer) -> None:
     shared = {table.name for other in LAYERS if other is not layer for table in other.tables}
     own = {table.name for table in layer.tables} - shared

@@ -43,4 +43,10 @@ SAMPLE = LayerSample(
     ),
     before={"regenerate_memo": find_second},
     missing={"/memos": "memo_not_found"},
+    in_presets={
+        "memos.enabled": (True, False, False, False, False, True),
+        "memos.every_messages": (8, 8, 8, 8, 8, 8),
+        "memos.window": (15, 15, 15, 15, 15, 15),
+        "memos.include_system": (False, False, False, False, False, False),
+    },
 )

@@ -98,4 +98,9 @@ SAMPLE = LayerSample(
     ),
     path_parameters={"seq": "8"},
     missing={"/scenes": "scene_not_found", "/recap/versions": "version_not_found"},
+    in_presets={
+        "scenes.enabled": (False, False, True, False, False, False),
+        "scenes.auto_hide": (2, 2, 2, 2, 2, 2),
+        "scenes.recap.position": ("before_prompt",) * 6,
+    },
 )

@@ -49,4 +49,9 @@ SAMPLE = LayerSample(
     ),
     before={"get_summary_version": write_version},
     missing={"/summary/versions": "version_not_found"},
+    in_presets={
+        "summary.enabled": (False, True, False, False, False, False),
+        "summary.threshold_messages": (20, 20, 20, 20, 20, 20),
+        "summary.keep_messages": (15, 15, 15, 15, 15, 15),
+    },
 )
