@@ -11,7 +11,7 @@ from app.kit.settings import Settings
 from app.layers.layer import Layer
 from app.main import create_app
 from app.registry import LAYERS
-from tests.layers.sample import SAMPLES
+from tests.layers.samples import SAMPLES
 from tests.talk import Json, ok
 
 SCHEMA: Json = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None)).openapi()

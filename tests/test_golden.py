@@ -16,6 +16,7 @@ from app.chats.presets import PRESETS
 from app.local.running import Urls
 from tests.golden.script import FOLDER, Json, read_story
 from tests.golden.stage import Stage, open_stage
+from tests.layers.samples import SAMPLES
 
 END = 200
 NIGHT = 138
@@ -26,21 +27,10 @@ SETTINGS: dict[str, tuple[str, Json, set[str]]] = {
     "timestamps off": ("diary", {"timestamps": "off"}, {"pinned", "history", "newest"}),
     "the time": ("companion", {"time": True}, {"time"}),
     "another instruction": ("diary", {"instruction": "Remember what you know of Jonas."}, {"instruction"}),
-    "fewer memos": ("memo", {"memos": {"window": 5}}, {"memos"}),
-    "a budget for memos": ("companion", {"memos": {"budget": {"type": "absolute", "value": 200}}}, {"memos"}),
-    "no memos": ("companion", {"memos": {"enabled": False}}, {"memos"}),
-    "a shorter diary": ("diary", {"diary": {"lines": 12}}, {"diary"}),
-    "no diary": ("diary", {"diary": {"enabled": False}}, {"diary"}),
-    "no summary": ("diary", {"summary": {"enabled": False}}, {"summary", "instruction"}),
-    "recap in the prompt": ("scenes", {"scenes": {"recap": {"position": "in_prompt"}}}, {"recap"}),
-    "recap in the chat": ("scenes", {"scenes": {"recap": {"position": "in_chat"}}}, {"recap"}),
-    "no recap": ("scenes", {"scenes": {"recap": {"position": "none"}}}, {"recap", "instruction"}),
-    "recap without the latest": ("scenes", {"scenes": {"recap": {"exclude_latest": 1}}}, {"recap"}),
-    "more is hidden": ("scenes", {"scenes": {"auto_hide": 1}}, {"history"}),
-    "nothing is hidden": ("scenes", {"scenes": {"auto_hide": -1}}, set()),
-    "no scenes": ("scenes", {"scenes": {"enabled": False}}, {"recap", "instruction"}),
 }
 """A preset, what one chat of two has set otherwise, and the segments that differ by it."""
+
+SETTINGS |= {name: case for sample in SAMPLES.values() for name, case in sample.golden_settings.items()}
 
 
 class Played(NamedTuple):

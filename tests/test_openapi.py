@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from app.keys.service import create_key
 from app.kit.db import Database
 from tests.conftest import NOON, client_of
-from tests.layers.sample import SAMPLES, list_settings
+from tests.layers.samples import SAMPLES, list_settings
 from tests.path_parameters import SCHEMA, fill_path
 from tests.talk import Json, append, ok, put, talk
 

@@ -11,7 +11,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.sweep import Sweep
 from tests.conftest import NOON, client_of
-from tests.layers.sample import SAMPLES, list_settings
+from tests.layers.samples import SAMPLES, list_settings
 from tests.path_parameters import find_lists, name_of
 from tests.talk import Json, append, get, ok, put, talk
 

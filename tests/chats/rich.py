@@ -11,7 +11,7 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.owners import NO_LINE
 from app.sweep import Sweep
-from tests.layers.sample import SAMPLES
+from tests.layers.samples import SAMPLES
 from tests.talk import append, edit, ok, put, said, talk
 
 Rows = dict[str, list[dict[str, Any]]]

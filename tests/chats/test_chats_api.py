@@ -15,7 +15,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database, Table
 from app.kit.ids import chat_key
 from app.sweep import Sweep
-from tests.layers.sample import SAMPLES
+from tests.layers.samples import SAMPLES
 from tests.statements import watched
 from tests.talk import Json, append, get, ok, put, said, talk, walk
 

@@ -22,7 +22,8 @@ from app.sweep import Sweep
 from tests.book import change
 from tests.chats.rich import Rows, list_tables, make_rich_chat, rows_of
 from tests.conftest import NOON
-from tests.layers.sample import SAMPLES, Row
+from tests.layers.sample import Row
+from tests.layers.samples import SAMPLES
 from tests.talk import get, ok, put
 
 ITS_OWN: dict[str, set[str]] = {

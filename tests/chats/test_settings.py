@@ -20,7 +20,7 @@ from app.chats.settings import (
     still_valid,
 )
 from app.memos.settings import MemoSettings
-from tests.layers.sample import SAMPLES
+from tests.layers.samples import SAMPLES
 
 Path = tuple[str, ...]
 

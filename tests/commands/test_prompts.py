@@ -9,7 +9,7 @@ from app.kit.settings import Settings
 from app.kit.tokens import count_tokens
 from app.memos.prompts import MEMO
 from tests.commands.test_start import refusal
-from tests.layers.sample import SAMPLES
+from tests.layers.samples import SAMPLES
 
 
 @pytest.mark.parametrize("command", ["up", "demo", "api", "worker"])

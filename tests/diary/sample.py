@@ -76,4 +76,9 @@ SAMPLE = LayerSample(
         "diary.lines": (50, 50, 50, 50, 50, 50),
         "diary.auto_write_turns": (None, None, None, None, None, None),
     },
+    golden_settings={
+        "a shorter diary": ("diary", {"diary": {"lines": 12}}, {"diary"}),
+        "no diary": ("diary", {"diary": {"enabled": False}}, {"diary"}),
+    },
+    unasked_prompts=frozenset({"diary_entry"}),
 )

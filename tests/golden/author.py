@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.commands.prompts import PROMPTS
 from app.diary.prompts import DIARY
 from app.memos.prompts import MEMO
 from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP
 from app.scenes.recap_prompt import RECAP
-from app.summarising.prompts import Prompt
 from app.summary.prompts import SUMMARY
+from tests.golden.reading import read_lines, read_text
 from tests.golden.script import Json, Story
+from tests.layers.samples import SAMPLES
 from tests.scripted_model import Request
 
 FRESH_EVENTS = 10
@@ -39,7 +41,13 @@ class _Read:
 
 
 class Author:
-    """The model. `asked` counts the requests, by the name of their prompt."""
+    """The model. Layers of which the story has no answers bring their own (`LayerSample.author`).
+
+    Attributes:
+        asked: How many requests there were, by the name of their prompt.
+        answers: The answer to the user text of a request, by the name of its prompt.
+
+    """
 
     def __init__(self, story: Story) -> None:
         self.asked: Counter[str] = Counter()
@@ -47,22 +55,24 @@ class Author:
         self._events = story.answers["events"]
         self._scenes = story.answers["scenes"]
         self._entries = story.answers["diary"]
-        answers: Sequence[tuple[Prompt, Callable[[str], str]]] = (
-            (MEMO, self._write_memo),
-            (SUMMARY, self._write_summary),
-            (DIARY, self._fold_diary),
-            (SCENE_BREAK, self._find_break),
-            (SCENE_RECAP, self._write_scene),
-            (RECAP, self._write_recap),
-        )
-        self._answers = {prompt.system: (prompt.name, answer) for prompt, answer in answers}
+        self.answers: Mapping[str, Callable[[str], str]] = {
+            MEMO.name: self._write_memo,
+            SUMMARY.name: self._write_summary,
+            DIARY.name: self._fold_diary,
+            SCENE_BREAK.name: self._find_break,
+            SCENE_RECAP.name: self._write_scene,
+            RECAP.name: self._write_recap,
+        } | {name: answer for sample in SAMPLES.values() for name, answer in sample.author(story).items()}
+        self._names = {prompt.system: prompt.name for prompt in PROMPTS}
 
     def __call__(self, request: Request) -> str:
-        """The answer. Raises KeyError for what the story does not know."""
+        """The answer. Raises LookupError for what the story does not know."""
         system, user = (str(message["content"]) for message in request["messages"])
-        name, answer = self._answers[system]
+        name = self._names[system]
+        if name not in self.answers:
+            raise LookupError(f"`author` of the sample of the layer whose prompt is {name} has to answer it")
         self.asked[name] += 1
-        return answer(user)
+        return self.answers[name](user)
 
     def _write_memo(self, request: str) -> str:
         read = self._read_messages(request)
@@ -75,7 +85,7 @@ class Author:
 
     def _write_summary(self, request: str) -> str:
         """What happened long ago in a first paragraph, condensed; what is fresh in a second, with how it felt."""
-        former, read = _read_text(request, "former"), self._read_messages(request)
+        former, read = read_text(request, "former"), self._read_messages(request)
         told: list[str] = []
         condensed: list[str] = []
         for event in self._events:
@@ -89,8 +99,8 @@ class Author:
         return "\n\n".join(filter(None, paragraphs)) or "NONE"
 
     def _fold_diary(self, request: str) -> str:
-        former = _read_text(request, "former")
-        written = {entry["entry"] for entry in _read_lines(request, "entries")}
+        former = read_text(request, "former")
+        written = {entry["entry"] for entry in read_lines(request, "entries")}
         return " ".join(
             entry["kept"]
             for entry in self._entries
@@ -118,8 +128,8 @@ class Author:
 
     def _write_recap(self, request: str) -> str:
         """The newest scenes in full, older ones in a line each; threads that are open, the last value of each state."""
-        former = _read_text(request, "former")
-        new = {scene["title"]: scene["recap"] for scene in _read_lines(request, "scenes")}
+        former = read_text(request, "former")
+        new = {scene["title"]: scene["recap"] for scene in read_lines(request, "scenes")}
         told: list[tuple[Json, list[str]]] = []
         for scene in self._scenes:
             if scene["title"] in new:
@@ -146,7 +156,7 @@ class Author:
         return [text for text in wordings if text in former]
 
     def _read_messages(self, request: str) -> _Read:
-        found = [self._wordings[line["message"]] for line in _read_lines(request, "messages")]
+        found = [self._wordings[line["message"]] for line in read_lines(request, "messages")]
         return _Read([number for number, _ in found], frozenset(number for number, first in found if not first))
 
 
@@ -171,20 +181,3 @@ def _headed(outcomes: Iterable[str], threads: Iterable[str], state: Mapping[str,
 def _outcomes_of(recap: str) -> list[str]:
     outcomes = recap.partition("# Outcomes")[2].partition("# Threads")[0]
     return [line.removeprefix("- ") for line in outcomes.splitlines() if line]
-
-
-def _read_text(request: str, tag: str) -> str:
-    """The text that stands quoted between two tags."""
-    return str(json.loads(_between(request, tag)))
-
-
-def _read_lines(request: str, tag: str) -> list[Json]:
-    """The objects that stand quoted between two tags, one a line."""
-    return [json.loads(line) for line in _between(request, tag).splitlines()]
-
-
-def _between(request: str, tag: str) -> str:
-    found = re.search(rf"^<{tag}>\n(.*?)\n</{tag}>$", request, re.M | re.S)
-    if found is None:
-        raise ValueError(f"the request has no {tag}")
-    return found[1]

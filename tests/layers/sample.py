@@ -1,9 +1,7 @@
 """What the tests that walk through all layers need to know of each one: its sample, in `tests/<name>/sample.py`."""
 
-import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -11,8 +9,8 @@ import httpx
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection
-from app.registry import LAYERS
 from app.sweep import Sweep
+from tests.golden.script import Story
 from tests.scripted_model import Reply, Request, ScriptedModel
 from tests.talk import Json
 
@@ -51,6 +49,11 @@ class LastAttempt:
 
 Row = Mapping[str, Any]
 """A row of a table, as JSON has it."""
+
+
+def _answer_nothing(_story: Story) -> Mapping[str, Callable[[str], str]]:
+    """A layer that asks no model, or whose prompts `tests/golden/author.py` answers."""
+    return {}
 
 
 async def _write_nothing(_api: httpx.AsyncClient) -> None:
@@ -106,6 +109,12 @@ class LayerSample:
         missing: By the path of each of its lists below the chat, the code of the problem if an item is not there.
         in_presets: By the path of a setting, its value in each preset, in the order of `PRESETS`:
             `{"memos.enabled": (True, False, False, False, False, True)}`.
+        author: What a good model answers to its prompts in the golden story: gets the story, returns a function of the
+            request's user text by the name of each prompt. The prompts of the layers that `tests/golden/author.py`
+            plays itself are not among them.
+        unasked_prompts: The names of its prompts that no preset leads to.
+        golden_settings: For the golden story: a preset, what one chat of two has set otherwise, and the segments that
+            differ by it, by what a failure calls it.
         rich: What the chat that is copied with all of its rows has of the layer.
 
     """
@@ -114,6 +123,9 @@ class LayerSample:
     jobs_without_draft: frozenset[str] = frozenset()
     begins: Mapping[str, Callable[[Row], float]] = field(default_factory=dict)
     rich: RichRows = RichRows()
+    author: Callable[[Story], Mapping[str, Callable[[str], str]]] = _answer_nothing
+    unasked_prompts: frozenset[str] = frozenset()
+    golden_settings: Mapping[str, tuple[str, Json, set[str]]] = field(default_factory=dict)
     in_presets: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     settings: Json = field(default_factory=dict)
     write: Callable[[httpx.AsyncClient], Awaitable[None]] = _write_nothing
@@ -124,27 +136,3 @@ class LayerSample:
     wording: Mapping[str, str] = field(default_factory=dict)
     examples: frozenset[str] = frozenset()
     prompts_without_text: frozenset[str] = frozenset()
-
-
-def find_sample(layer_name: str) -> LayerSample | None:
-    """The `SAMPLE` of `tests/<layer_name>/sample.py`, or None if there is none."""
-    sample = getattr(_import_if_there(f"tests.{layer_name}.sample"), "SAMPLE", None)
-    return sample if isinstance(sample, LayerSample) else None
-
-
-def _import_if_there(name: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            return None
-        raise
-
-
-SAMPLES: Mapping[str, LayerSample] = {layer.name: find_sample(layer.name) or LayerSample() for layer in LAYERS}
-"""The sample of each registered layer. `test_samples.py` fails where one is missing or leaves something out."""
-
-
-def list_settings() -> Json:
-    """The settings under which 16 messages leave something for every layer."""
-    return {section: values for sample in SAMPLES.values() for section, values in sample.settings.items()}

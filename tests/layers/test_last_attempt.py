@@ -12,7 +12,8 @@ from app.kit.work_queue import MAX_ATTEMPTS
 from app.layers.layer import find_layer
 from app.registry import LAYERS
 from app.sweep import Sweep
-from tests.layers.sample import SAMPLES, LastAttempt, Stage
+from tests.layers.sample import LastAttempt, Stage
+from tests.layers.samples import SAMPLES
 from tests.scenes.sample import due_scene
 from tests.scenes.story import telling as telling_scenes
 from tests.scripted_model import ScriptedModel

@@ -4,9 +4,13 @@ import re
 
 import pytest
 
+from app.chats.presets import PRESETS
+from app.chats.settings import effective
 from app.layers.layer import Layer
 from app.registry import LAYERS
-from tests.layers.sample import SAMPLES, find_sample
+from tests.golden.author import Author
+from tests.golden.script import read_story
+from tests.layers.samples import SAMPLES, find_sample
 from tests.path_parameters import CHAT, find_layer_of, find_lists, is_listed, list_operations
 
 each_layer = pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
@@ -46,6 +50,15 @@ def test_every_prompt_has_its_wording(layer: Layer) -> None:
 def test_every_preset_is_known_to_switch_it_on_or_not(layer: Layer) -> None:
     setting = f"{layer.settings.section}.enabled"
     assert setting in SAMPLES[layer.name].in_presets, f"in_presets of {where(layer)} has to name {setting}"
+
+
+@each_layer
+def test_every_prompt_of_a_preset_has_an_answer_in_the_golden_story(layer: Layer) -> None:
+    in_use = any(layer.settings.of(effective({"preset": preset})).enabled for preset in PRESETS)
+    answers = Author(read_story()).answers
+    asked = {prompt.name for prompt in layer.prompts} - SAMPLES[layer.name].unasked_prompts if in_use else set()
+    unanswered = sorted(asked - answers.keys())
+    assert not unanswered, f"author of {where(layer)} has to answer {unanswered}"
 
 
 @each_layer

@@ -49,4 +49,9 @@ SAMPLE = LayerSample(
         "memos.window": (15, 15, 15, 15, 15, 15),
         "memos.include_system": (False, False, False, False, False, False),
     },
+    golden_settings={
+        "fewer memos": ("memo", {"memos": {"window": 5}}, {"memos"}),
+        "a budget for memos": ("companion", {"memos": {"budget": {"type": "absolute", "value": 200}}}, {"memos"}),
+        "no memos": ("companion", {"memos": {"enabled": False}}, {"memos"}),
+    },
 )

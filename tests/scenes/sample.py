@@ -103,4 +103,13 @@ SAMPLE = LayerSample(
         "scenes.auto_hide": (2, 2, 2, 2, 2, 2),
         "scenes.recap.position": ("before_prompt",) * 6,
     },
+    golden_settings={
+        "recap in the prompt": ("scenes", {"scenes": {"recap": {"position": "in_prompt"}}}, {"recap"}),
+        "recap in the chat": ("scenes", {"scenes": {"recap": {"position": "in_chat"}}}, {"recap"}),
+        "no recap": ("scenes", {"scenes": {"recap": {"position": "none"}}}, {"recap", "instruction"}),
+        "recap without the latest": ("scenes", {"scenes": {"recap": {"exclude_latest": 1}}}, {"recap"}),
+        "more is hidden": ("scenes", {"scenes": {"auto_hide": 1}}, {"history"}),
+        "nothing is hidden": ("scenes", {"scenes": {"auto_hide": -1}}, set()),
+        "no scenes": ("scenes", {"scenes": {"enabled": False}}, {"recap", "instruction"}),
+    },
 )

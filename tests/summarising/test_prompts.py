@@ -16,7 +16,7 @@ from app.summarising.fitting import DoesNotFit, Passage, fill_to_fit
 from app.summarising.prompt_folder import load_prompts
 from app.summarising.prompts import Prompt
 from app.summarising.quoting import quoted
-from tests.layers.sample import SAMPLES
+from tests.layers.samples import SAMPLES
 
 PAGE = (Path(__file__).parents[2] / "docs/prompts.md").read_text(encoding="utf-8")
 

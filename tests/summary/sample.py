@@ -54,4 +54,7 @@ SAMPLE = LayerSample(
         "summary.threshold_messages": (20, 20, 20, 20, 20, 20),
         "summary.keep_messages": (15, 15, 15, 15, 15, 15),
     },
+    golden_settings={
+        "no summary": ("diary", {"summary": {"enabled": False}}, {"summary", "instruction"}),
+    },
 )
