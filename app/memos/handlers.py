@@ -9,6 +9,7 @@ from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters
 from app.chats.events import MessagesAppended
 from app.chats.ranges import inside_of
+from app.chats.revision import record
 from app.chats.scheduling import schedule
 from app.chats.service import Head, hash_eligible, is_eligible, list_living, list_range, update_cache
 from app.kit import work_queue
@@ -38,6 +39,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
         rows = await _insert_batches(db_session, head, batches, event.now)
         items = [work_queue.NewWork(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
         await schedule(db_session, head, NAME, items, now=event.now, settle_s=event.settle_s)
+        record(db_session, head.line, NAME)  # contexts read where batches end
         if batches[0].first_seq < head.anchor_seq:  # a forced cut went through it while it filled
             await refresh_cache(db_session, head)
 

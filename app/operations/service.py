@@ -89,4 +89,6 @@ async def _retry_of_owner(
 
 
 def _not_found(work_id: UUID) -> WorkNotFound:
-    return WorkNotFound(f"There is no work {str(work_id)!r}. Work that is finished is deleted.")
+    return WorkNotFound(
+        f"There is no due or failed work {str(work_id)!r}. It may be finished, or parked on a line that is not current."
+    )
