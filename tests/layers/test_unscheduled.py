@@ -57,6 +57,5 @@ async def test_stale_rows_are_found_by_an_index(
         query = select_unscheduled(head, layer, key_column, prefix="entry:", condition=condition)
         text = str(query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True}))  # type: ignore[no-untyped-call]
         plan = "\n".join(row[0] for row in await db_session.raw.fetch(f"EXPLAIN (ANALYZE) {text}"))
-    assert index in plan
-    assert "pk_work" in plan
-    assert "Seq Scan" not in plan
+    assert index in plan  # how the few rows of work are read is up to the planner
+    assert f"Seq Scan on {key_column.class_.__tablename__}" not in plan
