@@ -19,6 +19,8 @@ def merge_contributions(contributions: Sequence[Contribution]) -> list[Contribut
 
 
 def _merge(parts: Sequence[Contribution]) -> Contribution:
+    if len(parts) == 1 and len(parts[0].items) < 2:
+        return parts[0]
     return replace(
         parts[0],
         items=sorted((item for one in parts for item in one.items), key=lambda item: item.order),

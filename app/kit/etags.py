@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import Depends, Header, Request, Response
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.kit.wire import JsonAnswer
@@ -107,7 +106,9 @@ class NoStore:
 
         async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).setdefault("Cache-Control", NO_STORE)
+                headers = message["headers"]
+                if not any(name == b"cache-control" for name, _ in headers):
+                    message["headers"] = [*headers, (b"cache-control", NO_STORE.encode())]
             await send(message)
 
         await self._app(scope, receive, send_with_header)

@@ -60,9 +60,8 @@ class TrimGroup(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One text of a segment.
+class Item(NamedTuple):
+    """One text of a segment. A tuple, because a context makes dozens of them.
 
     Attributes:
         text: What the model reads.

@@ -1,6 +1,7 @@
 """What memos put into a context, from the window on the chat's row alone. Pure."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -45,7 +46,11 @@ def contribute(view: View) -> Contributed:
         limit = budget.tokens(view.settings.context_tokens) if budget else None
         kept = choose_newest_first([memo["tokens"] for memo in stored], limit)
         for index, memo in enumerate(stored):
-            (items if index in kept else left_out).append(_item(memo, pinned=part == "pinned"))
+            item = _item(memo, pinned=part == "pinned")
+            if index in kept:
+                items.append(item)
+            else:
+                left_out.append(item._replace(name=f"memo {memo['number']}"))
     segment = Contribution("memos", items, HEADING, left_out, placement, is_window=True)
     return Contributed((segment,), gaps, edges)
 
@@ -57,15 +62,18 @@ def source_of(memo_id: UUID | str) -> str:
 
 def _item(memo: Mapping[str, Any], *, pinned: bool) -> Item:
     number = memo["number"]
-    first = number - (number - 1) % MEMOS_IN_GROUP
-    group = f"{'pinned ' if pinned else ''}memos {first}–{first + MEMOS_IN_GROUP - 1}"
     return Item(
         memo["text"],
         memo["tokens"],
         (source_of(memo["id"]),),
-        name=f"memo {number}",
-        group=TrimGroup(first, group),
+        group=_group_of((number - 1) // MEMOS_IN_GROUP, pinned=pinned),
         covers=None if memo["first_seq"] is None else (memo["first_seq"], memo["last_seq"]),
-        order=(memo["place"], memo["number"]),
+        order=(memo["place"], number),
         pinned=pinned,
     )
+
+
+@lru_cache(maxsize=1_024)
+def _group_of(index: int, *, pinned: bool) -> TrimGroup:
+    first = index * MEMOS_IN_GROUP + 1
+    return TrimGroup(first, f"{'pinned ' if pinned else ''}memos {first}–{first + MEMOS_IN_GROUP - 1}")
