@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 
 from app.chats.line_routes import router as line_router
 from app.chats.message_routes import router as message_router
@@ -37,6 +38,10 @@ DESCRIPTION = """Post messages, ask for the context of the next model call; in t
 Start with `PUT /v1/chats/{chat_id}`, append with `POST /v1/chats/{chat_id}/messages`, and read
 `GET /v1/chats/{chat_id}/context`. The memo book is at `GET /v1/chats/{chat_id}/memos`.
 Errors are `application/problem+json` (RFC 9457). With a key configured, press **Authorize** first."""
+
+_NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""What FastAPI would send to a collector that the environment names has paths, values that were refused, and the texts
+of errors: people's words."""
 
 _PROBLEMS: dict[int | str, dict[str, object]] = {
     status: {"model": Problem, "description": text}
@@ -92,6 +97,7 @@ def create_app(
         redoc_url=None,
         lifespan=_lifespan,
         generate_unique_id_function=_operation_id,
+        telemetry=_NO_TELEMETRY,
         responses=_PROBLEMS,
     )
     app.state.settings = settings
