@@ -9,6 +9,8 @@ def choose_newest_first(costs: Sequence[int | None], limit: int | None) -> set[i
     It fills from the newest on. A cost of None is skipped and uses nothing; the first that would exceed the
     limit is the end, even if an older one would still fit.
     """
+    if limit is None:
+        return {index for index, cost in enumerate(costs) if cost is not None}
     chosen = set()
     spent = 0
     for index in reversed(range(len(costs))):
@@ -16,7 +18,7 @@ def choose_newest_first(costs: Sequence[int | None], limit: int | None) -> set[i
         if cost is None:
             continue
         spent += cost
-        if limit is not None and spent > limit:
+        if spent > limit:
             break
         chosen.add(index)
     return chosen

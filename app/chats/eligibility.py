@@ -4,7 +4,7 @@ Eligible messages fill batches. Why one is not is the first match of a fixed lis
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from app.chats.hashes import range_hash
@@ -67,7 +67,7 @@ class Filters:
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored with a batch."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Filters":

@@ -9,8 +9,7 @@ from app.chats.eligibility import Filters
 from app.chats.settings import ChatSettings
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessage:
+class NewMessage(NamedTuple):
     """A message that is being appended, counted and hashed; `seq` is 0 until it has a place."""
 
     message_id: str

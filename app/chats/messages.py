@@ -6,7 +6,7 @@ is new, write the head. What follows from it is deferred as `MessagesAppended` a
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -61,7 +61,7 @@ async def append_messages(
     rows = {row["message_id"]: row for row in await message_queries.insert_messages(db_session, head, messages)}
     _refuse_taken([message.message_id for message in messages], rows)
     fresh = [
-        replace(message, seq=rows[message.message_id]["seq"])
+        message._replace(seq=rows[message.message_id]["seq"])
         for message in messages
         if rows[message.message_id]["same"] is None
     ]

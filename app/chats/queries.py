@@ -60,7 +60,7 @@ _LIST_ANCHORS = """
 
 def filters_of(settings: ChatSettings, characters: Characters) -> Filters:
     """What decides on eligibility under these settings and characters."""
-    rules = settings.eligibility()
+    rules = settings.eligibility
     return Filters(
         include_user=rules.include_user,
         include_system=rules.include_system,

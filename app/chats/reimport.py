@@ -10,7 +10,7 @@ to be, then what was appended fills batches, with everything counted into the he
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -108,7 +108,7 @@ async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessa
     if not messages:
         return []
     seqs = {row["message_id"]: row["seq"] for row in await insert_messages(db_session, head, messages)}
-    return [replace(message, seq=seqs[message.message_id]) for message in messages]
+    return [message._replace(seq=seqs[message.message_id]) for message in messages]
 
 
 async def _move(
@@ -121,7 +121,7 @@ async def _move(
     placed = await _append(db_session, head, [match.stood or match.wanted for match in matches])
     moved = [(match.row["seq"], place.seq) for match, place in zip(matches, placed, strict=True) if match.row]
     await reimport_queries.bring_along(db_session, head, from_line_id, moved)
-    fresh = [replace(match.wanted, seq=place.seq) for match, place in zip(matches, placed, strict=True)]
+    fresh = [match.wanted._replace(seq=place.seq) for match, place in zip(matches, placed, strict=True)]
     differing = [message for message, match in zip(fresh, matches, strict=True) if match.differs]
     if differing:
         await reimport_queries.rewrite(db_session, head, differing, now)

@@ -1,7 +1,7 @@
 """What a re-import has to do: which message of the list is which row, and which of them differ."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
@@ -93,8 +93,7 @@ def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: 
 def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
     stood = _as_stood(row)
     left_out = {name: getattr(stood, name) for name in _OPTIONAL if name not in given.model_fields_set}
-    wanted = replace(
-        made,
+    wanted = made._replace(
         seq=stood.seq,
         message_id=stood.message_id,
         excluded=stood.excluded,
@@ -102,9 +101,9 @@ def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
         **left_out,
     )
     if left_out.get("name") is not None:
-        wanted = replace(wanted, digest=content_digest(wanted.role, wanted.name, wanted.content))
+        wanted = wanted._replace(digest=content_digest(wanted.role, wanted.name, wanted.content))
     if left_out.get("tool_calls") is not None:
-        wanted = replace(wanted, blank=False)
+        wanted = wanted._replace(blank=False)
     differs = any(getattr(stood, name) != getattr(wanted, name) for name in _PLAIN) or any(
         not _is_same_json(getattr(stood, name), getattr(wanted, name)) for name in _JSON
     )

@@ -6,7 +6,7 @@ sections of layers that are still to come are here, so that a preset means the s
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import orjson
@@ -200,6 +200,7 @@ class ChatSettings(Section):
         values = (getattr(self, name) for name in type(self).model_fields)
         return [value for value in values if isinstance(value, LayerSettings)]
 
+    @cached_property
     def eligibility(self) -> EligibilitySettings:
         """The section that decides which messages are summarised; its defaults without such a layer."""
         found = (section for section in self.list_sections() if isinstance(section, EligibilitySettings))

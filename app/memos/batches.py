@@ -5,7 +5,7 @@ message. It keeps the size and the filters that it was opened with: changed sett
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from app.chats.eligibility import Filters, Marked, is_eligible
@@ -27,6 +27,10 @@ class OpenBatch:
     size: int
     filters: Filters
     count: int = 0
+
+    def add(self, eligible: int) -> "OpenBatch":
+        """The same batch with so many more."""
+        return OpenBatch(self.first_seq, self.size, self.filters, self.count + eligible)
 
     def to_json(self) -> dict[str, Any]:
         """As the chat's row keeps it."""
@@ -80,12 +84,10 @@ def form_batches(
     """
     formed: list[Batch] = []
     for message in messages:
-        if open_batch is None:
-            open_batch = OpenBatch(message.seq, size, filters)
-        elif open_batch.count == 0:
-            open_batch = replace(open_batch, size=size, filters=filters)
+        if open_batch is None or open_batch.count == 0:
+            open_batch = OpenBatch(open_batch.first_seq if open_batch else message.seq, size, filters)
         if is_eligible(message, open_batch.filters):
-            open_batch = replace(open_batch, count=open_batch.count + 1)
+            open_batch = open_batch.add(1)
             if open_batch.count >= open_batch.size:
                 formed.append(Batch(open_batch.first_seq, message.seq, open_batch.size, open_batch.filters))
                 open_batch = OpenBatch(message.seq + 1, size, filters)
@@ -100,4 +102,4 @@ def recount(open_batch: OpenBatch, pairs: Iterable[tuple[Placed, Placed]]) -> Op
     inside = [(before, after) for before, after in pairs if after.seq >= open_batch.first_seq]
     filters = open_batch.filters
     more = sum(is_eligible(after, filters) - is_eligible(before, filters) for before, after in inside)
-    return replace(open_batch, count=open_batch.count + more)
+    return open_batch.add(more)
