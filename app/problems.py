@@ -57,11 +57,11 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        announced = Headers(scope=scope).get("content-length", "")
         size = 0
 
         async def counted() -> Message:
             nonlocal size
+            announced = Headers(scope=scope).get("content-length", "")
             if announced.isdecimal() and int(announced) > self._max_bytes:
                 raise self._too_large()
             message = await receive()

@@ -7,11 +7,13 @@ is the same. So nothing is marked behind a piece that moves or changes with the 
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import accumulate
 
 from app.context.order import place_of
-from app.context.pieces import Piece, Worded, add_up, charge
+from app.context.pieces import Piece, Worded, charge
 from app.context.segments import Breakpoint, Segment
 from app.context.tables import BASE, SegmentTables
+from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 
 HISTORY_BLOCK_MESSAGES = 16
 """A place in the history is marked after every so many messages, so that it stays while the history grows."""
@@ -29,18 +31,17 @@ def place(pieces: Sequence[Piece], stable: int, tables: SegmentTables = BASE) ->
     of the history. A segment that is missing leaves its mark to the nearest one before it, or to none.
     """
     last_of_user, last_of_memory = (tables.order.index("user"), 0), (tables.order.index("history") - 1, 0)
-    user = memory = end = None
-    history: list[int] = []
+    user = memory = None
     for index, piece in enumerate(pieces[:stable]):
-        if piece.part == "prefix" and isinstance(piece.of, Segment):
+        if piece.part != "prefix":
+            break
+        if isinstance(piece.of, Segment):
             at = place_of(piece.of, tables)
             user = index if at <= last_of_user else user
             memory = index if at <= last_of_memory else memory
-        elif piece.part == "history":
-            history.append(index)
-            end = index
-        elif piece.part == "newest":
-            end = index
+    parts = [piece.part for piece in pieces[:stable]]
+    history = [index for index, part in enumerate(parts) if part == "history"]
+    end = parts.index("newest") if "newest" in parts else history[-1] if history else None
     whole = len(history) // HISTORY_BLOCK_MESSAGES * HISTORY_BLOCK_MESSAGES
     block = history[whole - 1] if whole else None
     return sorted({index for index in (user, memory, block, end) if index is not None})
@@ -55,9 +56,8 @@ def seal(worded: Worded, pieces: Sequence[Piece], marked: Sequence[int]) -> tupl
     factor = worded.manner.token_factor
     prefix = len(worded.prefix) - 1
     hashes = _hash_up_to(pieces, {*marked, prefix})
-    breakpoints = [
-        Breakpoint(pieces[index].mark, charge(add_up(pieces[: index + 1]), factor), hashes[index]) for index in marked
-    ]
+    costs = list(accumulate([piece.tokens + MESSAGE_OVERHEAD_TOKENS for piece in pieces]))
+    breakpoints = [Breakpoint(pieces[index].mark, charge(costs[index], factor), hashes[index]) for index in marked]
     told = f"{worded.manner.format} {worded.anchor_seq} {hashes[prefix]}"
     return breakpoints, sha256(told.encode()).hexdigest()
 

@@ -10,6 +10,7 @@ from app.context.formats import count_tokens_of, is_said, word
 from app.context.merging import merge_contributions
 from app.context.order import arrange
 from app.context.parts import Fitted, Omission, Parts, build_segment
+from app.context.pieces import Worded
 from app.context.segments import Manner, Segment
 from app.context.trims import shorten
 from app.context.wording import is_blank
@@ -31,15 +32,19 @@ def fit(parts: Parts, max_tokens: int, manner: Manner) -> Fitted:
     contributions = [one for one in merge_contributions(parts.contributions) if one.items]
     segments = [*(build_segment(one) for one in contributions), *parts.segments]
     plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq, manner.tables)
-    left = whole = Fitted(word(plan, manner), contributions, _list_blank(parts, segments))
+    worded = word(plan, manner)
+    left = whole = Fitted(worded, contributions, _list_blank(parts, segments, worded))
     for left in shorten(whole, parts, max_tokens):
         if count_tokens_of(left.worded) <= max_tokens:
             return left
     raise BudgetTooSmallError(count_tokens_of(left.worded))
 
 
-def _list_blank(parts: Parts, segments: Sequence[Segment]) -> tuple[Omission, ...]:
+def _list_blank(parts: Parts, segments: Sequence[Segment], worded: Worded) -> tuple[Omission, ...]:
+    """What `worded`, made of all of it, has no piece of."""
     messages = [*parts.history, *([parts.newest] if parts.newest else [])]
+    if worded.count == len(segments) + len(messages):
+        return ()
     return (
         *(Omission(one.name, "blank", one.tokens) for one in segments if is_blank(one.text)),
         *(Omission(f"message:{one.message_id}", "blank", one.tokens) for one in messages if not is_said(one)),

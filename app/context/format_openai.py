@@ -26,7 +26,7 @@ def say(entry: Entry, part: Part, manner: Manner) -> Piece:
     if refused or role != entry.role or entry.tool_calls or manner.speech.timestamps == "inline":
         text = word_message(entry, manner.speech)
         return Piece(entry, part, role, text, count_text(entry, text, manner.count))
-    return Piece(entry, part, role, entry.text, entry.tokens, name=name or None)
+    return Piece(entry, part, role, entry.text, entry.tokens, True, name or None)
 
 
 def say_native(entry: Entry, part: Part, manner: Manner) -> Piece:

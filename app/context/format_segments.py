@@ -8,7 +8,7 @@ from typing import Any
 
 from app.context.pieces import Part, Piece, count_text
 from app.context.segments import Entry, Manner, Segment, Speech
-from app.context.wording import word_line, word_message
+from app.context.wording import word_line, word_lines, word_message
 
 
 def say(entry: Entry, part: Part, manner: Manner) -> Piece:
@@ -50,7 +50,7 @@ def _history_row(history: Sequence[Piece], cacheable: bool, speech: Speech) -> d
     return _row(
         "history",
         None,
-        "\n".join([word_line(piece.of, speech) for piece in history if isinstance(piece.of, Entry)]),
+        "\n".join(word_lines([piece.of for piece in history if isinstance(piece.of, Entry)], speech)),
         sum([piece.tokens for piece in history]),
         cacheable,
         [piece.mark for piece in history],

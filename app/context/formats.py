@@ -49,7 +49,7 @@ def word_segment(segment: Segment, part: Part, manner: Manner) -> Piece:
 
 def is_said(entry: Entry) -> bool:
     """Whether a message says anything: in its text or by calling a tool."""
-    return bool(entry.tool_calls) or not is_blank(entry.text)
+    return not is_blank(entry.text) or bool(entry.tool_calls)
 
 
 def lay_out(worded: Worded) -> list[Piece]:
@@ -58,17 +58,8 @@ def lay_out(worded: Worded) -> list[Piece]:
     What stands in the chat at depth d has d messages behind it, or all of them; never is it put between
     a tool call and its result. It is stable only at the front: elsewhere it moves with every message.
     """
-    messages = [*worded.history, worded.newest] if worded.newest else worded.history
-    slots = _slots(worded, len(messages)) if worded.in_chat else {}
-    talk: list[Piece] = []
-    for position, piece in enumerate(messages):
-        talk += slots.get(position, ())
-        if piece is worded.newest:
-            talk += worded.volatile
-        talk.append(piece)
-    talk += slots.get(len(messages), ())
-    if not worded.newest:
-        talk += worded.volatile
+    newest = [worded.newest] if worded.newest else []
+    talk = _spread(worded) if worded.in_chat else [*worded.history, *worded.volatile, *newest]
     if worded.manner.format == "anthropic":
         talk = format_anthropic.complete(talk, worded.manner)
     return [*worded.prefix, *talk]
@@ -116,6 +107,22 @@ def _word_history(history: Sequence[Entry], manner: Manner) -> list[Piece]:
         (format_openai.say_native if index in native else say)(entry, "history", manner)
         for index, entry in enumerate(entries)
     ]
+
+
+def _spread(worded: Worded) -> list[Piece]:
+    """The messages and what is volatile, with what stands among them."""
+    messages = [*worded.history, worded.newest] if worded.newest else worded.history
+    slots = _slots(worded, len(messages))
+    talk: list[Piece] = []
+    for position, piece in enumerate(messages):
+        talk += slots.get(position, ())
+        if piece is worded.newest:
+            talk += worded.volatile
+        talk.append(piece)
+    talk += slots.get(len(messages), ())
+    if not worded.newest:
+        talk += worded.volatile
+    return talk
 
 
 def _slots(worded: Worded, messages: int) -> dict[int, list[Piece]]:

@@ -1,7 +1,7 @@
 """One contribution for each segment, made of those of all layers. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from operator import attrgetter
 
 from app.layers.contribution import Contribution
 
@@ -21,10 +21,13 @@ def merge_contributions(contributions: Sequence[Contribution]) -> list[Contribut
 def _merge(parts: Sequence[Contribution]) -> Contribution:
     if len(parts) == 1 and len(parts[0].items) < 2:
         return parts[0]
-    return replace(
-        parts[0],
-        items=sorted((item for one in parts for item in one.items), key=lambda item: item.order),
+    items = [item for one in parts for item in one.items]
+    items.sort(key=attrgetter("order"))
+    return Contribution(
+        parts[0].segment,
+        items,
         heading=next((one.heading for one in parts if one.heading), ""),
         left_out=[item for one in parts for item in one.left_out],
+        placement=parts[0].placement,
         is_window=any(one.is_window for one in parts),
     )

@@ -1,7 +1,6 @@
 """Where each segment goes: to its position in the order, unless it says otherwise. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from app.context.segments import Entry, Plan, Segment
 from app.context.tables import BASE, SegmentTables
@@ -41,7 +40,7 @@ def arrange(
         prefix=[one for at, one in placed if at[0] < history_at],
         history=history,
         in_chat=[
-            replace(one, depth=0) if one.after == "newest" else one for one in segments if one.after in _AMONG_MESSAGES
+            one._replace(depth=0) if one.after == "newest" else one for one in segments if one.after in _AMONG_MESSAGES
         ],
         volatile=[one for at, one in placed if at[0] >= history_at],
         newest=newest,

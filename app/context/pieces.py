@@ -75,6 +75,12 @@ class Worded:
     cut_seq: int
 
     @property
+    def count(self) -> int:
+        """The number of pieces, without the fixed texts of a format."""
+        pieces = len(self.prefix) + len(self.history) + len(self.in_chat) + len(self.volatile)
+        return pieces + (self.newest is not None)
+
+    @property
     def entries(self) -> list[Entry]:
         """The messages of the history."""
         return [piece.of for piece in self.history if isinstance(piece.of, Entry)]

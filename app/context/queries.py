@@ -1,7 +1,6 @@
 """The one statement of a context: the chat's row, the history from its anchor, what is pinned, what the layers ask."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -14,6 +13,7 @@ from app.kit.db import Connection
 from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
 
+# The fields of an `Entry`, in their order.
 _ENTRIES = """
     SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at,
         m.tool_calls, m.tool_call_id) ORDER BY m.seq)
@@ -61,9 +61,4 @@ async def find_context(
 
 def read_entries(stored: str | None) -> Sequence[Entry]:
     """Messages as the statement brings them; None where there are none."""
-    if stored is None:
-        return ()
-    return [
-        Entry(seq, message_id, role, name, text, tokens, datetime.fromisoformat(sent_at), calls, call_id)
-        for seq, message_id, role, name, text, tokens, sent_at, calls, call_id in orjson.loads(stored)
-    ]
+    return () if stored is None else [Entry._make(fields) for fields in orjson.loads(stored)]

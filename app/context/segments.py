@@ -6,7 +6,6 @@ stands after it, and the newest user message is last.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from app.context.tables import BASE, SegmentTables
@@ -25,7 +24,7 @@ class Entry(NamedTuple):
         name: Who speaks, if it was said.
         text: The content, unchanged; may be empty when `tool_calls` is set.
         tokens: o200k tokens of `text`.
-        sent_at: When it was said.
+        sent_at: When it was said, RFC 3339; only inline timestamps read it.
         tool_calls: As appended (OpenAI's shape), if any.
         tool_call_id: The call this is the result of.
 
@@ -37,14 +36,13 @@ class Entry(NamedTuple):
     name: str | None
     text: str
     tokens: int
-    sent_at: datetime
+    sent_at: str
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A named, counted text of the context.
+class Segment(NamedTuple):
+    """A named, counted text of the context. Tuples, as messages are: a context makes several.
 
     Attributes:
         name: The name of a segment of the service, or of the caller's own.

@@ -224,7 +224,7 @@ def _word_own(source: Source, present: Collection[str], tables: SegmentTables, n
 def _draft(head_seq: int, text: str, history: Sequence[Entry], now: datetime) -> Entry:
     """What the user is about to say, by the name that the history knows."""
     name = next((entry.name for entry in reversed(history) if entry.role == "user" and entry.name), None)
-    return Entry(head_seq + 1, DRAFT_ID, "user", name, text, count_tokens(text), now)
+    return Entry(head_seq + 1, DRAFT_ID, "user", name, text, count_tokens(text), now.isoformat())
 
 
 def _list_edges(source: Source, history: Sequence[Entry]) -> Sequence[int]:

@@ -48,7 +48,7 @@ def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
     for lump in lumps:
         kept = [item for item in contribution.items if _lump_of(item) != lump]
         tokens = sum(item.tokens for item in contribution.items if _lump_of(item) == lump)
-        contribution = replace(contribution, items=kept)
+        contribution = contribution._replace(items=kept)
         segment = build_segment(contribution) if kept else None
         worded = _with_segment(left.worded, name, segment)
         omission = Omission(lump.name or (f"pinned {name}" if lump.pinned else name), "max_tokens", tokens)

@@ -5,6 +5,7 @@ not written before them, or the next reply begins with it too. Every other given
 messages it teaches the model nothing of the kind, and left out it would be lost.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -28,12 +29,25 @@ def is_blank(text: str) -> bool:
 
 def given_name(entry: Entry) -> str:
     """Who speaks, if it was said: on one line, so that no name can pose as another message; else empty."""
-    return " ".join(entry.name.split()) if entry.name else ""
+    name = entry.name or ""
+    return name if name.isalnum() else " ".join(name.split())
 
 
 def word_line(entry: Entry, speech: Speech) -> str:
     """A message as a line of a transcript, always with who says it: `Sakura: …`, `[Narrator] …`."""
     return _join(_stamp(entry, speech), _speaker(entry, speech), entry)
+
+
+def word_lines(entries: Iterable[Entry], speech: Speech) -> list[str]:
+    """`word_line` of each; who says it is put into words once for all that say the same of it."""
+    speakers: dict[tuple[str, str | None], str] = {}
+    lines = []
+    for entry in entries:
+        speaker = speakers.get((entry.role, entry.name))
+        if speaker is None:
+            speaker = speakers[entry.role, entry.name] = _speaker(entry, speech)
+        lines.append(_join(_stamp(entry, speech), speaker, entry))
+    return lines
 
 
 def word_message(entry: Entry, speech: Speech) -> str:
@@ -76,7 +90,7 @@ def _speaker(entry: Entry, speech: Speech) -> str:
 def _stamp(entry: Entry, speech: Speech) -> str:
     if speech.timestamps == "off":
         return ""
-    at = _local(entry.sent_at, speech.time_zone)
+    at = _local(datetime.fromisoformat(entry.sent_at), speech.time_zone)
     return f"[{at.month:02}/{at.day:02} {at.hour:02}:{at.minute:02}] "
 
 

@@ -8,6 +8,7 @@ the same things itself, with the same errors.
 import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, TypeGuard, TypeVar
+from urllib.parse import parse_qsl
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -91,7 +92,8 @@ async def read_body(request: Request, model: type[Model]) -> Model:
 def read_query(request: Request, model: type[Model]) -> Model:
     """The query string as `model`. Raises RequestValidationError naming the place."""
     try:
-        return model.model_validate(dict(request.query_params))
+        query: bytes = request.scope["query_string"]
+        return model.model_validate(dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)))
     except ValidationError as error:
         raise placed(("query",), error) from None
 

@@ -4,6 +4,7 @@ import hashlib
 import os
 import threading
 import time
+from functools import lru_cache
 from uuid import UUID
 
 _lock = threading.Lock()
@@ -39,6 +40,7 @@ def user_key(tenant: str, user_id: str) -> UUID:
     return _key(tenant, user_id)
 
 
+@lru_cache(maxsize=1_024)
 def tenant_key(tenant: str) -> UUID:
     """The key of a tenant, made like `chat_key` with an empty id, which no chat and no user has."""
     return _key(tenant, "")

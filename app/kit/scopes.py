@@ -1,6 +1,7 @@
 """A revision for each user and each tenant: it rises when something changes that is known to all of their chats."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import BigInteger, CheckConstraint, text
@@ -44,8 +45,7 @@ class Scope(Table):
     revision: Mapped[int] = mapped_column(BigInteger, server_default=text(NOW_MS))
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeRevisions:
+class ScopeRevisions(NamedTuple):
     """The revisions of the scopes that a chat is in; 0 for one of which nothing has changed yet."""
 
     of_user: int = 0

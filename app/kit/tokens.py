@@ -5,7 +5,7 @@ context is counted once. The digest stands for the text: a cache of counts must 
 """
 
 from collections import OrderedDict
-from hashlib import blake2b
+from hashlib import sha256
 from threading import Lock
 
 from rs_bpe import bpe
@@ -30,7 +30,7 @@ def count_tokens(text: str) -> int:
     """The number of o200k tokens of `text`, in any thread. Raises UnicodeEncodeError on lone surrogates."""
     if len(text) <= _SHORT_CHARS:
         return int(_o200k.count(text))
-    digest = blake2b(text.encode(), digest_size=16).digest()
+    digest = sha256(text.encode()).digest()
     with _counts_lock:
         known = _counts.get(digest)
         if known is not None:

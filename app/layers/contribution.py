@@ -87,8 +87,7 @@ class Item(NamedTuple):
     pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """Where a segment goes.
 
     Attributes:
@@ -106,8 +105,10 @@ class Placement:
     scan: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+IN_PROMPT = Placement()
+
+
+class Contribution(NamedTuple):
     """The items of one segment.
 
     Several layers can contribute to one segment. It goes where the first of them places it, in the order of the
@@ -127,12 +128,11 @@ class Contribution:
     items: Sequence[Item]
     heading: str = ""
     left_out: Sequence[Item] = ()
-    placement: Placement = Placement()
+    placement: Placement = IN_PROMPT
     is_window: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Contributed:
+class Contributed(NamedTuple):
     """Everything that a layer contributes to a context.
 
     Attributes:
@@ -147,8 +147,7 @@ class Contributed:
     edges: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """What a layer sees of the context that it contributes to.
 
     Attributes:

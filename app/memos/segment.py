@@ -62,18 +62,14 @@ def source_of(memo_id: UUID | str) -> str:
 
 def _item(memo: Mapping[str, Any], *, pinned: bool) -> Item:
     number = memo["number"]
-    return Item(
-        memo["text"],
-        memo["tokens"],
-        (source_of(memo["id"]),),
-        group=_group_of((number - 1) // MEMOS_IN_GROUP, pinned=pinned),
-        covers=None if memo["first_seq"] is None else (memo["first_seq"], memo["last_seq"]),
-        order=(memo["place"], number),
-        pinned=pinned,
-    )
+    group = _group_of((number - 1) // MEMOS_IN_GROUP, pinned)
+    first_seq = memo["first_seq"]
+    covers = None if first_seq is None else (first_seq, memo["last_seq"])
+    sources = (source_of(memo["id"]),)
+    return Item(memo["text"], memo["tokens"], sources, "", group, covers, (memo["place"], number), pinned)
 
 
 @lru_cache(maxsize=1_024)
-def _group_of(index: int, *, pinned: bool) -> TrimGroup:
+def _group_of(index: int, pinned: bool) -> TrimGroup:
     first = index * MEMOS_IN_GROUP + 1
     return TrimGroup(first, f"{'pinned ' if pinned else ''}memos {first}–{first + MEMOS_IN_GROUP - 1}")

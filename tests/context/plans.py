@@ -1,7 +1,6 @@
 """Plans for the tests: by hand, and drawn with everything that people and models write."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +17,7 @@ SENT_AT = datetime(2025, 4, 1, 20, 15, tzinfo=UTC)
 
 
 def entry(seq: int, role: str = "user", text: str = "Hello.", **more: Any) -> Entry:
-    more.setdefault("sent_at", SENT_AT)
+    more["sent_at"] = more.get("sent_at", SENT_AT).isoformat()
     return Entry(seq, f"m{seq}", role, more.pop("name", None), text, count_tokens(text), **more)
 
 
@@ -150,8 +149,8 @@ _placements = st.sampled_from(
 def _injected(draw: st.DrawFn, recap: Segment) -> Segment:
     after = draw(st.sampled_from([None, "before_prompt", "in_chat"]))
     if after != "in_chat":
-        return replace(recap, after=after)
-    return replace(recap, after=after, depth=draw(st.integers(0, 15)), role=draw(_roles))
+        return recap._replace(after=after)
+    return recap._replace(after=after, depth=draw(st.integers(0, 15)), role=draw(_roles))
 
 
 @st.composite

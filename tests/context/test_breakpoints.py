@@ -58,7 +58,7 @@ def test_a_callers_segment_behind_the_newest_message_disturbs_none() -> None:
 
 
 def test_none_stands_behind_a_segment_that_is_not_cacheable() -> None:
-    plan = Plan(prefix=[segment("user"), replace(segment("facts"), cacheable=False)], history=talk(2))
+    plan = Plan(prefix=[segment("user"), segment("facts", cacheable=False)], history=talk(2))
     assert marks(plan) == ["segment:user"]
 
 

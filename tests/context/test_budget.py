@@ -93,7 +93,7 @@ def test_a_recap_goes_whole_in_its_turn_wherever_it_stands(fmt: Format, after: s
 @pytest.mark.parametrize("position", ["before_prompt", "in_chat"])
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_memos_go_group_by_group_wherever_they_are(fmt: Format, position: Position) -> None:
-    moved = replace(FULL.contributions[0], placement=Placement(position, 2, "user"))
+    moved = FULL.contributions[0]._replace(placement=Placement(position, 2, "user"))
     order = every_omission(replace(FULL, contributions=[moved]), manner(fmt))[-1]
     assert order == every_omission(FULL, manner("openai"))[-1]
 
@@ -219,7 +219,7 @@ def every_shorter(drawn: Parts) -> Iterator[Parts]:
     for pinned in (False, True):
         for first in range(1, 30, 5):
             items = [one for one in left.contributions[0].items if not is_of(one, pinned, first)]
-            yield (left := replace(left, contributions=[replace(left.contributions[0], items=items)]))
+            yield (left := replace(left, contributions=[left.contributions[0]._replace(items=items)]))
     of_caller = [one.name for one in reversed(drawn.segments) if one.name not in ORDER]
     for name in ("summary", "recap", "facts", "blocks", *of_caller):
         yield (left := without(left, name))

@@ -1,6 +1,5 @@
 """Where a text stands that is injected by position, depth and role, in each format."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -162,8 +161,8 @@ def test_what_stands_before_the_prompt_changes_the_prefix_and_what_stands_in_the
         return shown(one, fmt).prefix_hash
 
     early, late = recap(position="before_prompt"), recap(position="in_chat", depth=2)
-    assert prefix_hash(early) != prefix_hash(replace(early, text="Other.", tokens=2))
-    assert prefix_hash(late) == prefix_hash(replace(late, text="Other.", tokens=2))
+    assert prefix_hash(early) != prefix_hash(early._replace(text="Other.", tokens=2))
+    assert prefix_hash(late) == prefix_hash(late._replace(text="Other.", tokens=2))
 
 
 def test_breakpoints_stand_where_they_did_with_a_recap_before_the_prompt() -> None:
