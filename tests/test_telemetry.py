@@ -1,5 +1,7 @@
 """What a collector that is configured for the whole process gets to see of requests: nothing."""
 
+from typing import Any
+
 import httpx
 import pytest
 from opentelemetry import metrics, trace
@@ -12,8 +14,8 @@ class _Recorder(NoOpTracerProvider):
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def get_tracer(self, name: str, *_arguments: object, **_options: object) -> NoOpTracer:
-        self.asked.append(name)
+    def get_tracer(self, instrumenting_module_name: str, *_arguments: Any, **_options: Any) -> NoOpTracer:
+        self.asked.append(instrumenting_module_name)
         return NoOpTracer()
 
 
