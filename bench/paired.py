@@ -1,11 +1,11 @@
 """Two checkouts side by side: how fast one answers contexts and appends beside the other.
 
-    python -m bench.paired --against DIR [--rounds 5]
+    python -m bench.paired --against DIR [--rounds 30]
 
 Each checkout runs its own embedded stack, in a directory of its own and with the virtual environment that its Makefile
-made, on chats that its own `bench` fills. Runs alternate: in every round each cell is measured once on either side, and
-the sides change places from round to round. Ratios are taken within a round, this checkout over the other, then the
-median: above 1 this one is faster.
+made, on chats that its own `bench` fills. A cell is measured in rounds of half a second on either side, which change
+places from round to round: the speed of a shared machine drifts within seconds. Ratios are taken within a round, this
+checkout over the other, then the median: above 1 this one is faster.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 
 from bench.load import Outcome, Plan
 from bench.processes import Load, running_load, say
@@ -25,7 +25,7 @@ from bench.speed import CONNECTIONS
 
 HERE = Path(__file__).resolve().parents[1]
 SIZES = (200, 2_000)
-WARM_S, MEASURE_S = 0.5, 2.0
+WARM_S, MEASURE_S = 0.1, 0.5
 
 # Run by each checkout's own interpreter in its own folder: what they import is that checkout's.
 _FILL = """
@@ -85,8 +85,8 @@ async def measure(sides: Sequence[Side], load: Load, rounds: int) -> dict[Cell, 
     """Return for each cell the outcomes of every round, in the order of `sides`."""
     cells = [Cell(what, size, connections) for what in WHATS for connections in CONNECTIONS for size in SIZES]
     found: dict[Cell, list[list[Outcome]]] = {cell: [] for cell in cells}
-    for number in range(rounds):
-        for cell in cells:
+    for cell in cells:
+        for number in range(rounds):
             order = list(enumerate(sides))
             outcomes = {at: await _run(load, side, cell) for at, side in (order[::-1] if number % 2 else order)}
             found[cell].append([outcomes[at] for at in range(len(sides))])
@@ -95,11 +95,15 @@ async def measure(sides: Sequence[Side], load: Load, rounds: int) -> dict[Cell, 
 
 def write_table(found: dict[Cell, list[list[Outcome]]]) -> str:
     """Return the ratios and speeds as Markdown."""
-    lines = ["| | messages | connections | before/s | now/s | ratio | of rounds |", "|---|--:|--:|--:|--:|--:|---|"]
+    lines = [
+        "| | messages | connections | before/s | now/s | ratio | half of the rounds |",
+        "|---|--:|--:|--:|--:|--:|---|",
+    ]
     for cell, rounds in found.items():
-        ratios = sorted(now.per_second / before.per_second for now, before in rounds)
+        ratios = [now.per_second / before.per_second for now, before in rounds]
         now, before = (median(outcomes[at].per_second for outcomes in rounds) for at in (0, 1))
-        spread = f"{ratios[0]:.2f}–{ratios[-1]:.2f}"
+        lower, _, upper = quantiles(ratios, n=4)
+        spread = f"{lower:.2f}–{upper:.2f}"
         lines.append(
             f"| {cell.what} | {cell.size:,} | {cell.connections} | {before:,.0f} | {now:,.0f}"
             f" | **{median(ratios):.2f}** | {spread} |"
@@ -144,7 +148,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.paired", description="Two checkouts side by side")
     parser.add_argument("--against", type=Path, required=True, metavar="DIR", help="the other checkout")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="how often each cell is measured")
+    parser.add_argument("--rounds", type=int, default=30, metavar="N", help="how often each cell is measured")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as path:
         sys.stdout.write(asyncio.run(compare(options.against.resolve(), Path(path), options.rounds)) + "\n")
