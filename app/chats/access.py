@@ -1,4 +1,4 @@
-"""Which chat is meant, and its row, locked: what every verb of the log begins with."""
+"""Resolves the chat of a request and locks its row."""
 
 import asyncio
 import random
@@ -21,13 +21,14 @@ _LOCK_PAUSE_S = 0.003
 
 @dataclass(frozen=True, slots=True)
 class ChatRef:
-    """A chat as a caller may see it.
+    """A chat, with the limits of the caller who asks for it.
 
     Attributes:
-        key: Computed from tenant and chat_id.
-        only_user: A token's limit to one user: another's chat does not exist for it.
-        keeps_user: Whether the caller may not say whose chat it is: a token that is limited to one chat could
-            hand it to another user.
+        key: The chat's key, computed from tenant and chat_id.
+        only_user: The user that the caller's token is limited to, or None. The chats of other users do not exist for
+            this caller.
+        keeps_user: Whether the caller must not change the chat's user. True for a token that is limited to one chat,
+            because it could otherwise hand the chat to another user.
 
     """
 
@@ -39,7 +40,10 @@ class ChatRef:
 
     @classmethod
     def of(cls, caller: Caller, chat_id: str) -> "ChatRef":
-        """The chat `chat_id` of the caller's tenant. Raises ChatNotFound outside a token's limit."""
+        """Return the chat `chat_id` of the caller's tenant.
+
+        Raises ChatNotFound if the caller's token is limited to another chat.
+        """
         if caller.chat_id is not None and caller.chat_id != chat_id:
             raise ChatNotFound(f"There is no chat {chat_id!r}.")
         return cls(
@@ -51,17 +55,17 @@ class ChatRef:
         )
 
     def unknown(self) -> ChatNotFound:
-        """The error for a chat that does not exist for this caller."""
+        """Return the error for a chat that does not exist for this caller."""
         return ChatNotFound(f"There is no chat {self.chat_id!r}.")
 
     def check(self, user_id: str | None) -> None:
-        """Raises ChatNotFound if the chat's user is not the one the caller is limited to."""
+        """Raise ChatNotFound if the caller is limited to a user other than `user_id`, the chat's user."""
         if self.only_user is not None and user_id != self.only_user:
             raise self.unknown()
 
 
 async def lock_head(db_session: DbSession, ref: ChatRef) -> Head:
-    """Lock the chat's current line and read its head. Raises ChatNotFound, ChatBusy."""
+    """Lock the chat's current line and return its head. Raises ChatNotFound, ChatBusy."""
     locked = await _lock_current(db_session, ref.key)
     if locked is None:
         raise ref.unknown()
@@ -71,10 +75,11 @@ async def lock_head(db_session: DbSession, ref: ChatRef) -> Head:
 
 
 async def lock_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
-    """Lock every line of a chat and return their users; none for a chat that is not there. Raises ChatBusy.
+    """Lock all lines of a chat and return their users; empty if the chat does not exist. Raises ChatBusy.
 
-    Whoever makes a line has locked the current one. So that comes first, in a statement of its own, and the next one
-    sees all lines there are. For an erasure: a row that is deleted needs no revision, so none rises.
+    A transaction that adds a line to a chat holds the lock of the current line. So the current line is locked first, in
+    a separate statement, and the next statement sees all lines. Used for an erasure: the rows are deleted, so their
+    revisions are not raised.
     """
     locked = await _lock_current(db_session, chat_key)
     if locked is None:
@@ -88,8 +93,8 @@ async def _lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, st
         locked = await queries.lock_current(db_session, chat_key)
         if locked is not None:
             return locked
-        # Missing, or switched to another line while this statement waited: that one it did not see. But it has locked
-        # the one that it waited for, which somebody who holds the other may want.
+        # The chat is missing, or another line became current while the statement waited, which it does not see. It may
+        # still have locked the former line, which the holder of the other line may be waiting for.
         await _let_go(db_session, misses)
         if not await queries.has_current(db_session, chat_key):
             return None
@@ -97,7 +102,10 @@ async def _lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, st
 
 
 async def lock_or_create(db_session: DbSession, ref: ChatRef, now: datetime) -> tuple[Head, bool]:
-    """Lock the current line, creating the chat if it is missing; says whether it was created."""
+    """Lock the current line, creating the chat if it is missing; return the head and whether the chat was created.
+
+    Raises ChatNotFound, ChatBusy.
+    """
     created = False
     for misses in range(_LOCK_TRIES):
         locked = await queries.lock_current(db_session, ref.key)
@@ -107,21 +115,21 @@ async def lock_or_create(db_session: DbSession, ref: ChatRef, now: datetime) -> 
             if created:
                 register_new(db_session, head.line, revision_of(db_session, head.line).number - 1)
             return head, created
-        # Missing, or switched to another line while this statement waited: the next one sees which.
+        # The chat is missing, or another line became current while the statement waited; the next statement sees it.
         await _let_go(db_session, misses)
         created = await queries.insert_chat(db_session, _new_chat(ref, now))
     raise _busy()
 
 
 async def _let_go(db_session: DbSession, misses: int) -> None:
-    """Give the locks back; the more often that was in vain, the longer others have the chat to themselves."""
+    """Release the locks, and after repeated misses pause for longer and longer, so that other transactions finish."""
     await db_session.restart()
     if misses:
         await asyncio.sleep(misses * random.uniform(0, _LOCK_PAUSE_S))
 
 
 def _busy() -> ChatBusy:
-    return ChatBusy("The chat was switched to another line again and again; try again.")
+    return ChatBusy("The chat kept switching to another line while the request waited for it; try again.")
 
 
 def _new_chat(ref: ChatRef, now: datetime) -> ChatLine:

@@ -1,10 +1,10 @@
-"""Which messages of a wanted list are which messages of a line, and whether the line can become it in place. Pure.
+"""Matches a wanted list of messages with a line and decides whether the line can be changed in place. Pure.
 
-A frontend that sends its whole chat again says what there is to be, not what was done. What it says is matched with
-what stands, so that a message stays itself through an edit and everything made from it stands or falls with it.
+A frontend that sends its whole chat again sends the result, not the changes. The result is matched with the line's
+messages, so that an edited message remains the same message and the memory derived from it is updated, not lost.
 
-In place a message can be edited, taken away, revived where its tombstone is, or appended behind all others. Nothing
-can be put between two messages, and none can move: a `seq` is a place for good. Such a list needs a new line.
+In place, a message can be edited, deleted, restored from its tombstone, or appended after all others. A message cannot
+be inserted between two others or moved, because its `seq` never changes. A list that needs this needs a new line.
 """
 
 from bisect import bisect_right
@@ -15,11 +15,11 @@ from math import inf
 from typing import NamedTuple
 
 Said = tuple[str, str | None, str]
-"""Role, name and content: what tells messages apart where no id is given."""
+"""Role, name and content: they identify a message for which no id is given."""
 
 
 class Standing(NamedTuple):
-    """A message of the line; a tombstone is `deleted`."""
+    """A message of the line; `deleted` is true for a tombstone."""
 
     seq: int
     message_id: str
@@ -30,12 +30,12 @@ class Standing(NamedTuple):
 
     @property
     def said(self) -> Said:
-        """What it says, and who says it."""
+        """The role, name and content of the message."""
         return self.role, self.name, self.content
 
 
 class Wanted(NamedTuple):
-    """A message as it is to be; `message_id` is None where the caller gave none."""
+    """A message of the wanted list; `message_id` is None if the caller gave none."""
 
     message_id: str | None
     role: str
@@ -44,25 +44,26 @@ class Wanted(NamedTuple):
 
     @property
     def said(self) -> Said:
-        """What it is to say, and who says it."""
+        """The role, name and content that the message is to have."""
         return self.role, self.name, self.content
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """What the wanted messages are, and what becomes of the line.
+    """The result of matching the wanted messages with a line.
 
-    With `diverges_at`, the wanted messages before that index keep their places, and the new line is cut off behind
-    the last of them; from there on all are appended, whether they are new or have stood elsewhere. That index is of
-    the first message that is new while a known one follows, or that a later one would have to come before. So what is
-    wanted from there on stands behind the cut, tombstones too: what is left on the new line has none of their ids.
-    More could not keep its place.
+    With `diverges_at`, the wanted messages before that index keep their seqs, and the new line is cut off after the
+    last of them. All messages from the index on are appended to the new line, both new ones and those that had another
+    position. The index is that of the first message that is new although a known one follows, or that has a greater seq
+    than a later one. So all matches from the index on, tombstones included, have seqs after the cut, and the new line
+    has none of their ids. No longer part of the list can keep its seqs.
 
     Attributes:
-        matches: For each wanted message the seq of the one it is, living or a tombstone to revive; None if it is new.
-        removed: The seqs of living messages that nothing wants, ascending.
-        diverges_at: None if the line can become the list in place: the matched seqs ascend and what is new comes after
-            all of them. Else the index of the first wanted message that cannot keep its place.
+        matches: For each wanted message, the seq of the message that it matches, which may be a tombstone to restore;
+            None if it is new.
+        removed: The seqs, ascending, of the messages that are not deleted and match no wanted message.
+        diverges_at: None if the line can be changed in place: the matched seqs ascend and the new messages come after
+            all of them. Otherwise the index of the first wanted message that cannot keep its seq.
 
     """
 
@@ -72,11 +73,12 @@ class Alignment:
 
 
 def align(standing: Sequence[Standing], wanted: Sequence[Wanted]) -> Alignment:
-    """Match `wanted` with `standing`, the whole line in seq order; ids are unique in both.
+    """Match `wanted` with `standing`, the whole line in seq order. Ids are unique in both.
 
-    An id given is that message, living or a tombstone, or a new one, whatever it says. A message without one is a
-    living one that says the same and whose id is not given elsewhere: first as far as both lists agree from their
-    beginning and from their end, then the next such message after the last match, else the earliest left.
+    A wanted message with an id matches the message with that id, deleted or not, whatever its text; it is new if the
+    line does not have the id. A wanted message without an id matches a message that is not deleted, has the same role,
+    name and content, and whose id is not given. The common beginning and the common end of both lists are matched
+    first. Each message in between matches the next such message after the last match, or else the earliest one left.
     """
     given = {message.message_id for message in wanted if message.message_id is not None}
     start = _match_in_turn(standing, wanted, given)
@@ -85,7 +87,8 @@ def align(standing: Sequence[Standing], wanted: Sequence[Wanted]) -> Alignment:
     matches = _match_between(standing, wanted, given, start, end)
     diverges_at = _find_divergence(matches)
     if diverges_at is not None and end:
-        # What was appended may end as the line does ("go on"), and has then taken the place of an earlier message.
+        # The appended messages may end as the line did ("go on"). The common end then matched one of them with a
+        # message that an earlier wanted message needs.
         without_end = _match_between(standing, wanted, given, start, [])
         if _find_divergence(without_end) is None:
             matches, diverges_at = without_end, None
@@ -95,7 +98,7 @@ def align(standing: Sequence[Standing], wanted: Sequence[Wanted]) -> Alignment:
 
 
 def _find_divergence(matches: Sequence[int | None]) -> int | None:
-    """The first index with a smaller seq somewhere after it, or None; what is new (None) belongs after every seq."""
+    """Return the first index with a smaller seq somewhere after it, or None; a new message ranks after every seq."""
     diverges_at = None
     least_seq_after: float = inf
     for index in range(len(matches) - 1, -1, -1):
@@ -108,9 +111,9 @@ def _find_divergence(matches: Sequence[int | None]) -> int | None:
 
 
 def _match_in_turn(standing: Iterable[Standing], wanted: Iterable[Wanted], given: set[str]) -> list[int]:
-    """The seqs of the first wanted messages, as far as each is the next one standing.
+    """Return the seqs of the first wanted messages, up to the first that does not match the line's next message.
 
-    A tombstone is passed over, unless it is the very message that is wanted there.
+    A tombstone is skipped, unless the wanted message has its id.
     """
     seqs = []
     left = iter(standing)
@@ -131,7 +134,7 @@ def _is_same(wanted: Wanted, standing: Standing, given: set[str]) -> bool:
 def _match_between(
     standing: Sequence[Standing], wanted: Sequence[Wanted], given: set[str], start: list[int], end: list[int]
 ) -> tuple[int | None, ...]:
-    """The seqs of all wanted messages: those of `start`, what lies between matched one by one, those of `end`."""
+    """Return the seqs of all wanted messages: `start`, those in between matched one by one, and `end`."""
     seq_by_id = {message.message_id: message.seq for message in standing if message.message_id in given}
     unmatched = _group_unmatched(standing, given, {*start, *end})
     last_seq = 0
@@ -147,10 +150,10 @@ def _match_between(
 
 
 class _Unmatched:
-    """The messages that say the same and are not matched yet.
+    """The messages with the same role, name and content that are not matched yet.
 
-    For each place in `seqs` it knows one at or before the next that is free, and learns with every search: a line of
-    nothing but "ok." takes hardly longer than any other.
+    `_free` is a disjoint-set forest: from each index in `seqs`, it leads to the next free one, and each search shortens
+    the paths. So a line on which all messages are "ok." takes hardly longer than any other.
     """
 
     def __init__(self, seqs: list[int]) -> None:
@@ -158,7 +161,7 @@ class _Unmatched:
         self._free = list(range(len(seqs) + 1))
 
     def take_after(self, seq: int) -> int | None:
-        """The first one after `seq`, else the earliest of all, else None; it is matched from now on."""
+        """Match the first message after `seq`, or else the earliest one, and return its seq; None if none is left."""
         place = self._find_free(bisect_right(self._seqs, seq))
         if place == len(self._seqs):
             place = self._find_free(0)
@@ -176,7 +179,7 @@ class _Unmatched:
 
 
 def _group_unmatched(standing: Iterable[Standing], given: set[str], matched: set[int]) -> dict[Said, _Unmatched]:
-    """By what they say, the living messages that no id is given for and that are not in `matched`."""
+    """Return, by role, name and content, the messages that are not deleted, not matched and whose ids are not given."""
     seqs: defaultdict[Said, list[int]] = defaultdict(list)
     for message in standing:
         if not message.deleted and message.message_id not in given and message.seq not in matched:

@@ -1,6 +1,6 @@
-"""Moves the anchor: reads what a cut is decided by, asks the layers what they cover, and changes the head.
+"""Moves the anchor: reads what a decision needs, asks the layers what they cover, and changes the head.
 
-What is decided is in `cut.py`.
+The decisions themselves are in `cut.py`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,9 +43,9 @@ CURSOR = "cut"
 async def cut_after_append(
     db_session: DbSession, advance: MessagesAppended, layers: Sequence[CoveringLayer]
 ) -> Cut | None:
-    """Decide on a cold cut as before the new messages, then on a full or forced one as after them.
+    """Decide on a cold cut of the history before the new messages, then on a full or forced cut with them.
 
-    Returns the last cut that was made, or None.
+    Return the last cut that was made, or None.
     """
     head = advance.head
     cut = None
@@ -59,7 +59,7 @@ async def cut_after_append(
 async def cut_if_settled(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime
 ) -> Cut | None:
-    """Decide again on a full cut that waits, after a layer has settled; returns the cut, or None."""
+    """Decide again on a waiting full cut, after a layer has settled; return the cut, or None."""
     if not head.cut_waits:
         return None
     head.cut_waits = False
@@ -69,7 +69,7 @@ async def cut_if_settled(
 async def settle_anchor(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, by_scenes: bool = False, now: datetime
 ) -> Cut | Skip | None:
-    """Move the anchor to where it belongs after messages were removed, hidden or un-hidden; returns how it moved.
+    """Move the anchor to where it belongs after messages were removed, hidden or un-hidden; return how it moved.
 
     If too few messages are left after the anchor, it moves back until enough are sent. It also moves forward past
     messages that scenes hide: they are not sent, so the prompt contains what covers them. `by_scenes` is whether
@@ -91,7 +91,7 @@ async def settle_anchor(
 
 
 async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime) -> None:
-    """Decide again what a full cut waits for, after a change of the messages that it waited for."""
+    """Decide again what a waiting full cut waits for, after messages that it depends on have changed."""
     if not head.cut_waits:
         return
     if not _is_full(head):
@@ -105,7 +105,7 @@ async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[Cover
 async def _cut_cold(db_session: DbSession, advance: MessagesAppended, layers: Sequence[CoveringLayer]) -> Cut | None:
     head = advance.head
     history = await _read_history(db_session, head, layers)
-    # The new messages do not count here, and are read only because a tool call keeps its result.
+    # The new messages do not count. They are read only because a cut must not separate a tool call from its result.
     history = replace(history, uncounted=count_from(history.sent, advance.former_head_seq + 1))
     cut = decide_cold(history, await _read_coverage(db_session, head, layers, history.target))
     if cut is not None:
@@ -124,9 +124,9 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Covering
 
 
 async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> tuple[Cut, bool]:
-    """Find where the anchor goes back to because too few messages are left, and whether its message is not sent."""
+    """Return the cut that moves the anchor back because too few messages are left, and whether its edge is not sent."""
     rules = _rules_of(head, layers)
-    # The edge is mostly near; a long chat is read further back only as long as none is found.
+    # The edge is usually near, so a long chat is read further back only while no edge is found.
     limit = 2 * rules.keep_messages + 32
     while True:
         newest = await list_newest_shape(db_session, *head.line, limit)
@@ -139,7 +139,7 @@ async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[Cover
 
 
 async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], from_seq: int) -> int:
-    """Return the newest edge such that scenes hide everything between it and `from_seq`; mostly that itself."""
+    """Return the newest edge up to which scenes hide everything from `from_seq` on; usually `from_seq` itself."""
     in_sight_seq = await find_in_sight(db_session, head, from_seq)
     if in_sight_seq is None:
         return from_seq
@@ -150,7 +150,7 @@ async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[Cover
 async def _await(
     db_session: DbSession, head: Head, decision: Wait, layers: Sequence[CoveringLayer], now: datetime
 ) -> None:
-    """Have what a cut waits for become due; where that cannot be made, the next append decides again."""
+    """Schedule what a cut waits for; if it cannot be made, the next append decides again."""
     match decision:
         case AwaitCoverage(target):
             requested = [await layer.request_coverage(db_session, head, target - 1, now=now) for layer in layers]
@@ -181,7 +181,7 @@ def _rules_of(head: Head, layers: Sequence[CoveringLayer]) -> CutRules:
 
 
 async def _read_history(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> History:
-    """Read what is sent from the anchor on, with the edges there."""
+    """Return the messages that are sent from the anchor on, with the edges from there on."""
     sent = await list_history_shape(db_session, *head.line, head.anchor_seq)
     edges = await _list_edges(db_session, head, sent, layers, head.anchor_seq)
     return History(_rules_of(head, layers), head.anchor_seq, sent, edges)
@@ -200,7 +200,7 @@ async def _read_coverage(
 async def _list_edges(
     db_session: DbSession, head: Head, sent: Sequence[Sent], layers: Sequence[CoveringLayer], from_seq: int
 ) -> list[int]:
-    """List where a cut may fall from `from_seq` on, by the chat's setting, and the line's first seq."""
+    """Return the edges from `from_seq` on that the chat's setting selects, and the line's first seq."""
     edges: Iterable[int]
     chosen = head.settings.history.edges
     if chosen == EVERY_MESSAGE:
@@ -221,7 +221,7 @@ def _move(head: Head, cut: Cut, now: datetime) -> None:
 
 
 def _wait(head: Head, *, waits: bool, recheck_messages: int | None = None) -> None:
-    """Note in the head whether a full cut waits."""
+    """Store in the head whether a full cut waits, and its cursor."""
     head.cut_waits = waits
     stored = CutCursor(recheck_messages).to_json()
     if stored is None:

@@ -1,4 +1,4 @@
-"""SQL of messages that change: turns are counted by their neighbours, ranges are hidden and cut off at once."""
+"""SQL that changes messages: recounts turns, hides ranges, cuts off the end of a line."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -42,13 +42,14 @@ _WANTED = f"""unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq
 _SEEN_OTHERWISE = f"""
     SELECT {RANGE_COLUMNS}, wanted FROM {_WANTED} ORDER BY seq"""  # noqa: S608
 
-# What a person shows, whoever had hidden it, stays in sight from then on; what is in sight already is not among these.
+# A message that a person un-hides stays visible from then on, no matter who hid it. The rows do not include messages
+# that are visible already.
 _HIDE = f"""
     UPDATE messages SET hidden_by = n.wanted, kept_shown = n.wanted IS NULL
     FROM (SELECT place, wanted FROM {_WANTED}) AS n
     WHERE messages.ctid = n.place"""  # noqa: S608
 
-# Two branches, so that of what is to be hidden the index of what is in sight is read, and not all of a long chat.
+# Two branches, so that the first one reads the index of visible messages and not all messages of a long chat.
 _HIDE_BY_SCENES = f"""
     UPDATE messages SET hidden_by = n.wanted FROM (
         SELECT m.place, 'scenes' AS wanted FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq)
@@ -68,12 +69,15 @@ _HIDE_BY_SCENES = f"""
 _SWIPES = f"SELECT seq, place, content FROM swipes WHERE {_OF_LINE} AND seq = ANY($3) ORDER BY seq, place"  # noqa: S608
 
 Visibility = tuple[int, int, str | None]
-"""A range of seqs (inclusive), and who hides it; None shows it."""
+"""A range of seqs (inclusive) and its value of `hidden_by`; None un-hides it."""
 
 
 @asynccontextmanager
 async def recounting_turns(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> AsyncIterator[None]:
-    """Have `head` count the turns anew after the block, which changes messages of the range (inclusive) alone."""
+    """Update the turns of `head` and `awaits_reply` after the block.
+
+    The block may change only messages of the range (inclusive).
+    """
     around = (*head.line, first_seq, last_seq)
     former: int = await db_session.raw.fetchval(_TURNS, *around)
     yield
@@ -84,7 +88,7 @@ async def recounting_turns(db_session: DbSession, head: Head, first_seq: int, la
 async def find_message_or_tombstone(
     db_session: DbSession, chat_key: UUID, line_id: UUID, message_id: str
 ) -> Message | None:
-    """One message by the caller's id, also if it was deleted."""
+    """Return a message by the caller's id, even if it is deleted, or None."""
     query = select(Message).where(
         Message.chat_key == chat_key, Message.line_id == line_id, Message.message_id == message_id
     )
@@ -92,20 +96,20 @@ async def find_message_or_tombstone(
 
 
 async def list_left_from(db_session: DbSession, head: Head, from_seq: int) -> list[RangeMessage]:
-    """The messages from `from_seq` on, without tombstones."""
+    """Return the messages from `from_seq` on that are not deleted."""
     rows = await db_session.raw.fetch(_LEFT_FROM, *head.line, from_seq)
     return [RangeMessage(*row) for row in rows]
 
 
 async def cut_off(db_session: DbSession, head: Head, from_seq: int, now: datetime) -> None:
-    """Leave tombstones from `from_seq` on."""
+    """Soft-delete the messages from `from_seq` on."""
     await db_session.raw.execute(_CUT_OFF, *head.line, from_seq, now)
 
 
 async def hide(
     db_session: DbSession, head: Head, ranges: Sequence[Visibility]
 ) -> list[tuple[RangeMessage, RangeMessage]]:
-    """Hide and show ranges that do not overlap; returns the messages for which that is new, before and after."""
+    """Hide and un-hide ranges that do not overlap; return each message that changed, before and after."""
     arguments = (*head.line, *zip(*ranges, strict=True))
     rows = await db_session.raw.fetch(_SEEN_OTHERWISE, *arguments)
     if rows:
@@ -117,9 +121,9 @@ async def hide(
 async def hide_by_scenes(
     db_session: DbSession, head: Head, hidden: Sequence[tuple[int, int]], shown: Sequence[tuple[int, int]]
 ) -> list[tuple[RangeMessage, RangeMessage]]:
-    """Hide ranges (inclusive) as scenes do, show others again; returns the messages for which that is new.
+    """Hide the ranges `hidden` (inclusive) on behalf of scenes and un-hide `shown`.
 
-    As they were and as they are. What a person hides or keeps in sight is left alone.
+    Return each message that changed, before and after. Messages that a person hid or keeps visible do not change.
     """
     ends = [[seqs[end] for seqs in ranges] for ranges in (hidden, shown) for end in (0, 1)]
     rows = await db_session.raw.fetch(_HIDE_BY_SCENES, *head.line, *ends)
@@ -130,12 +134,12 @@ async def hide_by_scenes(
 async def list_swipes(
     db_session: DbSession, chat_key: UUID, line_id: UUID, seqs: Sequence[int]
 ) -> list[asyncpg.Record]:
-    """The alternatives of messages that are not selected: (seq, place, content) in order."""
+    """Return the unselected alternatives of messages: (seq, place, content), in this order."""
     return await db_session.raw.fetch(_SWIPES, chat_key, line_id, list(seqs))
 
 
 async def count_swipes(db_session: DbSession, message: Message) -> int:
-    """How many alternatives a message has beside the selected one."""
+    """Return how many alternatives a message has besides the selected one."""
     query = select(func.count()).where(
         Swipe.chat_key == message.chat_key, Swipe.line_id == message.line_id, Swipe.seq == message.seq
     )
@@ -143,12 +147,12 @@ async def count_swipes(db_session: DbSession, message: Message) -> int:
 
 
 async def find_swipe(db_session: DbSession, message: Message, place: int) -> Swipe | None:
-    """An alternative of a message that is not selected."""
+    """Return an unselected alternative of a message, or None."""
     return await db_session.get(Swipe, (message.chat_key, message.line_id, message.seq, place))
 
 
 async def next_revision(db_session: DbSession, message: Message) -> int:
-    """The number of a message's next revision, from 1."""
+    """Return the number of a message's next revision; the first is 1."""
     query = select(func.coalesce(func.max(Revision.number), 0) + 1).where(
         Revision.chat_key == message.chat_key, Revision.line_id == message.line_id, Revision.seq == message.seq
     )
@@ -158,7 +162,7 @@ async def next_revision(db_session: DbSession, message: Message) -> int:
 async def list_revisions(
     db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int, *, before: int | None, limit: int
 ) -> Sequence[Revision]:
-    """What a message said before, newest first."""
+    """Return the revisions of a message, newest first; only those before the number `before`, if it is given."""
     query = select(Revision).where(Revision.chat_key == chat_key, Revision.line_id == line_id, Revision.seq == seq)
     if before is not None:
         query = query.where(Revision.number < before)

@@ -1,4 +1,4 @@
-"""A chat as it goes over the wire, for every route that answers with one."""
+"""Presents chats as JSON, for every route that returns them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from app.kit.db import DbSession
 
 
 async def chats_out(db_session: DbSession, chats: Sequence[ChatLine]) -> list[dict[str, Any]]:
-    """Chats, each with what is due and what has failed of it."""
+    """Return the chats as JSON, each with its numbers of due and failed work items."""
     counted = await service.count_work(db_session, chats)
     return [_chat_out(chat, due, failed) for chat, (due, failed) in zip(chats, counted, strict=True)]
 

@@ -1,10 +1,10 @@
-"""When the history is cut back, and where. Pure.
+"""Decides when the history is cut, and where. Pure.
 
-A window that slides with every message changes the prompt's prefix every turn and pays for all of it.
-So the history grows from its anchor for a while and is then cut back at once, at an edge, and only when
-the layers cover the old text. Only a history of `max_messages` is cut without that.
+A window that slides with every message changes the prompt's prefix every turn, so all of it is paid for every turn.
+Instead, the history grows from its anchor for a while. It is then cut in one step, at an edge, and only when the layers
+cover the old text. Only a history of `max_messages` or more is cut without that.
 
-`anchor.py` reads what a decision needs, and carries it out.
+`anchor.py` reads what a decision needs and applies it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,13 +21,13 @@ Reason = Literal["full", "cold", "forced", "session", "rewind"]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One message of the history, as far as the cut looks at it.
+    """One message of the history, with what a cut depends on.
 
     Attributes:
-        seq: Its place on the line.
-        is_user: Whether the user says it.
+        seq: Its seq.
+        is_user: Whether its role is `user`.
         calls: The ids of the tool calls it makes.
-        answers: The id of the tool call it is the result of.
+        answers: The id of the tool call whose result it is.
 
     """
 
@@ -48,7 +48,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The anchor moves to `at_seq` over messages that are not sent, which is no cut."""
+    """The anchor moves to `at_seq` past messages that are not sent, which does not count as a cut."""
 
     at_seq: int
 
@@ -67,8 +67,8 @@ class AwaitEdge:
     A layer may add such an edge when its work ends.
 
     Attributes:
-        recheck_messages: With this many messages in the history, an edge that exists now leaves enough. None if there
-            is no such edge.
+        recheck_messages: The number of messages in the history with which an edge that exists now leaves enough. None
+            if there is no such edge.
 
     """
 
@@ -77,7 +77,7 @@ class AwaitEdge:
 
 @dataclass(frozen=True, slots=True)
 class AwaitAppend:
-    """Nothing that settles lets a full cut happen: the next append decides again."""
+    """A full cut waits for the next append, which decides again: no layer that settles can make it possible."""
 
 
 Wait = AwaitCoverage | AwaitEdge | AwaitAppend
@@ -85,21 +85,21 @@ Wait = AwaitCoverage | AwaitEdge | AwaitAppend
 
 @dataclass(frozen=True, slots=True)
 class CutCursor:
-    """What a line's head keeps of a full cut that waits: see AwaitEdge."""
+    """The state of a waiting full cut that is stored in the line's head; see AwaitEdge."""
 
     recheck_messages: int | None = None
 
     @classmethod
     def from_json(cls, stored: int | None) -> "CutCursor":
-        """Read what `to_json` returned."""
+        """Return the cursor that `to_json` was called on."""
         return cls(stored)
 
     def to_json(self) -> int | None:
-        """Return it as the chat's row stores it; None if nothing is to be stored."""
+        """Return the value to store in the chat's row; None if there is nothing to store."""
         return self.recheck_messages
 
     def is_reached(self, messages: int) -> bool:
-        """Whether with so many messages in the history an edge leaves enough."""
+        """Return whether a history of so many messages has an edge that leaves enough."""
         return self.recheck_messages is not None and messages >= self.recheck_messages
 
 
@@ -109,7 +109,7 @@ class CutRules:
 
     Attributes:
         keep_messages: A cut leaves at least this many.
-        max_messages: With this many a cut waits no longer.
+        max_messages: With this many, a cut no longer waits.
         layers_add_edges: Whether an edge can appear when a layer settles, not only with new messages.
 
     """
@@ -119,20 +119,20 @@ class CutRules:
     layers_add_edges: bool
 
     def is_overdue(self, messages: int) -> bool:
-        """Whether a history of so many messages is cut even if the layers do not cover it."""
+        """Return whether a history of so many messages is cut even if the layers do not cover it."""
         return messages >= self.max_messages
 
 
 @dataclass(frozen=True)
 class History:
-    """What is sent, and what a cut of it is decided by.
+    """The messages that are sent, and what decides on a cut of them.
 
     Attributes:
         rules: The settings.
-        from_seq: Where it begins: mostly the anchor. A cut goes beyond it.
+        from_seq: The seq at which the history begins, usually the anchor. A cut is after it.
         sent: The messages, in seq order.
-        edges: Where a cut may fall, in any order.
-        uncounted: How many of the newest messages a cut leaves besides those that it is to keep.
+        edges: The seqs at which a cut may fall, in any order.
+        uncounted: How many of the newest messages a cut leaves in addition to those that it has to keep.
 
     """
 
@@ -144,7 +144,7 @@ class History:
 
     @cached_property
     def target(self) -> int | None:
-        """The newest edge after `from_seq` that leaves enough messages."""
+        """The newest edge after `from_seq` that leaves enough messages, or None."""
         target = find_target(self.edges, self.sent, self.rules.keep_messages + self.uncounted)
         return target if target is not None and target > self.from_seq else None
 
@@ -154,7 +154,10 @@ class History:
 
     @property
     def recheck_messages(self) -> int | None:
-        """With how many messages the first edge after `from_seq` leaves enough; None if it does, or there is none."""
+        """The number of messages with which the first edge after `from_seq` leaves enough.
+
+        None if the edge leaves enough already, or if there is no such edge.
+        """
         next_edge = min((edge for edge in self.edges if edge > self.from_seq), default=None)
         if next_edge is None:
             return None
@@ -167,12 +170,15 @@ class History:
 
 
 def is_full(messages: int, *, keep: int, grow: int) -> bool:
-    """Whether a history of so many messages is to be cut: it has grown by more than `grow` from the `keep` it had."""
+    """Return whether a history of so many messages has to be cut: it has more than `keep + grow`."""
     return messages > keep + grow
 
 
 def is_decision_due(messages: int, rules: CutRules, cursor: CutCursor, *, waits: bool) -> bool:
-    """Whether an append that leaves a full history of so many messages decides on a cut, which may wait already."""
+    """Return whether an append decides on a cut of the full history, which then has so many messages.
+
+    A cut that already waits is decided on again only if the history is overdue or has reached the cursor.
+    """
     return not waits or rules.is_overdue(messages) or cursor.is_reached(messages)
 
 
@@ -194,7 +200,7 @@ def decide_full(history: History, covered_seq: int | None) -> Cut | Wait:
 
 
 def decide_wait(history: History, covered_seq: int | None) -> Wait:
-    """Decide what a full history waits for that is not cut now. `covered_seq` is as in `can_cut`."""
+    """Decide what a full history that is not cut now waits for. `covered_seq` is as in `can_cut`."""
     if history.target is None:
         return AwaitEdge(history.recheck_messages) if history.rules.layers_add_edges else AwaitAppend()
     is_covered = history.find_covered_target(covered_seq) is not None
@@ -202,10 +208,10 @@ def decide_wait(history: History, covered_seq: int | None) -> Wait:
 
 
 def decide_rewind(newest: History) -> Cut | None:
-    """Decide where the anchor goes back to so that enough messages are sent: the line's first seq is always an edge.
+    """Decide where the anchor moves back to so that enough messages are sent. The line's first seq is always an edge.
 
-    If that is more than a history may have, it is cut by force at once. `newest` begins anywhere on the line; None if
-    no edge in it leaves enough, so that more of the line has to be read.
+    If more messages are sent then than a history may have, a forced cut is made at once. `newest` begins anywhere on
+    the line. Return None if no edge in it leaves enough messages, so that more of the line has to be read.
     """
     if newest.target is None and newest.from_seq > LINE_FIRST_SEQ:
         return None
@@ -218,7 +224,7 @@ def decide_rewind(newest: History) -> Cut | None:
 
 
 def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut | Skip | None:
-    """Decide how the anchor moves to `wanted`; None if it is there already.
+    """Decide how the anchor moves to `wanted`; None if it is already there.
 
     A move back is a cut. A move to a seq before the last cut is a cut too: a copy of a line can end before the last
     cut of the original. Every other move forward is a skip, because the messages in between are not sent.
@@ -229,14 +235,14 @@ def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut |
 
 
 def every_nth_edge(first_seq: int, last_seq: int, n: int) -> range:
-    """Edges at every seq ≡ 1 (mod n) in `first_seq…last_seq`, both inclusive."""
+    """Return the edges at every seq ≡ 1 (mod n) in `first_seq…last_seq`, both inclusive."""
     return range(first_seq + (1 - first_seq) % n, last_seq + 1, n)
 
 
 def find_target(edges: Iterable[int], history: Sequence[Sent], keep: int) -> int | None:
-    """The newest edge that leaves at least `keep` messages of `history` (in seq order), or None.
+    """Return the newest edge that leaves at least `keep` messages of `history` (in seq order), or None.
 
-    An edge that would part a tool call from its result is none.
+    An edge that would separate a tool call from its result does not count.
     """
     if len(history) < keep:
         return None
@@ -246,7 +252,10 @@ def find_target(edges: Iterable[int], history: Sequence[Sent], keep: int) -> int
 
 
 def find_forced_target(edges: Iterable[int], history: Sequence[Sent], keep: int, anchor_seq: int) -> int | None:
-    """Where a forced cut goes: the target if it lies after the anchor, else the newest user message, else any."""
+    """Return where a forced cut goes: the target if it is after the anchor, else the newest user message, else any.
+
+    It leaves at least `keep` messages. None if there is no such message.
+    """
     target = find_target(edges, history, keep)
     if target is not None and target > anchor_seq:
         return target
@@ -256,12 +265,12 @@ def find_forced_target(edges: Iterable[int], history: Sequence[Sent], keep: int,
 
 
 def count_from(history: Sequence[Sent], seq: int) -> int:
-    """How many messages of `history` are at or after `seq`."""
+    """Return how many messages of `history` are at or after `seq`."""
     return sum(1 for sent in history if sent.seq >= seq)
 
 
 def can_cut(target: int | None, covered_seq: int | None, anchor_seq: int) -> bool:
-    """Whether a full or cold cut to `target` may happen: it moves forward, and the layers cover all before it.
+    """Return whether a full or cold cut to `target` is possible: it moves forward and the layers cover all before it.
 
     `covered_seq` is the last seq that every layer covers, or None if no layer has to.
     """
@@ -269,7 +278,10 @@ def can_cut(target: int | None, covered_seq: int | None, anchor_seq: int) -> boo
 
 
 def _pair_tool_calls(history: Iterable[Sent]) -> list[tuple[int, int]]:
-    """The seqs of each tool call and its result: the nearest open call before it, because models use an id again."""
+    """Return the seqs of each tool call and its result.
+
+    A result belongs to the nearest open call with its id before it, because models reuse ids.
+    """
     called: dict[str, int] = {}
     pairs = []
     for sent in history:

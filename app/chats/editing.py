@@ -1,7 +1,7 @@
-"""The verbs that change messages: edit, exclude, pin, hide, delete, cut off the end.
+"""Operations that change messages: edit, exclude, pin, hide, delete, cut off the end.
 
-Nothing is lost by them: an edit keeps what the text was, a delete leaves a tombstone with it. Each counts itself
-into the head and defers what follows from it, so that in one transaction the memory is true again.
+They lose no text: an edit keeps the former text as a revision, and a delete keeps the row as a tombstone. Each of them
+updates the counts in the head and defers an event, so that the memory is updated in the same transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ from app.kit.tokens import count_tokens
 async def edit_message(
     db_session: DbSession, ref: ChatRef, message_id: str, given: Mapping[str, Any], *, now: datetime
 ) -> Message:
-    """Change what `given` names of a message: content, excluded, pinned, hidden, metadata; None is the default.
+    """Change the fields of a message in `given`: content, excluded, pinned, hidden, metadata; None is the default.
 
-    Raises MessageNotFound, also for one that was deleted, and Invalid for an empty text without a tool call.
+    Raises MessageNotFound, also for a deleted message, and Invalid for an empty text without a tool call.
     """
     head, message = await lock_message(db_session, ref, message_id)
     before = as_range(message)
@@ -52,7 +52,7 @@ async def edit_message(
 
 
 async def delete_message(db_session: DbSession, ref: ChatRef, message_id: str, *, now: datetime) -> None:
-    """Leave a tombstone. Raises MessageNotFound, also for one that was deleted."""
+    """Soft-delete a message. Raises MessageNotFound, also if it is already deleted."""
     head, message = await lock_message(db_session, ref, message_id)
     before = as_range(message)
     async with recounting_turns(db_session, head, message.seq, message.seq):
@@ -61,7 +61,7 @@ async def delete_message(db_session: DbSession, ref: ChatRef, message_id: str, *
 
 
 async def cut_off_end(db_session: DbSession, ref: ChatRef, from_seq: int, *, now: datetime) -> None:
-    """Leave tombstones from `from_seq` on; beyond the head there is nothing to do. Raises ChatNotFound."""
+    """Soft-delete the messages from `from_seq` on; beyond the head this does nothing. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     if from_seq > head.head_seq:
         record_nothing(db_session, head.line)
@@ -76,7 +76,7 @@ async def cut_off_end(db_session: DbSession, ref: ChatRef, from_seq: int, *, now
 async def set_visibility(
     db_session: DbSession, ref: ChatRef, ranges: Sequence[change_queries.Visibility], *, now: datetime
 ) -> int:
-    """Hide and show ranges that do not overlap; returns for how many messages that is new. Raises ChatNotFound."""
+    """Hide and un-hide ranges that do not overlap; return how many messages changed. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     pairs = await change_queries.hide(db_session, head, ranges)
     if not pairs:
@@ -93,9 +93,9 @@ async def hide_by_scenes(
     *,
     now: datetime,
 ) -> int:
-    """Have scenes hide `hidden` and show `shown` again (ranges, inclusive); returns for how many messages that is new.
+    """Hide the ranges `hidden` (inclusive) on behalf of scenes and un-hide `shown`; return how many messages changed.
 
-    What a person hides or keeps in sight stays as it is. The chat's row is locked.
+    Messages that a person hid or keeps visible do not change. The caller has locked the chat's row.
     """
     pairs = await change_queries.hide_by_scenes(db_session, head, hidden, shown)
     note(db_session, head, pairs, now)
@@ -103,20 +103,20 @@ async def hide_by_scenes(
 
 
 async def lock_message(db_session: DbSession, ref: ChatRef, message_id: str) -> tuple[Head, Message]:
-    """A message of the current line, whose row is locked. Raises ChatNotFound, MessageNotFound."""
+    """Lock the current line and return its head and a message of it. Raises ChatNotFound, MessageNotFound."""
     head = await lock_head(db_session, ref)
     message = await change_queries.find_message_or_tombstone(db_session, *head.line, message_id)
     if message is None:
         raise MessageNotFound(f"There is no message {message_id!r} in this chat.")
     if message.deleted:
-        raise MessageNotFound(f"The message {message_id!r} was deleted; only a checkpoint or another line has it.")
+        raise MessageNotFound(f"The message {message_id!r} was deleted; a checkpoint or another line may have it.")
     return head, message
 
 
 def _set_hidden(message: Message, hidden: bool | None) -> None:
-    """Hide a message for a person, or show it; None withdraws either choice.
+    """Hide a message on behalf of a person, or un-hide it; None withdraws either choice.
 
-    Auto-hide never hides what a person has shown, and never shows what a person hides.
+    Auto-hide never hides a message that a person un-hid, and never un-hides one that a person hid.
     """
     if hidden is None:
         message.kept_shown = False
@@ -127,7 +127,7 @@ def _set_hidden(message: Message, hidden: bool | None) -> None:
 
 
 async def keep_revision(db_session: DbSession, message: Message, now: datetime) -> None:
-    """Keep what a message says before it says something else."""
+    """Store the current text of a message as a revision, before it is replaced."""
     number = await change_queries.next_revision(db_session, message)
     db_session.add(
         Revision(
@@ -145,7 +145,7 @@ async def keep_revision(db_session: DbSession, message: Message, now: datetime) 
 
 
 def say(message: Message, content: str) -> None:
-    """Have a message say `content`, with all that is told by it."""
+    """Set the content of a message and the columns computed from it."""
     message.content = content
     message.tokens = count_tokens(content)
     message.blank = not content.strip() and not message.tool_calls
@@ -155,7 +155,7 @@ def say(message: Message, content: str) -> None:
 async def save_message(
     db_session: DbSession, head: Head, before: RangeMessage, message: Message, now: datetime
 ) -> None:
-    """Write a message that was changed, and what follows if it is another for those who read the line."""
+    """Write a message, record whether that changes the line, and pass the change to `note`."""
     if db_session.is_modified(message):
         record(db_session, head.line, MESSAGES)
     else:
@@ -165,7 +165,7 @@ async def save_message(
 
 
 def note(db_session: DbSession, head: Head, pairs: Sequence[Pair], now: datetime) -> None:
-    """Count changes into the head and defer what follows from them; a pair of equals is none."""
+    """Count changes into the head and defer `MessagesChanged`; pairs of two equal messages are ignored."""
     changed = [(before, after) for before, after in pairs if before != after]
     if changed:
         count_changes(head, changed)
@@ -173,7 +173,7 @@ def note(db_session: DbSession, head: Head, pairs: Sequence[Pair], now: datetime
 
 
 def as_range(message: Message) -> RangeMessage:
-    """What eligibility and hashes are judged by."""
+    """Return the fields that decide on eligibility and hashes."""
     return RangeMessage(
         message.seq,
         message.message_id,

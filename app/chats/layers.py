@@ -1,4 +1,4 @@
-"""What the log needs to know of a memory layer; the whole descriptor is `app.layers.layer.Layer`."""
+"""The part of a memory layer that chats depend on; the whole descriptor is `app.layers.layer.Layer`."""
 
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from app.kit.db import DbSession
 
 
 class CoveringLayer(Protocol):
-    """A layer as a cut and the list of messages look at it; the attributes of `Layer` say what each call returns."""
+    """The interface of a layer for cuts and for the list of messages; `Layer` documents each call in full."""
 
     @property
     def edges(self) -> str | None:
@@ -25,13 +25,13 @@ class CoveringLayer(Protocol):
 
     @property
     def names_messages(self) -> bool:
-        """Whether a message's `memo_id` names what of the layer covers it."""
+        """Whether a message's `memo_id` is the id of the layer's row that covers it."""
         ...
 
     def covered_through(
         self, db_session: DbSession, head: Head, from_seq: int, until_seq: int, /
     ) -> Awaitable[int | None]:
-        """The last seq that the layer covers, or None if it need not cover text."""
+        """Return the last seq that the layer covers, or None if it need not cover text."""
         ...
 
     def request_coverage(
@@ -43,9 +43,9 @@ class CoveringLayer(Protocol):
     def list_coverage(
         self, db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int, /
     ) -> Awaitable[Sequence[Coverage]]:
-        """What covers messages of the range (inclusive)."""
+        """Return what covers messages of the range (inclusive)."""
         ...
 
     def list_edges(self, db_session: DbSession, head: Head, from_seq: int, /) -> Awaitable[Sequence[int]]:
-        """Where a cut may fall."""
+        """Return the seqs from `from_seq` on where a cut may fall."""
         ...

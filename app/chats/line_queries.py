@@ -1,4 +1,4 @@
-"""SQL of lines: which there are, which one is current, what is left of one that was cut off."""
+"""SQL of lines: lists them, changes which one is current, recounts a copy that was cut off."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,10 +15,10 @@ from app.chats.revision import LINE, WORK, raise_others, record, register_new, r
 from app.kit.db import DbSession
 
 LineRow = Row[UUID, str, str | None, UUID | None, int, int, datetime, datetime]
-"""What a list tells of a line: line_id, standing, checkpoint, parent_line_id, head_seq, message_count, line_made_at,
-last_active_at. Its settings and its memo window are as wide as a hundred of these."""
+"""The columns that a list needs: line_id, standing, checkpoint, parent_line_id, head_seq, message_count, line_made_at,
+last_active_at. The settings and the memo window are a hundred times as wide, so they are not read."""
 
-# A turn is a character's answer right after the user, whatever was thought or told between the two.
+# A turn is a character's reply right after the user; thoughts and narration between the two do not count.
 _RECOUNT = f"""
     SELECT count(*)::int AS messages, coalesce(sum(tokens), 0)::int AS tokens,
         count(*) FILTER (WHERE seq >= $3 AND {IS_SENT})::int AS history,
@@ -51,13 +51,13 @@ _IS_LIVING = "SELECT deleted_at IS NULL FROM messages WHERE chat_key = $1 AND li
 
 
 async def find_line(db_session: DbSession, line: Line) -> LineRow | None:
-    """One line of a chat, whatever its standing."""
+    """Return a line of a chat, or None; it may be current, abandoned or a checkpoint."""
     query = _lines(line[0]).where(ChatLine.line_id == line[1])
     return (await db_session.execute(query)).one_or_none()
 
 
 async def find_checkpoint(db_session: DbSession, chat_key: UUID, name: str) -> LineRow | None:
-    """The frozen line of that name."""
+    """Return the checkpoint with this name, or None."""
     query = _lines(chat_key).where(ChatLine.checkpoint == name)
     return (await db_session.execute(query)).one_or_none()
 
@@ -65,7 +65,7 @@ async def find_checkpoint(db_session: DbSession, chat_key: UUID, name: str) -> L
 async def list_lines(
     db_session: DbSession, chat_key: UUID, *, checkpoints: bool, limit: int, before: tuple[datetime, UUID] | None
 ) -> Sequence[LineRow]:
-    """The checkpoints of a chat, or its other lines; by when they were made, newest first."""
+    """Return a chat's checkpoints, or its other lines, by the time they were made, newest first."""
     frozen = ChatLine.checkpoint.is_not(None) if checkpoints else ChatLine.checkpoint.is_(None)
     query = _lines(chat_key).where(frozen)
     if before:
@@ -75,15 +75,15 @@ async def list_lines(
 
 
 async def abandon(db_session: DbSession, line: Line) -> None:
-    """Make the current line, which is locked, an abandoned one, and write its revision; its work is parked next."""
+    """Mark the current line, which is locked, as abandoned and write its revision; the caller then parks its work."""
     record(db_session, line, LINE, WORK)
     await db_session.raw.execute(_ABANDON, *line, *revision_of(db_session, line).take())
 
 
 async def make_current(db_session: DbSession, line: Line, revision: int) -> None:
-    """Make an abandoned line the current one, with this revision or, if it has risen meanwhile, one more than its own.
+    """Make an abandoned line the current one. Raises ChatBusy.
 
-    Raises ChatBusy.
+    Its new revision is `revision`, or one more than its own if that is greater.
     """
     with busy_if_locked():
         register_new(db_session, line, await db_session.raw.fetchval(_MAKE_CURRENT, *line, revision))
@@ -96,20 +96,20 @@ async def update_parent(db_session: DbSession, chat_key: UUID, former: UUID, par
 
 
 async def delete_line(db_session: DbSession, line: Line) -> None:
-    """Delete a line physically, from every table that has lines."""
+    """Physically delete a line from every table that has lines."""
     for table in list_copied():
         key, line_id, *_ = table.primary_key
         await db_session.execute(table.delete().where(key == line[0], line_id == line[1]))
 
 
 async def is_living(db_session: DbSession, line: Line, seq: int) -> bool | None:
-    """Whether the message of a seq is there or a tombstone; None where there is neither."""
+    """Return whether the message at a seq is not deleted; None if there is no message at all."""
     found: bool | None = await db_session.raw.fetchval(_IS_LIVING, *line, seq)
     return found
 
 
 async def recount(db_session: DbSession, head: Head) -> None:
-    """Count into `head` what its line holds: messages, tokens, turns, and what is sent from the anchor on."""
+    """Recount the messages, tokens and turns of the line into `head`, and the messages sent from the anchor on."""
     (row,) = await db_session.raw.fetch(_RECOUNT, *head.line, head.anchor_seq)
     head.message_count = row["messages"]
     head.token_count = row["tokens"]

@@ -1,4 +1,4 @@
-"""HTTP of lines: checkpoints, restoring, switching, forks."""
+"""HTTP routes of lines: checkpoints, restoring, switching, forks."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -29,7 +29,7 @@ LinePath = Annotated[UUID, Path(description="The line's id.")]
 
 @router.post("/checkpoints", status_code=201, response_model=CheckpointOut)
 async def make_checkpoint(ref: WritingChat, wanted: CheckpointIn, db_session: Db, clock: Now) -> Response:
-    """Freeze a copy of the current line under a name."""
+    """Create a checkpoint: a frozen copy of the current line, under a name."""
     checkpoint = await lines.make_checkpoint(db_session, ref, wanted.name, now=clock())
     return JsonAnswer(_checkpoint_out(checkpoint), status_code=201)
 
@@ -38,24 +38,24 @@ async def make_checkpoint(ref: WritingChat, wanted: CheckpointIn, db_session: Db
 async def list_checkpoints(
     ref: ReadingChat, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """The chat's checkpoints, newest first."""
+    """List the chat's checkpoints, newest first."""
     found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=True)
     return JsonAnswer({"items": [_checkpoint_out(line) for line in found], "next_cursor": next_cursor})
 
 
 @router.get("/checkpoints/{name}", response_model=CheckpointOut)
 async def get_checkpoint(ref: ReadingChat, name: NamePath, db_session: Db) -> Response:
-    """One checkpoint."""
+    """Get a checkpoint."""
     await service.get_chat(db_session, ref)
     return JsonAnswer(_checkpoint_out(await lines.get_checkpoint(db_session, ref, name)))
 
 
 @router.post("/checkpoints/{name}/restore", status_code=201, response_model=CurrentLine)
 async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, clock: Now) -> Response:
-    """Go on from a checkpoint, on a new line that is a copy of it.
+    """Continue from a checkpoint, on a new line that is a copy of it.
 
-    Everything is as it was then: messages, memories, settings, and byte for byte the context. The chat's user and
-    `metadata` stay as they are. The line that was current stays readable and can be switched to; the checkpoint can be
+    Messages, memories and settings are restored, and the context is the same byte for byte. The chat's user and
+    `metadata` do not change. The former current line can still be read and switched to, and the checkpoint can be
     restored again.
     """
     return JsonAnswer({"line": await lines.restore(db_session, ref, name, now=clock())}, status_code=201)
@@ -63,41 +63,41 @@ async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, c
 
 @router.delete("/checkpoints/{name}", status_code=204)
 async def delete_checkpoint(ref: WritingChat, name: NamePath, db_session: Db) -> None:
-    """Delete a checkpoint; lines that were restored from it stay."""
+    """Delete a checkpoint; lines that were restored from it are kept."""
     await lines.delete_checkpoint(db_session, ref, name)
 
 
 @router.get("/lines", response_model=Page[LineOut])
 async def list_lines(ref: ReadingChat, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Response:
-    """The chat's lines without checkpoints, newest first."""
+    """List the chat's lines, newest first; checkpoints are not included."""
     found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=False)
     return JsonAnswer({"items": [_line_out(line) for line in found], "next_cursor": next_cursor})
 
 
 @router.get("/lines/{line}", response_model=LineOut)
 async def get_line(ref: ReadingChat, line: LinePath, db_session: Db) -> Response:
-    """One line; a checkpoint's is found by the checkpoint's name."""
+    """Get a line; a checkpoint is read by its name instead."""
     await service.get_chat(db_session, ref)
     return JsonAnswer(_line_out(await lines.get_line(db_session, ref, line)))
 
 
 @router.post("/lines/{line}/switch", response_model=CurrentLine)
 async def switch_line(ref: WritingChat, line: LinePath, db_session: Db, clock: Now) -> Response:
-    """Go on with another line, as it was left; with the current one, nothing happens."""
+    """Make another line current, in its last state; for the current line, this does nothing."""
     await lines.switch(db_session, ref, line, now=clock())
     return JsonAnswer({"line": line})
 
 
 @router.post("/fork", status_code=201, response_model=ChatOut)
 async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session: Db, clock: Now) -> Response:
-    """Make a new chat of this one, whole or up to a message.
+    """Create a new chat as a copy of this one, whole or up to a message.
 
-    It has everything that begins at or before that message; what a memo told beyond it is told anew. From then on
-    the two know nothing of each other.
+    The copy has everything that begins at or before that message. A batch that the message cuts through is filled
+    again and gets a new memo. After that, the two chats are independent.
     """
     target = ChatRef.of(caller, wanted.chat_id)
     await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())
-    await db_session.run_deferred()  # the answer counts what is left after the cut
+    await db_session.run_deferred()  # the response shows the counts after the cut
     (out,) = await chats_out(db_session, [await service.get_chat(db_session, target)])
     return JsonAnswer(out, status_code=201)
 
@@ -105,7 +105,7 @@ async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session
 async def _list(
     db_session: DbSession, ref: ChatRef, limit: int, cursor: str | None, *, checkpoints: bool
 ) -> tuple[Sequence[LineRow], str | None]:
-    """A page of lines and the cursor of the next one. Raises ChatNotFound."""
+    """Return a page of lines and the cursor of the next page. Raises ChatNotFound."""
     before = decode_cursor(cursor, datetime, UUID) if cursor else None
     await service.get_chat(db_session, ref)
     found = await lines.list_lines(

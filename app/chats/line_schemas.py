@@ -1,4 +1,4 @@
-"""What goes over the wire about lines."""
+"""Request and response schemas of lines."""
 
 from datetime import datetime
 from typing import Annotated
@@ -12,13 +12,13 @@ from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, Given, Text
 
 def _fits_a_path(name: str) -> str:
     if "/" in name:
-        raise ValueError("may not contain a slash: the name stands in paths")
+        raise ValueError("must not contain a slash, because the name is part of URLs")
     if name in (".", ".."):
-        raise ValueError("may not be a dot or two: they mean other places in a path")
+        raise ValueError("must not be . or .., because clients remove these from a URL")
     if any(category(character) == "Cc" for character in name):
-        raise ValueError("may not contain control characters")
+        raise ValueError("must not contain control characters")
     if not name.strip():
-        raise ValueError("may not be only white space")
+        raise ValueError("must not be only white space")
     return name
 
 
@@ -26,47 +26,47 @@ CheckpointName = Annotated[Text, Field(min_length=1, max_length=100), AfterValid
 
 
 class CheckpointIn(Given):
-    """A checkpoint to make."""
+    """A checkpoint to create."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "before the storm"}]})
 
-    name: CheckpointName = Field(description="What to call it; unique in the chat.")
+    name: CheckpointName = Field(description="The checkpoint's name; it must be unique in the chat.")
 
 
 class CheckpointOut(BaseModel):
     """A frozen copy of a line."""
 
-    name: str = Field(description="What it is called.")
-    line: UUID = Field(description="Its line: give it as `line` to read what it holds.")
-    head_seq: int = Field(description="The newest seq in it; 0 for an empty one.")
-    messages: int = Field(description="Messages in it, without deleted ones.")
-    created_at: datetime = Field(description="When it was made.")
+    name: str = Field(description="The checkpoint's name.")
+    line: UUID = Field(description="The checkpoint's line: pass it as `line` to read its content.")
+    head_seq: int = Field(description="The newest seq of the line; 0 if it is empty.")
+    messages: int = Field(description="The number of messages, without deleted ones.")
+    created_at: datetime = Field(description="When the checkpoint was created.")
 
 
 class LineOut(BaseModel):
-    """One course of the chat."""
+    """A line: one course of the chat."""
 
-    line: UUID = Field(description="Its id: give it as `line` to read it.")
-    current: bool = Field(description="Whether it is the one that is appended to.")
-    parent: UUID | None = Field(description="The line that it was copied from, also a checkpoint's.")
-    head_seq: int = Field(description="Its newest seq; 0 for an empty one.")
-    messages: int = Field(description="Messages on it, without deleted ones.")
-    created_at: datetime = Field(description="When it was made.")
-    last_active_at: datetime = Field(description="When something was appended to it last.")
+    line: UUID = Field(description="The line's id: pass it as `line` to read it.")
+    current: bool = Field(description="Whether this is the current line, to which messages are appended.")
+    parent: UUID | None = Field(description="The line that it was copied from, which may be a checkpoint's.")
+    head_seq: int = Field(description="The newest seq of the line; 0 if it is empty.")
+    messages: int = Field(description="The number of messages, without deleted ones.")
+    created_at: datetime = Field(description="When the line was created.")
+    last_active_at: datetime = Field(description="When messages were last appended to the line.")
 
 
 class CurrentLine(BaseModel):
-    """Which line is the current one now."""
+    """The line that is current now."""
 
-    line: UUID = Field(description="The current line.")
+    line: UUID = Field(description="The id of the current line.")
 
 
 class ForkIn(Given):
-    """A chat to make from this one."""
+    """A chat to create from this one."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"chat_id": "lighthouse-2", "at_seq": 2}]})
 
-    chat_id: Annotated[str, Field(pattern=CHAT_ID_PATTERN)] = Field(description="The new chat's id; it must be free.")
+    chat_id: Annotated[str, Field(pattern=CHAT_ID_PATTERN)] = Field(description="The new chat's id; it must be unused.")
     at_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] | None = Field(
-        None, description="The last message that the new chat has; all of them unless given."
+        None, description="The seq of the last message to copy; by default, all messages are copied."
     )

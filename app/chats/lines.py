@@ -1,8 +1,8 @@
-"""The verbs of lines: checkpoint, restore, switch, fork.
+"""Operations on lines: checkpoint, restore, switch, fork.
 
-All but the switch are one copy of a line (`copying.py`), so whatever a line holds goes with it. Each locks the chat's
-current line first and reads afterwards: nothing is appended or made while the copy is written, and of two that would
-both make another line current the second finds the line that the first one made.
+All except the switch copy a line (`copying.py`) with everything it holds. Each operation locks the chat's current line
+first and reads afterwards. So nothing is appended or derived while the copy is written, and if two operations change
+which line is current, the second one finds the line that the first one made current.
 """
 
 from collections.abc import Sequence
@@ -41,11 +41,11 @@ CHECKPOINT = "checkpoint"
 
 
 async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now: datetime) -> LineRow:
-    """Freeze a copy of the current line under a name. Raises ChatNotFound, CheckpointTaken."""
+    """Create a checkpoint of the current line and return it. Raises ChatNotFound, CheckpointTaken."""
     head = await lock_head(db_session, ref)
     if await line_queries.find_checkpoint(db_session, ref.key, name):
         raise CheckpointTaken(
-            f"The chat {ref.chat_id!r} has a checkpoint {name!r}; delete it or choose another name.",
+            f"The chat {ref.chat_id!r} already has a checkpoint {name!r}; delete it or choose another name.",
             errors=[{"loc": ["body", "name"], "msg": "is taken", "id": name}],
         )
     values = {
@@ -64,12 +64,18 @@ async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now
 async def list_lines(
     db_session: DbSession, ref: ChatRef, *, checkpoints: bool, limit: int, before: tuple[datetime, UUID] | None
 ) -> Sequence[LineRow]:
-    """A chat's checkpoints, or its other lines; by when they were made, newest first. The chat is known to be there."""
+    """Return a chat's checkpoints, or its other lines, by the time they were made, newest first.
+
+    The caller has checked that the chat exists.
+    """
     return await line_queries.list_lines(db_session, ref.key, checkpoints=checkpoints, limit=limit, before=before)
 
 
 async def get_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> LineRow:
-    """The checkpoint of that name. The chat is known to be there. Raises CheckpointNotFound."""
+    """Return the checkpoint with this name. Raises CheckpointNotFound.
+
+    The caller has checked that the chat exists.
+    """
     checkpoint = await line_queries.find_checkpoint(db_session, ref.key, name)
     if checkpoint is None:
         raise CheckpointNotFound(f"The chat {ref.chat_id!r} has no checkpoint {name!r}.")
@@ -77,7 +83,10 @@ async def get_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> Line
 
 
 async def get_line(db_session: DbSession, ref: ChatRef, line_id: UUID) -> LineRow:
-    """A line that is not a checkpoint. The chat is known to be there. Raises LineNotFound."""
+    """Return a line that is not a checkpoint. Raises LineNotFound.
+
+    The caller has checked that the chat exists.
+    """
     line = await line_queries.find_line(db_session, (ref.key, line_id))
     if line is None or line.checkpoint is not None:
         raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line_id)!r}.")
@@ -85,9 +94,9 @@ async def get_line(db_session: DbSession, ref: ChatRef, line_id: UUID) -> LineRo
 
 
 async def restore(db_session: DbSession, ref: ChatRef, name: str, *, now: datetime) -> UUID:
-    """Go on with a copy of a checkpoint; returns the new current line. Raises ChatNotFound, CheckpointNotFound.
+    """Make a copy of a checkpoint the current line; return its id. Raises ChatNotFound, CheckpointNotFound.
 
-    Everything comes back as it was frozen, settings and the time of the last append too.
+    The copy has everything that the checkpoint holds, including the settings and the time of the last append.
     """
     head = await lock_head(db_session, ref)
     checkpoint = await get_checkpoint(db_session, ref, name)
@@ -97,14 +106,15 @@ async def restore(db_session: DbSession, ref: ChatRef, name: str, *, now: dateti
 async def begin_line(
     db_session: DbSession, head: Head, source_line_id: UUID, *, now: datetime, until_seq: int | None = None
 ) -> UUID:
-    """Abandon `head`'s line, which is current and locked, for a copy of one of the chat's; returns the new line.
+    """Abandon `head`'s line, which is current and locked, and make a copy of one of the chat's lines current.
 
-    With `until_seq` (inclusive; 0 keeps nothing) it is a copy of `head`'s own line, and `cut_copy` comes next.
+    Return the new line's id. With `until_seq` (inclusive; 0 copies no message), the source is `head`'s own line, and
+    the caller has to call `cut_copy` next.
     """
     line_id = uuid7()
     values = {"standing": CURRENT, "checkpoint": None, "parent_line_id": source_line_id, "line_made_at": now}
     revision = revision_of(db_session, head.line).number
-    # First, for no two lines of a chat may be current even for a moment.
+    # First, because a chat never has two current lines, not even within a transaction.
     await line_queries.abandon(db_session, head.line)
     await copy_line(
         db_session,
@@ -119,9 +129,9 @@ async def begin_line(
 
 
 async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: datetime) -> None:
-    """Go on with an abandoned line; with the current one, nothing happens.
+    """Make an abandoned line the current one; for the current line, this does nothing.
 
-    Raises ChatNotFound, LineNotFound, or LineIsCheckpoint for one that is frozen.
+    Raises ChatNotFound, LineNotFound, or LineIsCheckpoint for a checkpoint's line.
     """
     head = await lock_head(db_session, ref)
     if line_id == head.line_id:
@@ -132,7 +142,7 @@ async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: dat
         raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line_id)!r}.")
     if line.checkpoint is not None:
         raise LineIsCheckpoint(
-            f"The line {str(line_id)!r} is the checkpoint {line.checkpoint!r} and stays as it is; restore it instead."
+            f"The line {str(line_id)!r} is the checkpoint {line.checkpoint!r}, which is frozen; restore it instead."
         )
     await line_queries.abandon(db_session, head.line)
     await line_queries.make_current(db_session, (ref.key, line_id), revision_of(db_session, head.line).number)
@@ -140,15 +150,15 @@ async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: dat
 
 
 async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> None:
-    """Delete a checkpoint; lines that were restored from it stay. Raises ChatNotFound, CheckpointNotFound.
+    """Delete a checkpoint; lines that were restored from it are kept. Raises ChatNotFound, CheckpointNotFound.
 
-    Its rows go physically, and yet no message is lost: the line that it was copied from has every one of them, with
-    its revisions, and is never deleted while the chat lives.
+    Its rows are physically deleted, but no message is lost: the line that it was copied from has all messages and their
+    revisions, and is only deleted together with the chat.
     """
     head = await lock_head(db_session, ref)
     record(db_session, head.line, LINE)
     checkpoint = await get_checkpoint(db_session, ref, name)
-    # What was restored from it came from the line that it was a copy of itself, and that one is still there.
+    # Lines that were restored from the checkpoint get its own parent, which still exists.
     await line_queries.update_parent(db_session, ref.key, checkpoint.line_id, checkpoint.parent_line_id)
     await line_queries.delete_line(db_session, (ref.key, checkpoint.line_id))
 
@@ -156,7 +166,7 @@ async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> N
 async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int | None, *, now: datetime) -> None:
     """Copy the current line into a new chat, up to `at_seq` (inclusive) or whole.
 
-    Raises ChatNotFound, ChatTaken, ChatBusy, or Invalid where no message stands at `at_seq`.
+    Raises ChatNotFound, ChatTaken, ChatBusy, or Invalid if there is no message at `at_seq`.
     """
     head = await lock_head(db_session, ref)
     record_nothing(db_session, head.line)
@@ -181,11 +191,11 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
                 chat_values=values | _shortened(head, at_seq),
             )
     except asyncpg.UniqueViolationError as error:
-        # Asking before would not tell of a chat that somebody else is creating just now; this waits for them.
+        # A check in advance would miss a chat that another transaction is creating; the insert waits for it.
         if error.constraint_name != "uq_chats_current":
             raise
         raise ChatTaken(
-            f"There is a chat {target.chat_id!r} already; give another chat_id.",
+            f"There is already a chat {target.chat_id!r}; choose another chat_id.",
             errors=[{"loc": ["body", "chat_id"], "msg": "is taken", "id": target.chat_id}],
         ) from None
     defer(db_session, WorkScheduled())
@@ -194,13 +204,13 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
 
 
 async def cut_copy(db_session: DbSession, line: Line, until_seq: int, *, now: datetime) -> Head:
-    """Count what a copy that ends at `until_seq` holds; returns its head.
+    """Recount a copy that ends at `until_seq` and return its head.
 
-    What goes beyond it opens again, and the anchor goes back, when what is deferred runs.
+    The deferred `LineTruncated` then reopens what extends beyond the end and moves the anchor back.
     """
     head = await lock_line(db_session, *line)
     if head is None:
-        raise LookupError(f"the copy {line[1]} is not there")
+        raise LookupError(f"the copy {line[1]} does not exist")
     if not revision_of(db_session, line).is_new:
         register_new(db_session, line, revision_of(db_session, line).number - 1)
     await line_queries.recount(db_session, head)
@@ -209,26 +219,27 @@ async def cut_copy(db_session: DbSession, line: Line, until_seq: int, *, now: da
 
 
 async def _give_work(db_session: DbSession, head: Head, line_id: UUID, now: datetime) -> None:
-    """Have the workers go on with another line than `head`'s."""
+    """Park the work of `head`'s line and unpark the work of another line."""
     await work_queue.park(db_session, owner_of(head))
     await work_queue.unpark(db_session, Owner.of_line(head.tenant, head.chat_key, line_id), now=now)
     defer(db_session, WorkScheduled())
 
 
 def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:
-    """The columns of a copy that ends at `until_seq` which would point beyond it; the rest is counted afterwards."""
+    """Return the columns that would point beyond the end of a copy that ends at `until_seq`."""
     if until_seq is None:
         return {}
     shortened: dict[str, Any] = {"head_seq": until_seq, "anchor_seq": min(head.anchor_seq, until_seq + 1)}
-    # An anchor beyond the end goes back, which is a cut of its own; but where nothing is left it is there already.
+    # An anchor beyond the end moves back, which records a new cut. In an empty copy it does not move, so the cut that
+    # is stored is removed here.
     return shortened if until_seq else shortened | {"last_cut": None}
 
 
 async def _check_seq(db_session: DbSession, head: Head, at_seq: int) -> None:
     if at_seq > head.head_seq:
-        message = f"is beyond the newest message, which is {head.head_seq}" if head.head_seq else "the chat is empty"
+        message = f"must be at most the newest seq, {head.head_seq}" if head.head_seq else "the chat has no messages"
     elif not await line_queries.is_living(db_session, head.line, at_seq):
-        message = "is the seq of a deleted message; give that of one that is there"
+        message = "is the seq of a deleted message; give the seq of an existing one"
     else:
         return
     raise Invalid(f"at_seq: {message}", errors=[{"loc": ["body", "at_seq"], "msg": message}])

@@ -1,4 +1,4 @@
-"""SQL of messages. Written out for asyncpg where an append or a cut runs it."""
+"""SQL of messages, written for asyncpg where an append or a cut runs it."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -37,13 +37,13 @@ APPEND = """
 
 
 SPEAKS = "deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))"
-"""What takes turns: what the user says, and what the character says aloud; likewise `head.advance`."""
+"""Messages that count for turns: the user's, and the character's without thoughts; `count_appended` does the same."""
 
 IS_SENT = "deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
-"""What is sent from the anchor on; likewise `eligibility.is_sent`."""
+"""Messages that are sent from the anchor on; `eligibility.is_sent` does the same."""
 
 IS_TELLABLE = "deleted_at IS NULL AND hidden_by IS DISTINCT FROM 'user' AND NOT blank AND kind IS NULL"
-"""What is sent, or would be if scenes did not hide it."""
+"""Messages that are sent, or would be if scenes did not hide them."""
 
 RANGE_COLUMNS = "seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest"
 """The fields of a RangeMessage."""
@@ -52,9 +52,10 @@ _RANGE = f"""
     SELECT {RANGE_COLUMNS} FROM messages
     WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq"""  # noqa: S608 - constants only
 
-# OFFSET 0 here and in other statements on many places of a line: each is looked up by the key. The planner takes a
-# line that statistics do not know yet for a single row, and would read all of it for each place instead. Where a place
-# is a range its order says which index: another one that begins like the key would be as good for a single row.
+# OFFSET 0, here and in other statements that look up many seqs of a line, makes PostgreSQL look up each one by the key.
+# While the statistics do not include a line, the planner expects a single row there and would read the whole line for
+# each seq. For a range of seqs, ORDER BY selects the index of the key: for a single row, another index that begins like
+# the key would cost the same.
 LIVING = f"""
     SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
         SELECT * FROM messages
@@ -87,10 +88,11 @@ _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
 
 async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[asyncpg.Record]:
-    """Insert those of `messages` whose ids are new, in order, from the head on.
+    """Insert those of `messages` whose ids are new, in order, after the head.
 
-    Returns a row for each message: `same` is null for a new one; for a known one it says whether it has the
-    identity given now, beside what it says today; a tombstone has no role. If any has not, nothing is inserted.
+    Return a row for each message that was inserted or is known. `same` is null for an inserted one. For a known one,
+    `same` is whether it has the given identity, and the row has its current text; a tombstone has no role. If one has
+    another identity, nothing is inserted.
     """
     return await db_session.raw.fetch(
         APPEND,
@@ -115,21 +117,21 @@ async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[
 
 
 async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
-    """The messages that are sent from `from_seq` on, without their texts, in seq order."""
+    """Return the messages that are sent from `from_seq` on, without their texts, in seq order."""
     return [_sent(row) for row in await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)]
 
 
 async def list_sent_after(
     db_session: DbSession, chat_key: UUID, line_id: UUID, after_seq: int, limit: int
 ) -> list[Sent]:
-    """The first `limit` messages after a seq that can be sent, wherever the anchor is, in seq order."""
+    """Return the first `limit` messages after a seq that can be sent, in seq order; the anchor does not matter."""
     return [_sent(row) for row in await db_session.raw.fetch(_SENT_AFTER, chat_key, line_id, after_seq, limit)]
 
 
 async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int | None:
-    """The first message from `from_seq` on that scenes do not hide; None if they hide nothing in front of it.
+    """Return the seq of the first message from `from_seq` on that scenes do not hide; None if they hide none before it.
 
-    Where they hide all there is, the seq behind the newest.
+    If they hide all of them, return the seq after the head.
     """
     found: int | None = await db_session.raw.fetchval(_IN_SIGHT, *head.line, from_seq, head.head_seq + 1)
     return found
@@ -138,12 +140,12 @@ async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int
 async def list_tellable_after(
     db_session: DbSession, chat_key: UUID, line_id: UUID, after_seq: int, limit: int
 ) -> list[Sent]:
-    """The first `limit` messages after a seq that can be sent or are hidden by scenes alone, in seq order."""
+    """Return the first `limit` messages after a seq that can be sent or that only scenes hide, in seq order."""
     return [_sent(row) for row in await db_session.raw.fetch(_TELLABLE_AFTER, chat_key, line_id, after_seq, limit)]
 
 
 async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:
-    """The newest `limit` messages that can be sent, wherever the anchor is, in seq order."""
+    """Return the newest `limit` messages that can be sent, in seq order; the anchor does not matter."""
     rows = await db_session.raw.fetch(_NEWEST_SHAPE, chat_key, line_id, limit)
     return [_sent(row) for row in reversed(rows)]
 
@@ -158,7 +160,7 @@ async def list_messages(
     limit: int,
     newest: bool,
 ) -> Sequence[Message]:
-    """Messages between two seqs (both exclusive) in seq order; the last `limit` of them if `newest`."""
+    """Return the messages between two seqs (both exclusive), in seq order; the last `limit` of them if `newest`."""
     query = select(Message).where(
         Message.chat_key == chat_key,
         Message.line_id == line_id,
@@ -173,7 +175,7 @@ async def list_messages(
 
 
 async def find_message(db_session: DbSession, chat_key: UUID, line_id: UUID, message_id: str) -> Message | None:
-    """One message by the caller's id, unless it was deleted."""
+    """Return a message by the caller's id; None if it does not exist or is deleted."""
     return (
         await db_session.execute(
             select(Message).where(
@@ -189,7 +191,7 @@ async def find_message(db_session: DbSession, chat_key: UUID, line_id: UUID, mes
 async def list_range(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> list[RangeMessage]:
-    """What eligibility and hashes are judged by, for the seqs of a range (inclusive), tombstones too."""
+    """Return what eligibility and hashes depend on, for the messages of a range (inclusive), even deleted ones."""
     rows = await db_session.raw.fetch(_RANGE, chat_key, line_id, first_seq, last_seq)
     return [RangeMessage(*row) for row in rows]
 
@@ -197,7 +199,7 @@ async def list_range(
 async def list_living(
     db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]]
 ) -> list[RangeMessage]:
-    """`list_range` of several ranges (inclusive) that do not overlap, without tombstones, in seq order."""
+    """Return the same as `list_range` for ranges that do not overlap, without deleted messages, in seq order."""
     firsts, lasts = [first for first, _ in ranges], [last for _, last in ranges]
     return [RangeMessage(*row) for row in await db_session.raw.fetch(LIVING, chat_key, line_id, firsts, lasts)]
 

@@ -1,7 +1,7 @@
-"""HTTP of messages; appending them, with a context in the same answer, is in `context`.
+"""HTTP routes of messages, except the append, which is in `context` because it can return a context.
 
-A message's id is the caller's and may hold a slash, so in a path it takes up all there is (`:path`); what has
-something behind the id is declared before what has not.
+The caller chooses a message's id, which may contain a slash, so the path parameter matches the rest of the path
+(`:path`). Routes with something after the id are declared before those without.
 """
 
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"])
 
 @router.put("", response_model=MessagesPutOut)
 async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, clock: Now) -> Response:
-    """Make the chat be this list: a re-import that touches only what differs.
+    """Replace the chat's messages with this list, changing only what differs.
 
-    Messages are matched by id, those without one by role, name and text in order. What differs is edited in place,
-    what is missing leaves a tombstone, what is new at the end is appended. If messages were inserted or reordered, a
-    new line begins, and the former one stays readable. An optional field that a matched message leaves out stays as
-    it is; null clears it.
+    Messages are matched by id; those without an id are matched by role, name and text, in order. Messages that differ
+    are edited in place, missing ones are deleted, and new ones at the end are appended. If messages were inserted or
+    reordered, a new line becomes current, and the former line can still be read. If an optional field is left out, a
+    matched message keeps its value; null clears it.
     """
     outcome = await service.put_messages(db_session, ref, wanted.messages, now=clock())
     return JsonAnswer(
@@ -56,13 +56,15 @@ async def list_messages(
     db_session: Db,
     layers: Layers,
     line: Line = None,
-    after_seq: Annotated[Seq | None, Query(description="Only later ones.")] = None,
-    before_seq: Annotated[Seq | None, Query(description="Only earlier ones; alone, the last of them.")] = None,
-    around_seq: Annotated[Seq | None, Query(description="A page with this one in its middle.")] = None,
+    after_seq: Annotated[Seq | None, Query(description="Only later messages.")] = None,
+    before_seq: Annotated[
+        Seq | None, Query(description="Only earlier messages; without `after_seq`, the last of them.")
+    ] = None,
+    around_seq: Annotated[Seq | None, Query(description="A page with the message at this seq in the middle.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """A page of messages in `seq` order; bounds are exclusive."""
+    """List messages in `seq` order; bounds are exclusive."""
     if cursor:
         (after_seq,), around_seq = decode_cursor(cursor, int), None
     line_id = (await service.get_line(db_session, ref, line)).line_id
@@ -75,17 +77,17 @@ async def list_messages(
 @router.delete("", status_code=204)
 async def cut_off_messages(
     ref: WritingChat,
-    from_seq: Annotated[int, Query(ge=1, le=MAX_SEQ, description="The first message that goes.", examples=[2])],
+    from_seq: Annotated[int, Query(ge=1, le=MAX_SEQ, description="The first message to delete.", examples=[2])],
     db_session: Db,
     clock: Now,
 ) -> None:
-    """Cut off the end: the messages from `from_seq` on leave tombstones, and the story goes on before them."""
+    """Delete all messages from `from_seq` on; their ids and seqs are never free again."""
     await service.cut_off_end(db_session, ref, from_seq, now=clock())
 
 
 @router.post("/visibility", response_model=VisibilityOut)
 async def set_visibility(ref: WritingChat, body: VisibilityIn, db_session: Db, clock: Now) -> Response:
-    """Hide and show ranges of messages, all at once."""
+    """Hide and un-hide ranges of messages, all at once."""
     ranges = [(given.first_seq, given.last_seq, "user" if given.hidden else None) for given in body.ranges]
     changed = await service.set_visibility(db_session, ref, ranges, now=clock())
     return JsonAnswer({"changed": changed})
@@ -100,7 +102,7 @@ async def list_revisions(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """What a message said before its edits, newest first."""
+    """List the revisions of a message, which are its former texts, newest first."""
     before = decode_cursor(cursor, int)[0] if cursor else None
     line_id = (await service.get_line(db_session, ref, line)).line_id
     message = await service.get_message(db_session, ref, line_id, message_id)
@@ -124,7 +126,7 @@ async def list_revisions(
 async def get_message(
     ref: ReadingChat, message_id: MessageIdPath, db_session: Db, layers: Layers, line: Line = None
 ) -> Response:
-    """One message."""
+    """Get a message."""
     line_id = (await service.get_line(db_session, ref, line)).line_id
     return await _answer(db_session, layers, await service.get_message(db_session, ref, line_id, message_id))
 
@@ -133,14 +135,14 @@ async def get_message(
 async def edit_message(
     ref: WritingChat, message_id: MessageIdPath, patch: MessagePatch, db_session: Db, layers: Layers, clock: Now
 ) -> Response:
-    """Edit a message, exclude it from memory, pin or hide it; what it said before is kept."""
+    """Edit a message, exclude it from memory, pin or hide it; an edit keeps the former text as a revision."""
     message = await service.edit_message(db_session, ref, message_id, patch.given(), now=clock())
     return await _answer(db_session, layers, message)
 
 
 @router.delete("/{message_id:path}", status_code=204)
 async def delete_message(ref: WritingChat, message_id: MessageIdPath, db_session: Db, clock: Now) -> None:
-    """Delete a message; it leaves a tombstone, and its id and seq are never free again."""
+    """Delete a message; its id and seq are never free again."""
     await service.delete_message(db_session, ref, message_id, now=clock())
 
 
@@ -148,7 +150,7 @@ async def delete_message(ref: WritingChat, message_id: MessageIdPath, db_session
 async def add_swipe(
     ref: WritingChat, message_id: MessageIdPath, swipe: SwipeIn, db_session: Db, layers: Layers, clock: Now
 ) -> Response:
-    """Add an alternative text and select it; the others are kept, and nothing but this list shows them."""
+    """Add an alternative text and select it; the other texts are kept and appear only in `swipes`."""
     message = await service.add_swipe(db_session, ref, message_id, swipe.content, now=clock())
     return await _answer(db_session, layers, message, status=201)
 
@@ -165,7 +167,7 @@ async def select_swipe(
 async def _answer(
     db_session: DbSession, layers: Sequence[CoveringLayer], message: Message, *, status: int = 200
 ) -> Response:
-    """A message as this transaction leaves it."""
+    """Return a response with the message, as this transaction leaves it."""
     (detail,) = await _details(db_session, layers, [message])
     return JsonAnswer(detail, status_code=status)
 
@@ -173,7 +175,7 @@ async def _answer(
 async def _details(
     db_session: DbSession, layers: Sequence[CoveringLayer], messages: Sequence[Message]
 ) -> list[dict[str, Any]]:
-    """Messages of a line with their swipes and with what covers each of them."""
+    """Return messages of a line as JSON, each with its swipes and the memo that covers it."""
     if not messages:
         return []
     first, last = messages[0], messages[-1]

@@ -1,7 +1,7 @@
-"""The verbs of messages: append, page, get.
+"""Operations on messages: append them, list a page, get one.
 
-An append is one transaction of three statements: lock the chat (creating it if it is missing), insert what
-is new, write the head. What follows from it is deferred as `MessagesAppended` and runs before the commit.
+An append is one transaction of three statements: lock the chat (creating it if it is missing), insert the new messages,
+write the head. It defers `MessagesAppended`, whose follower runs before the commit.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ from app.kit.ids import uuid7
 from app.kit.tokens import count_tokens
 
 _MANY_CHARS, _MANY_MESSAGES = 200_000, 1_000
-"""Counting the tokens of so much text, or so many texts, takes some 10 ms."""
+"""Counting the tokens of so much text, or of so many texts, takes about 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Which messages a page is of; seqs are exclusive, but for `around_seq`, which is in the middle."""
+    """The bounds of a page of messages. They are exclusive, except `around_seq`, which is in the middle of the page."""
 
     after_seq: int | None = None
     before_seq: int | None = None
@@ -42,7 +42,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What an append did: all messages in the request's order, and how many of them are new."""
+    """The result of an append: all messages in the request's order, and how many of them are new."""
 
     messages: list[dict[str, Any]]
     created: int
@@ -51,10 +51,10 @@ class Appended:
 async def append_messages(
     db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime
 ) -> Appended:
-    """Append messages; those that are there already stay where they are.
+    """Append messages, creating the chat if it is missing; existing messages do not change.
 
-    Raises MessageIdTaken, naming the ids, if one was appended before with another role or text;
-    nothing is appended then. Creates the chat if it is missing.
+    Raises MessageIdTaken, naming the ids, if one was appended before with another role or text; then nothing is
+    appended.
     """
     messages = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
@@ -75,7 +75,10 @@ async def append_messages(
 
 
 async def make_messages(given: Sequence[MessageIn], now: datetime) -> list[NewMessage]:
-    """Count and hash what is given; aside where that takes long, so that nobody else's request waits for it."""
+    """Return the given messages with tokens and hashes.
+
+    Large inputs are processed in a thread, so that other requests do not wait.
+    """
 
     def make() -> list[NewMessage]:
         return [_new_message(message, now) for message in given]
@@ -87,7 +90,7 @@ async def make_messages(given: Sequence[MessageIn], now: datetime) -> list[NewMe
 async def list_page(
     db_session: DbSession, ref: ChatRef, line_id: UUID, bounds: Bounds, limit: int
 ) -> tuple[Sequence[Message], bool]:
-    """A page of messages in seq order, and whether later ones within the bounds follow it."""
+    """Return a page of messages in seq order, and whether later ones within the bounds follow it."""
 
     async def read(after_seq: int, before_seq: int | None, count: int, *, newest: bool = False) -> Sequence[Message]:
         return await list_messages(
@@ -112,7 +115,7 @@ async def list_page(
 
 
 async def get_message(db_session: DbSession, ref: ChatRef, line_id: UUID, message_id: str) -> Message:
-    """One message by the caller's id. Raises MessageNotFound."""
+    """Return a message by the caller's id. Raises MessageNotFound."""
     message = await message_queries.find_message(db_session, ref.key, line_id, message_id)
     if message is None:
         raise MessageNotFound(f"There is no message {message_id!r} in this chat.")
@@ -122,7 +125,7 @@ async def get_message(db_session: DbSession, ref: ChatRef, line_id: UUID, messag
 async def list_revisions(
     db_session: DbSession, message: Message, *, before: int | None, limit: int
 ) -> Sequence[Revision]:
-    """What a message said before, newest first, from before a revision's number on."""
+    """Return the revisions of a message, newest first; only those before the number `before`, if it is given."""
     return await change_queries.list_revisions(
         db_session, message.chat_key, message.line_id, message.seq, before=before, limit=limit
     )
@@ -150,7 +153,7 @@ def _new_message(given: MessageIn, now: datetime) -> NewMessage:
 
 
 def _refuse_taken(message_ids: Sequence[str], rows: Mapping[str, Any]) -> None:
-    """Raises MessageIdTaken if one of the request's ids has a row with another identity."""
+    """Raise MessageIdTaken if one of the request's ids has a row with another identity."""
     errors = [
         {"loc": ["body", "messages", index, "id"], "msg": "was appended before with another role or text", "id": taken}
         for index, taken in enumerate(message_ids)
@@ -163,7 +166,7 @@ def _refuse_taken(message_ids: Sequence[str], rows: Mapping[str, Any]) -> None:
 
 
 def _appended(message: NewMessage, row: Any) -> dict[str, Any]:
-    shown: Any = row if row["role"] else None  # a deleted message may have been edited: its last text is not shown
+    shown: Any = row if row["role"] else None  # a deleted message may have been edited; its last text is not returned
     answer = {
         "id": message.message_id,
         "seq": row["seq"],
@@ -177,7 +180,7 @@ def _appended(message: NewMessage, row: Any) -> dict[str, Any]:
 
 
 def message_detail(message: Message, swipes: Sequence[str], memo_id: UUID | None) -> dict[str, Any]:
-    """A message as it goes over the wire."""
+    """Return a message as JSON."""
     return {
         "id": message.message_id,
         "seq": message.seq,

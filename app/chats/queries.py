@@ -1,7 +1,7 @@
-"""SQL of chats and their lines. What an append and a context run is written out for asyncpg; the rest is SQLAlchemy's.
+"""SQL of chats and their lines, written for asyncpg where an append or a context runs it, otherwise in SQLAlchemy.
 
-A statement that waited for a row lock sees only that row anew, everything else as of before the wait.
-So a write locks the chat's row in a statement of its own and reads afterwards.
+A statement that waited for a row lock sees the current version of that row, but everything else as of before the wait.
+So a write locks the chat's row in a separate statement and reads afterwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ _LIST_ANCHORS = """
 
 
 def filters_of(settings: ChatSettings, characters: Characters) -> Filters:
-    """What decides on eligibility under these settings and characters."""
+    """Return the eligibility filters of these settings and characters."""
     rules = settings.eligibility
     return Filters(
         include_user=rules.include_user,
@@ -71,14 +71,14 @@ def filters_of(settings: ChatSettings, characters: Characters) -> Filters:
 
 
 async def lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, str | None] | None:
-    """Lock the chat's current line and read its head and user; None if there is no such chat. Raises ChatBusy."""
+    """Lock the chat's current line and return its head and user; None if there is no such chat. Raises ChatBusy."""
     with busy_if_locked():
         row = await db_session.raw.fetchrow(LOCK_CURRENT, chat_key)
     return None if row is None else (_locked_head(db_session, chat_key, row), row["user_id"])
 
 
 async def has_current(db_session: DbSession, chat_key: UUID) -> bool:
-    """Whether the chat has a current line, as of now."""
+    """Return whether the chat has a current line, as of now."""
     return bool(
         await db_session.raw.fetchval(
             "SELECT EXISTS (SELECT FROM chats WHERE chat_key = $1 AND standing = 'current')", chat_key
@@ -87,20 +87,20 @@ async def has_current(db_session: DbSession, chat_key: UUID) -> bool:
 
 
 async def lock_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Head | None:
-    """Lock one line of a chat and read its head; None if it is gone. Raises ChatBusy."""
+    """Lock a line of a chat and return its head; None if the line does not exist. Raises ChatBusy."""
     with busy_if_locked():
         row = await db_session.raw.fetchrow(_LOCK_LINE, chat_key, line_id)
     return None if row is None else _locked_head(db_session, chat_key, row)
 
 
 async def read_head(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Head | None:
-    """Read the head of one line, which may be another a moment later; None if the line is gone."""
+    """Return the head of a line without a lock, so it may change at once; None if the line does not exist."""
     row = await db_session.raw.fetchrow(_READ_LINE, chat_key, line_id)
     return None if row is None else _head(chat_key, row)
 
 
 async def insert_chat(db_session: DbSession, chat: ChatLine) -> bool:
-    """Create the chat's first line; False if another request just has. Raises ChatBusy."""
+    """Create the chat's first line; return False if another request has just done so. Raises ChatBusy."""
     values = {
         "chat_key": chat.chat_key,
         "line_id": chat.line_id,
@@ -120,7 +120,7 @@ async def insert_chat(db_session: DbSession, chat: ChatLine) -> bool:
 
 
 async def update_head(db_session: DbSession, head: Head) -> None:
-    """Write the head back, with the line's revision. Raises LookupError for a line that is not locked."""
+    """Write the head and the line's revision. Raises LookupError if the line is not locked."""
     await db_session.raw.execute(
         WRITE_HEAD,
         head.chat_key,
@@ -145,7 +145,7 @@ async def update_head(db_session: DbSession, head: Head) -> None:
 async def update_cache(
     db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str, cached: Mapping[str, Any] | None
 ) -> None:
-    """Write what a layer keeps for contexts on the chat's row, unless it is there already; None is nothing."""
+    """Store what a layer caches for contexts on the chat's row, if it changed; None removes it."""
     status = await db_session.raw.execute(
         _UPDATE_CACHE, chat_key, line_id, layer, None if cached is None else orjson.dumps(cached).decode()
     )
@@ -154,7 +154,7 @@ async def update_cache(
 
 
 async def find_cache(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any]:
-    """What a layer keeps for contexts on the chat's row; empty for a line that is gone."""
+    """Return what a layer caches for contexts on the chat's row; empty if there is nothing."""
     stored = await db_session.raw.fetchval(
         "SELECT (context_cache -> $3::text)::text FROM chats WHERE chat_key = $1 AND line_id = $2",
         chat_key,
@@ -165,7 +165,7 @@ async def find_cache(db_session: DbSession, chat_key: UUID, line_id: UUID, layer
 
 
 async def list_anchors(connection: Connection, lines: Sequence[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], int]:
-    """Return the anchors of lines, each given by its chat's key and its id; lines that are gone are left out."""
+    """Return the anchors of lines, by the chat's key and the line's id; lines that do not exist are left out."""
     if not lines:
         return {}
     rows = await connection.fetch(_LIST_ANCHORS, [key for key, _ in lines], [line_id for _, line_id in lines])
@@ -173,21 +173,21 @@ async def list_anchors(connection: Connection, lines: Sequence[tuple[UUID, UUID]
 
 
 async def find_chat(db_session: DbSession, chat_key: UUID) -> ChatLine | None:
-    """The current line of a chat."""
+    """Return the current line of a chat, or None."""
     return (
         await db_session.execute(select(ChatLine).where(ChatLine.chat_key == chat_key, ChatLine.standing == CURRENT))
     ).scalar_one_or_none()
 
 
 async def find_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> ChatLine | None:
-    """A line of a chat, whatever its standing."""
+    """Return a line of a chat, or None; it may be current, abandoned or a checkpoint."""
     return await db_session.get(ChatLine, (chat_key, line_id))
 
 
 async def list_chats(
     db_session: DbSession, *, tenant: str, limit: int, before: tuple[datetime, UUID] | None
 ) -> Sequence[ChatLine]:
-    """Chats of a tenant by creation, newest first."""
+    """Return chats of a tenant by creation, newest first."""
     query = select(ChatLine).where(ChatLine.tenant == tenant, ChatLine.standing == CURRENT)
     if before:
         query = query.where(tuple_(ChatLine.created_at, ChatLine.chat_key) < before)
@@ -201,7 +201,7 @@ async def list_chats(
 async def list_user_chats(
     db_session: DbSession, *, user_key: UUID, limit: int, before: tuple[datetime, UUID] | None
 ) -> Sequence[ChatLine]:
-    """Chats of a user by last activity, newest first."""
+    """Return chats of a user by last activity, newest first."""
     query = select(ChatLine).where(ChatLine.user_key == user_key, ChatLine.standing == CURRENT)
     if before:
         query = query.where(tuple_(ChatLine.last_active_at, ChatLine.chat_key) < before)
@@ -223,33 +223,34 @@ async def count_work(db_session: DbSession, chats: Sequence[ChatLine]) -> dict[U
 
 
 async def lock_all_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
-    """Lock every line of a chat, whose current one is locked already; returns their users. Raises ChatBusy."""
+    """Lock all lines of a chat, whose current line is locked already; return their users. Raises ChatBusy."""
     lock = "SELECT user_id FROM chats WHERE chat_key = $1 ORDER BY line_id FOR UPDATE"
     with busy_if_locked():
         return [row["user_id"] for row in await db_session.raw.fetch(lock, chat_key)]
 
 
 async def list_user_chat_keys(db_session: DbSession, user_key: UUID) -> list[UUID]:
-    """All chats of a user."""
+    """Return the keys of all chats of a user."""
     query = select(ChatLine.chat_key).where(ChatLine.user_key == user_key, ChatLine.standing == CURRENT)
     return list((await db_session.execute(query)).scalars())
 
 
 async def update_line(db_session: DbSession, line: tuple[UUID, UUID], values: Mapping[str, Any]) -> None:
-    """Change columns that belong to the line, by their names in the database."""
+    """Update columns that belong to the line, by their names in the database."""
     if values:
         statement = _CHATS.update().where(_CHATS.c.chat_key == line[0], _CHATS.c.line_id == line[1])
         await db_session.execute(statement.values(values))
 
 
 async def update_chat(db_session: DbSession, chat_key: UUID, values: Mapping[str, Any]) -> None:
-    """Change columns that belong to the chat, by their names in the database, on all of its lines.
+    """Update columns that belong to the chat, by their names in the database, on all of its lines.
 
-    A line that is switched to or restored then holds no former value. The revision of the current line, which is
-    locked, rises before the commit, those of the others here. Raises ChatBusy.
+    So a line that is switched to or restored later has no old value. The current line must be locked; its revision
+    rises before the commit, and this statement raises the revisions of the other lines. Raises ChatBusy, and
+    LookupError for a column that does not belong to the chat.
     """
     if not OF_CHAT.issuperset(values):
-        raise LookupError(f"not all of these belong to the chat: {', '.join(values)}")
+        raise LookupError(f"not all of these columns belong to the chat: {', '.join(values)}")
     if values:
         with busy_if_locked():
             raised: dict[str, Any] = {name: text(column) for name, column in raise_others(SETTINGS).items()}
@@ -257,7 +258,7 @@ async def update_chat(db_session: DbSession, chat_key: UUID, values: Mapping[str
 
 
 def _locked_head(db_session: DbSession, chat_key: UUID, row: asyncpg.Record) -> Head:
-    """The head of a line that was just locked: from here on the transaction raises its revision."""
+    """Return the head of a line that was just locked, and have the transaction raise the line's revision."""
     register(db_session, (chat_key, row["line_id"]), row["revision"])
     return _head(chat_key, row)
 

@@ -1,11 +1,11 @@
-"""The verb of a re-import: make the chat be a given list of messages, touching only what differs.
+"""Re-import: replaces a chat's messages with a given list, changing only what differs.
 
-What the list asks for is found out by `alignment`. In place, messages are edited, taken away, revived and appended.
-Where some were inserted or reordered, a new line begins behind what both have in common; the messages that moved
-bring along what people did to them, as does what people wrote about them, and the former line stays as it was.
+`alignment` matches the list with the line. In place, messages are edited, deleted, restored and appended. If messages
+were inserted or reordered, a new line begins with the part that both have in common. Messages that moved keep their
+marks, swipes and revisions, and what people wrote about them moves too. The former line does not change.
 
-What follows from the changes runs in their order: first what was cut off is forgotten, then what is stale is said
-to be, then what was appended fills batches, with everything counted into the head by then.
+The deferred events run in this order: what was derived from the cut-off end is dropped, what was derived from changed
+messages is marked as stale, and then the appended messages fill batches, when the head includes all changes.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
 
 _MANY_MESSAGES = 1_000
-"""To match so many takes some 10 ms."""
+"""Matching so many messages takes about 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reimported:
-    """What a re-import has changed, and the line that is current now."""
+    """The result of a re-import, and the line that is current now."""
 
     added: int
     changed: int
@@ -45,9 +45,9 @@ class Reimported:
 
 
 async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime) -> Reimported:
-    """Make the chat's messages be `given`, in order; creates the chat if it is missing.
+    """Replace the chat's messages with `given`, in order; create the chat if it is missing.
 
-    Where messages were inserted or reordered a new line becomes the current one. Raises ChatNotFound.
+    If messages were inserted or reordered, a new line becomes the current one. Raises ChatNotFound.
     """
     made = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
@@ -75,10 +75,10 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
 
 
 async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now: datetime) -> UUID:
-    """Make the list on a new line, of which only the first messages stay in their places; returns it."""
+    """Build the list on a new line, on which only the first messages keep their seqs; return the line's id."""
     line_id = await begin_line(db_session, former, former.line_id, until_seq=plan.kept_seq, now=now)
     head = await cut_copy(db_session, (former.chat_key, line_id), plan.kept_seq, now=now)
-    await db_session.run_deferred()  # what was cut off is forgotten before anything else is counted
+    await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted
     await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
     fresh = await _move(db_session, head, plan.moved, former.line_id, now)
     defer(db_session, count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=False))
@@ -88,7 +88,7 @@ async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now:
 async def _change(
     db_session: DbSession, head: Head, matches: Sequence[Match], removed: Sequence[asyncpg.Record], now: datetime
 ) -> None:
-    """Take away and rewrite in place."""
+    """Soft-delete and rewrite messages in place."""
     changed = [(match.wanted, match.row) for match in matches if match.row and (match.differs or match.is_added)]
     if not changed and not removed:
         return
@@ -104,7 +104,7 @@ async def _change(
 
 
 async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[NewMessage]:
-    """Append messages whose ids are new on the line; returns them with their places."""
+    """Append messages whose ids are new on the line; return them with their seqs."""
     if not messages:
         return []
     seqs = {row["message_id"]: row["seq"] for row in await insert_messages(db_session, head, messages)}
@@ -114,9 +114,9 @@ async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessa
 async def _move(
     db_session: DbSession, head: Head, matches: Sequence[Match], from_line_id: UUID, now: datetime
 ) -> list[NewMessage]:
-    """Append what is new or has moved, with all that belongs to it; returns it as it stands then.
+    """Append the new and the moved messages with everything that belongs to them; return them in their final state.
 
-    What has moved is appended as it stood and rewritten then, so that what it said is kept.
+    A moved message is appended with its former text and then rewritten, so that the former text becomes a revision.
     """
     placed = await _append(db_session, head, [match.stood or match.wanted for match in matches])
     moved = [(match.row["seq"], place.seq) for match, place in zip(matches, placed, strict=True) if match.row]

@@ -1,4 +1,4 @@
-"""What a re-import has to do: which message of the list is which row, and which of them differ."""
+"""Plans a re-import: which message of the list matches which row, and which of them differ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ _JSON = ("tool_calls", "metadata")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A wanted message, and what it is on the line.
+    """A wanted message and the row that it matches.
 
     Attributes:
-        wanted: As it is to be; an optional field that the caller left out is as it stands.
-        row: As it stands, a tombstone too; None if it is new.
-        stood: The row as a message that could be appended as it stands.
-        differs: Whether it stands, and otherwise than it is to be.
+        wanted: The message as it is to be; an optional field that the caller left out has the row's value.
+        row: The row on the line, which may be a tombstone; None if the message is new.
+        stood: The row as a message that can be appended.
+        differs: Whether there is a row and it differs from `wanted`.
 
     """
 
@@ -36,18 +36,18 @@ class Match:
 
     @property
     def is_added(self) -> bool:
-        """Whether the chat does not have it, or no longer."""
+        """Whether the message is new, or was deleted and is restored."""
         return self.row is None or bool(self.row["deleted"])
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What becomes of the line.
+    """The changes that a re-import makes.
 
     Attributes:
-        matches: The wanted messages in their order.
-        removed: The rows of living messages that nothing wants.
-        diverges_at: The index of the first wanted message that cannot keep its place; None if all can.
+        matches: The wanted messages, in order.
+        removed: The rows that are not deleted and match no wanted message.
+        diverges_at: The index of the first wanted message that cannot keep its seq; None if all can.
 
     """
 
@@ -57,27 +57,27 @@ class Plan:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the line can become the list as it is."""
+        """Whether the line can be changed in place."""
         return self.diverges_at is None
 
     @property
     def kept(self) -> Sequence[Match]:
-        """The wanted messages that keep their places."""
+        """The wanted messages that keep their seqs."""
         return self.matches[: self.diverges_at]
 
     @property
     def moved(self) -> Sequence[Match]:
-        """The others, new ones too; none if the line can become the list as it is."""
+        """The other wanted messages, including new ones; empty if the line can be changed in place."""
         return () if self.diverges_at is None else self.matches[self.diverges_at :]
 
     @property
     def kept_seq(self) -> int:
-        """The last seq that keeps its place; 0 if none does."""
+        """The last seq that a wanted message keeps; 0 if none does."""
         return max((match.wanted.seq for match in self.kept), default=0)
 
 
 def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: Sequence[NewMessage]) -> Plan:
-    """Match what is `given`, counted and hashed as `made`, with the line's rows; both in their order."""
+    """Match the messages `given` with the line's rows, both in order; `made` are the same with tokens and hashes."""
     alignment = align(
         [Standing(r["seq"], r["message_id"], r["role"], r["name"], r["content"], r["deleted"]) for r in rows],
         [Wanted(message.id, message.role, message.name, message.content) for message in given],

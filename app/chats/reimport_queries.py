@@ -1,4 +1,4 @@
-"""SQL of a re-import: the whole line as it stands, many messages changed at once, what moved ones bring along."""
+"""SQL of a re-import: reads a whole line, changes many messages at once, copies what belongs to moved messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -68,17 +68,17 @@ _BRING_REVISIONS = f"""
 
 
 async def list_standing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
-    """Everything that a re-import may change of the line's messages, tombstones too, in seq order."""
+    """Return what a re-import may change of the line's messages, including deleted ones, in seq order."""
     return await db_session.raw.fetch(_STANDING, *head.line)
 
 
 async def bury(db_session: DbSession, head: Head, seqs: Sequence[int], now: datetime) -> None:
-    """Leave tombstones."""
+    """Soft-delete messages."""
     await db_session.raw.execute(_BURY, *head.line, list(seqs), now)
 
 
 async def rewrite(db_session: DbSession, head: Head, messages: Sequence[NewMessage], now: datetime) -> None:
-    """Have the messages at the seqs of `messages` be these, tombstones too; what they said before is kept."""
+    """Replace the messages at the seqs of `messages`, restoring deleted ones; former texts are kept as revisions."""
     line, seqs = head.line, [m.seq for m in messages]
     said = ([m.role for m in messages], [m.name for m in messages], [m.content for m in messages])
     await db_session.raw.execute(_KEEP_REVISIONS, *line, seqs, *said, now)
@@ -103,7 +103,7 @@ async def rewrite(db_session: DbSession, head: Head, messages: Sequence[NewMessa
 
 
 async def bring_along(db_session: DbSession, head: Head, from_line_id: UUID, moved: Sequence[tuple[int, int]]) -> None:
-    """Give messages the marks, swipes and revisions of another line; `moved` are their (seq there, seq here)."""
+    """Copy marks, swipes and revisions from another line; `moved` has the (seq there, seq here) of each message."""
     seqs = list(zip(*moved, strict=True))
     for statement in (_BRING_MARKS, _BRING_SWIPES, _BRING_REVISIONS) if moved else ():
         await db_session.raw.execute(statement, *head.line, *seqs, from_line_id)

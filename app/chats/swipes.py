@@ -1,7 +1,7 @@
-"""The verbs of swipes: add one, select one.
+"""Operations on swipes: add one, select one, list them.
 
-The selected text is the message's own; the others lie in a table that nobody reads but the list of swipes. So no
-memo, context or search can come across a text that is not selected.
+The selected text is the `content` of the message. The other texts are in a table that only the list of swipes reads, so
+a memo, a context or a search never contains a text that is not selected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from app.kit.db import DbSession
 
 
 async def add_swipe(db_session: DbSession, ref: ChatRef, message_id: str, content: str, *, now: datetime) -> Message:
-    """Add an alternative text behind the others, and select it. Raises MessageNotFound."""
+    """Add an alternative text after the others and select it. Raises MessageNotFound."""
     head, message = await lock_message(db_session, ref, message_id)
     before = as_range(message)
     place = 1 + await change_queries.count_swipes(db_session, message)
@@ -51,7 +51,7 @@ async def select_swipe(db_session: DbSession, ref: ChatRef, message_id: str, ind
 
 
 async def list_swipes(db_session: DbSession, messages: Iterable[Message]) -> Mapping[int, list[str]]:
-    """All texts of each of `messages` (of one line), by seq; only its own for one without alternatives."""
+    """Return all texts of each of `messages` (of one line), by seq; only `content` if there are no alternatives."""
     by_seq = {message.seq: message for message in messages}
     texts: dict[int, list[str]] = {seq: [] for seq in by_seq}
     if by_seq:
@@ -64,7 +64,7 @@ async def list_swipes(db_session: DbSession, messages: Iterable[Message]) -> Map
 
 
 def _put_aside(db_session: DbSession, message: Message) -> None:
-    """Lay the selected text beside the message."""
+    """Store the selected text as an unselected alternative."""
     db_session.add(
         Swipe(
             chat_key=message.chat_key,
