@@ -149,7 +149,7 @@ async def list_versions(
 
 
 async def list_links_between(db_session: DbSession, key: Key, versions: Sequence[int]) -> list[Link]:
-    """Return the versions with these numbers and the versions they were built on, back to one before all stale steps."""
+    """Return the versions with these numbers and the versions they were built on, back to before any stale step."""
     rows = await db_session.raw.fetch(
         f"""
         WITH RECURSIVE back (until) AS ({_FIRST_STALE}), chain AS (
