@@ -31,7 +31,7 @@ FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"segments": MEMOS.segments}, ["the segment name 'memos' is used 2 times"]),
     ({"segments": (SEGMENT, SEGMENT)}, ["the segment name 'words' is used 2 times"]),
     ({"segments": (SegmentSpec("history", trimmed_before="time"),)}, ["the segment 'history' is the service's own"]),
-    ({"segments": (replace(SEGMENT, after="?"),)}, ["the segment 'words' is after an unknown one: '?'"]),
+    ({"segments": (replace(SEGMENT, after="?"),)}, ["the segment 'words' follows an unknown one: '?'"]),
     (
         {"segments": (replace(SEGMENT, trimmed_before=None),)},
         ["the segment 'words' is trimmed before an unknown one: None"],
