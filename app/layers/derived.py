@@ -36,9 +36,9 @@ EDITED = "Whether a person changed a text written by the service or by a tool."
 class DerivedColumns:
     """The columns of a row that the service derived from other rows.
 
-    `origin` is the author of the current text (`Origin`). `filters` are the eligibility filters in effect when the range
-    was opened. `source_hash` is the hash of what the text was made from, `current_hash` the hash of the
-    current content of the same range; the row is stale if they differ.
+    `origin` is the author of the current text (`Origin`). `filters` are the eligibility filters in effect when the
+    range was opened. `source_hash` is the hash of what the text was made from, `current_hash` the hash of the current
+    content of the same range; the row is stale if they differ.
     """
 
     origin: Mapped[str]

@@ -90,7 +90,7 @@ class Layer:
         tools: The tools that the model can call.
         on_append: Messages were appended: schedule work that becomes due.
         on_change: Messages changed: mark rows derived from them as stale and schedule them.
-        on_truncate: The end of the line was removed: drop rows derived from it, and reopen ranges that the removal truncated.
+        on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
         on_move: Messages moved to a new line: copy people's texts about them.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
