@@ -1,7 +1,7 @@
-"""The worker's loop: looks for ripe work, claims as much as there are free slots, makes it.
+"""The worker's loop: polls for ripe work, claims as many items as there are free slots, and runs them.
 
-It looks at its start, when somebody rings, when the next row ripens, and every sweep interval; so it works
-while Redis is away, and what another worker left behind when it was killed is found again.
+It polls at its start, when it is woken, when the next item becomes ripe, and at every sweep interval. So it works
+without Redis, and items of a worker that was killed are found again.
 """
 
 import asyncio
@@ -33,24 +33,25 @@ from app.layers.runner import run_job
 log = logging.getLogger(__name__)
 
 AWAY_S = 1.0
-"""How long to wait before looking again while PostgreSQL is away."""
+"""Seconds to wait before the next poll while PostgreSQL is unavailable."""
 
 LOST_S = 0.1
-"""Likewise where rows were seen that somebody else held just when they were to be claimed."""
+"""Seconds to wait before the next poll if fewer items could be claimed than were found, for example locked ones."""
 
 
 class Sweep:
-    """Makes what is due.
+    """Claims due work and runs it.
 
-    What is due for a tenant that has used up the tokens of its month is *held*: it stays due and nobody claims it,
-    while what is being made already ends and other tenants' work goes on. The first look in the next month finds it.
-    Requests notice nothing but this: a full cut that waits for held work waits until it is forced.
+    The due work of a tenant that has used up its monthly tokens is *held*: it stays due, but is not claimed. Items that
+    are already running end normally, and other tenants are not affected. The first poll of the next month finds the
+    held work. Requests are not affected, except that a full cut that waits for held work waits until it is forced.
 
     Args:
-        bench: What jobs work with.
-        slots: How many things are made at once.
-        sweep_s: The longest time between two looks.
-        limits: How many tokens of the model each tenant may use in a month.
+        ctx: The context that jobs run with.
+        layers: The memory layers.
+        slots: The maximum number of items that run at the same time.
+        sweep_s: The longest time between two polls.
+        limits: The maximum number of model tokens that each tenant may use per month.
 
     """
 
@@ -70,32 +71,32 @@ class Sweep:
         self._limits = limits
         self._bell = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claimed] = {}
-        self._last_turns: dict[Owner, int] = {}  # of owners that had ripe work at the last look
+        self._last_turns: dict[Owner, int] = {}  # only owners that had ripe work at the last poll
         self._turn = 0
         self._started = 0
 
     def ring(self) -> None:
-        """Something may be due: look."""
+        """Wake the loop, because work may be due."""
         self._bell.set()
 
     async def run(self) -> None:
-        """Work until cancelled; then what is not made is given back."""
+        """Run until cancelled, then release the claims of unfinished items."""
         try:
-            async with asyncio.TaskGroup() as tasks:  # without renewal there is no looking either
+            async with asyncio.TaskGroup() as tasks:  # if renewal fails, polling stops, too
                 tasks.create_task(self._renew())
                 await self._keep_looking()
         finally:
             await self._give_back()
 
     async def drain(self) -> int:
-        """Make everything that is ripe by the clock as it stands; returns how many things were tried."""
+        """Run items until none is ripe; return how many were started."""
         first = self._started
         while True:
             before = self._started
             await self._look()
             if self._running:
                 await asyncio.wait(list(self._running))
-            elif self._started == before:  # what was started may be made already
+            elif self._started == before:  # items that were started may have ended already
                 return self._started - first
 
     async def _keep_looking(self) -> None:
@@ -103,25 +104,25 @@ class Sweep:
             self._bell.clear()
             wait_s = await self._look_or_wait()
             with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):  # wait_for would miss a cancellation just when somebody rings
+                async with asyncio.timeout(wait_s):  # wait_for would miss a cancellation during a wake-up
                     await self._bell.wait()
 
     async def _look_or_wait(self) -> float:
-        """Look once; returns for how many seconds there is nothing to look for.
+        """Poll once and return how many seconds to wait before the next poll.
 
-        What PostgreSQL refuses (in a deadlock, beyond a time limit, read-only after a failover, before a
-        migration) is waited out like its absence: a worker that ended would work no more when it passes.
+        An error from PostgreSQL (a deadlock, a timeout, read-only mode after a failover, a missing migration) is waited
+        out like an outage: if the worker exited, it would not continue once the error has passed.
         """
         try:
             return await self._look()
         except Unavailable:
             return AWAY_S
         except asyncpg.PostgresError as error:
-            log.warning("PostgreSQL refuses to say what is due: %s", error)
+            log.warning("polling for due work failed: %s", error)
             return AWAY_S
 
     async def _look(self) -> float:
-        """Claim and start ripe items; return for how many seconds no other item will be ripe."""
+        """Claim and start ripe items; return how many seconds to wait before the next poll."""
         free = self._slots - len(self._running)
         if free <= 0:
             return self._sweep_s
@@ -145,12 +146,12 @@ class Sweep:
         return min(self._sweep_s, max(0.0, (soonest - self._ctx.clock()).total_seconds()))
 
     def _in_turn(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
-        """Owners by their last turn: those without one first, the oldest work first among them."""
+        """Return the owners sorted by their last turn, those without one first; otherwise in the order of `found`."""
         self._last_turns = {ripe.owner: turn for ripe in found if (turn := self._last_turns.get(ripe.owner))}
         return sorted(found, key=lambda ripe: self._last_turns.get(ripe.owner, 0))
 
     def _share(self, found: Sequence[RipeOwner]) -> dict[Owner, int]:
-        """How many items of each owner to claim: slots go to tenants first, then to the owners of each in turn."""
+        """Return how many items of each owner to claim: tenants share the slots first, then the owners of each."""
         running: dict[str, Counter[Owner]] = {}
         for claimed in self._running.values():
             running.setdefault(claimed.owner.tenant, Counter())[claimed.owner] += 1
@@ -160,7 +161,7 @@ class Sweep:
         return allocate_to_owners(total=self._slots, running=running, waiting=waiting)
 
     async def _start(self, owner: Owner, limit: int, anchor_seq: int, now: datetime) -> int:
-        """Claim up to `limit` items of an owner and start them; return how many."""
+        """Claim up to `limit` items of an owner and start them; return how many were claimed."""
         async with self._ctx.database.unit_of_work() as db_session:
             claims = await work_queue.claim(db_session, owner, anchor_seq=anchor_seq, limit=limit, now=now)
         self._turn += 1
@@ -176,7 +177,7 @@ class Sweep:
         self._running.pop(task, None)
         self._bell.set()
         if not task.cancelled() and (error := task.exception()):
-            log.error("due work was left to its lease: %s", error)
+            log.error("an item failed to run and is due again when its lease expires: %s", error)
 
     async def _make(self, claimed: Claimed) -> None:
         ctx, model = self._ctx, None
@@ -188,7 +189,7 @@ class Sweep:
             await self._revive()
 
     async def _revive(self) -> None:
-        """An answer shows that the model is back: what failed while it was away is due again."""
+        """Make items due again that failed while the model was unavailable. An answer shows that it is back."""
         async with self._ctx.database.raw() as connection:
             owners = await list_revivable(connection)
         for owner in owners:  # one by one: the row of a chat is locked before its items
@@ -211,6 +212,6 @@ class Sweep:
             task.cancel()
         await asyncio.gather(*claims, return_exceptions=True)
         with suppress(Unavailable, asyncpg.PostgresError):
-            for claimed in claims.values():  # one by one: rows held together can wait in a circle with an erasure
+            for claimed in claims.values():  # one by one: locking several could deadlock with an erasure
                 async with self._ctx.database.unit_of_work() as db_session:
                     await work_queue.release(db_session, claimed)

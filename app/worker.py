@@ -1,6 +1,7 @@
-"""The worker process: the sweep, and arq's worker as the bell that rings it.
+"""The worker process: the sweep, and an arq worker that wakes it.
 
-arq ends when Redis dies and waits for it at the start, so it is run again around the sweep, never above it.
+The arq worker exits when Redis fails, and it waits for Redis at its start. So it runs beside the sweep, which does not
+depend on it, and is restarted after a failure.
 """
 
 import asyncio
@@ -32,13 +33,13 @@ CLOSE_S = 2.0
 
 
 async def look(ctx: dict[str, Any]) -> None:
-    """Something is due."""
+    """Wake the sweep. This is the arq job."""
     sweep: Sweep = ctx["sweep"]
     sweep.ring()
 
 
 def make_model(settings: Settings) -> ModelClient | None:
-    """The model's client, or None if no model is configured."""
+    """Return the model's client, or None if no model is configured."""
     if settings.llm_base_url is None or settings.llm_model is None:
         return None
     return ModelClient(
@@ -52,7 +53,7 @@ def make_model(settings: Settings) -> ModelClient | None:
 
 
 async def run_worker(settings: Settings, prompts: Mapping[str, Fillable] | None = None) -> None:
-    """Work until cancelled. `prompts`, by name, are asked in place of the built-in ones."""
+    """Run until cancelled. `prompts` replace the built-in prompts of the same names."""
     model = make_model(settings)
     database = open_database(
         settings.sqlalchemy_url,
@@ -76,14 +77,14 @@ async def run_worker(settings: Settings, prompts: Mapping[str, Fillable] | None 
 
 
 async def listen(redis_url: str, sweep: Sweep) -> None:
-    """Ring the sweep whenever somebody rings, through all of Redis's absences."""
+    """Wake the sweep on every notification, and reconnect after each failure of Redis."""
     wait_s = 0.5
     while True:
         started_s = asyncio.get_running_loop().time()
         try:
             await _hear(redis_url, sweep)
         except (RedisError, OSError, TimeoutError) as error:
-            log.info("Redis is away (%s); looking without it", type(error).__name__)
+            log.info("Redis is unavailable (%s); the worker polls without it", type(error).__name__)
         lived = asyncio.get_running_loop().time() - started_s > MAX_RECONNECT_S
         wait_s = 0.5 if lived else min(2 * wait_s, MAX_RECONNECT_S)
         await asyncio.sleep(wait_s)
@@ -91,7 +92,7 @@ async def listen(redis_url: str, sweep: Sweep) -> None:
 
 
 async def _hear(redis_url: str, sweep: Sweep) -> None:
-    """Run arq's worker until Redis goes away, and raise what that raises."""
+    """Run an arq worker until Redis fails. Raises the error of the failure."""
     redis = await create_pool(redis_settings(redis_url))
     worker = Worker(
         [func(look, name=LOOK, max_tries=1)],
@@ -111,7 +112,7 @@ async def _hear(redis_url: str, sweep: Sweep) -> None:
 
 
 async def _hang_up(worker: Worker, redis: ArqRedis) -> None:
-    """Close what arq has opened. Its own `close` waits for Redis's answer and is cancelled with the jobs it cancels."""
+    """Close arq's connections. Its own `close` waits for Redis to answer, and is cancelled with the jobs it cancels."""
     jobs = worker.tasks.values()
     for job in jobs:
         job.cancel()

@@ -1,7 +1,7 @@
-"""Where a provider should keep the prompt, and the hashes that tell whether it still can. Pure.
+"""Breakpoints of the provider's prompt cache, and hashes that show whether the cached prefix still matches. Pure.
 
-A provider keeps a prompt up to a marked place and finds it again only while every byte before that place
-is the same. So nothing is marked behind a piece that moves or changes with the next turn.
+A provider caches a prompt up to a breakpoint and reuses it only if every byte before the breakpoint is unchanged. So no
+breakpoint is set after a piece that moves or changes in the next turn.
 """
 
 import json
@@ -16,19 +16,20 @@ from app.context.tables import BASE, SegmentTables
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 
 HISTORY_BLOCK_MESSAGES = 16
-"""A place in the history is marked after every so many messages, so that it stays while the history grows."""
+"""The history has a breakpoint after a multiple of this many messages, so that it rarely moves as the history grows."""
 
 
 def count_stable(pieces: Sequence[Piece]) -> int:
-    """How many pieces, from the first on, say the same in the next turn."""
+    """Return the number of pieces at the start that stay the same in the next turn."""
     return next((index for index, piece in enumerate(pieces) if not piece.stable), len(pieces))
 
 
 def place(pieces: Sequence[Piece], stable: int, tables: SegmentTables = BASE) -> list[int]:
-    """The indexes of the pieces to mark, ascending, at most four, all among the first `stable`.
+    """Return the indexes of the pieces that get a breakpoint: ascending, at most four, all among the first `stable`.
 
-    After `user`, after `memos`, after the newest 16th message of the history, and after `newest` or the end
-    of the history. A segment that is missing leaves its mark to the nearest one before it, or to none.
+    Breakpoints come after `user`, after the last segment before the history, after the last complete block of 16
+    messages of the history, and after `newest` or the end of the history. If a segment is missing, the nearest segment
+    before it gets the breakpoint, if there is one.
     """
     last_of_user, last_of_memory = (tables.order.index("user"), 0), (tables.order.index("history") - 1, 0)
     user = memory = None
@@ -48,10 +49,10 @@ def place(pieces: Sequence[Piece], stable: int, tables: SegmentTables = BASE) ->
 
 
 def seal(worded: Worded, pieces: Sequence[Piece], marked: Sequence[int]) -> tuple[list[Breakpoint], str]:
-    """The marked places of `pieces`, the whole of `worded`, with all that stands up to each; the prefix hash.
+    """Return the breakpoints after the `marked` pieces, and the prefix hash; `pieces` are all pieces of `worded`.
 
-    That is a sha-256 over format, anchor and the hash of everything before the history, so also of what the
-    caller placed behind `memos`: equal ones mean that nothing before the history changed.
+    The prefix hash is a sha-256 over the format, the anchor and the hash of everything before the history, including
+    the caller's own segments there. Equal hashes mean that nothing before the history changed.
     """
     factor = worded.manner.token_factor
     prefix = len(worded.prefix) - 1
@@ -63,7 +64,7 @@ def seal(worded: Worded, pieces: Sequence[Piece], marked: Sequence[int]) -> tupl
 
 
 def _hash_up_to(pieces: Sequence[Piece], ends: Iterable[int]) -> dict[int, str]:
-    """The sha-256 of the pieces up to each end, inclusive, in one pass; -1 is the hash of nothing."""
+    """Return the sha-256 of the pieces up to each end (inclusive), computed in one pass; end -1 hashes no pieces."""
     hashes = {}
     digest = sha256()
     start = 0
@@ -75,7 +76,7 @@ def _hash_up_to(pieces: Sequence[Piece], ends: Iterable[int]) -> dict[int, str]:
 
 
 def _frame(piece: Piece) -> str:
-    """A piece as bytes are made of it, with its lengths, so that no text can pose as two."""
+    """Return the text of a piece to be hashed. It contains lengths, so that two pieces never hash like one."""
     text, name = piece.text, piece.name or ""
     if not piece.tool_calls and not piece.tool_call_id:
         return f"{piece.role} {len(name)} {len(text)}\n{name}{text}"

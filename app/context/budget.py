@@ -1,7 +1,7 @@
-"""What fits into `max_tokens`. Pure.
+"""Fits a context into `max_tokens`. Pure.
 
-The ways to make a context shorter are a fixed chain, and the first that fits is taken: so a smaller budget
-never shows what a bigger one left out.
+Shorter contexts form a fixed chain, and the first one that fits is used. So a smaller budget never includes anything
+that a larger one leaves out.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from app.context.wording import is_blank
 
 
 class BudgetTooSmallError(Exception):
-    """Not even what is never left out fits; into `needed_tokens` it does."""
+    """Even the shortest context does not fit; it needs `needed_tokens`."""
 
     def __init__(self, needed_tokens: int) -> None:
         super().__init__(f"the context needs at least {needed_tokens} tokens")
@@ -25,9 +25,9 @@ class BudgetTooSmallError(Exception):
 
 
 def fit(parts: Parts, max_tokens: int, manner: Manner) -> Fitted:
-    """Leave out as little as makes `render` count at most `max_tokens`, and list it.
+    """Return the longest context of the chain that `render` counts with at most `max_tokens`, and its omissions.
 
-    Raises BudgetTooSmallError, and ValueError where a segment follows one of unknown name.
+    Raises BudgetTooSmallError, and ValueError if a segment follows an unknown segment.
     """
     contributions = [one for one in merge_contributions(parts.contributions) if one.items]
     segments = [*(build_segment(one) for one in contributions), *parts.segments]
@@ -41,7 +41,7 @@ def fit(parts: Parts, max_tokens: int, manner: Manner) -> Fitted:
 
 
 def _list_blank(parts: Parts, segments: Sequence[Segment], worded: Worded) -> tuple[Omission, ...]:
-    """What `worded`, made of all of it, has no piece of."""
+    """Return the segments and messages that `worded`, rendered from all of them, omits because they are blank."""
     messages = [*parts.history, *([parts.newest] if parts.newest else [])]
     if worded.count == len(segments) + len(messages):
         return ()

@@ -1,9 +1,8 @@
-"""The `anthropic` format: system blocks before the history, then user and assistant in turn. Pure.
+"""The `anthropic` format: system blocks before the history, then alternating user and assistant messages. Pure.
 
-The format knows no other roles and no names, so they are written into the text. Every piece is a block of
-its own, so that `cache_control` can stand on it. What the assistant says loses its trailing white space
-wherever it stands: a prefill with some is refused, and a message should read the same when it is no
-longer the last, or the cache behind it is lost.
+The format has no other roles and no names, so they are written into the text. Every piece is a separate block, so that
+it can have `cache_control`. Trailing white space is removed from all assistant texts: the API rejects a prefill that
+ends with it, and a message must not change when it is no longer the last one, or the cache after it is lost.
 """
 
 from collections.abc import Container, Sequence
@@ -14,14 +13,14 @@ from app.context.segments import Entry, Manner, Segment
 from app.context.wording import word_message, word_segment
 
 OPENING = "[The conversation so far]"
-"""Said by the user before a history that begins with the assistant."""
+"""The user text inserted before a conversation that begins with the assistant."""
 
 CLOSING = "[Continue]"
-"""Said by the user after a conversation that ends with the assistant, unless that is to be continued."""
+"""The user text appended to a conversation that ends with the assistant, unless it is a prefill."""
 
 
 def put(segment: Segment, part: Part) -> tuple[str, str]:
-    """Role and text of a segment; a role that it cannot have where it stands is written before it."""
+    """Return the role and the text of a segment. If its role is not possible in this part, the text begins with it."""
     if part == "prefix":
         return "system", word_segment(segment, "system")
     if part == "volatile":
@@ -32,7 +31,7 @@ def put(segment: Segment, part: Part) -> tuple[str, str]:
 
 
 def say(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a message."""
+    """Return the piece of a message."""
     text = word_message(entry, manner.speech)
     role = "assistant" if entry.role == "assistant" else "user"
     if role == "assistant":
@@ -41,10 +40,10 @@ def say(entry: Entry, part: Part, manner: Manner) -> Piece:
 
 
 def complete(talk: list[Piece], manner: Manner) -> list[Piece]:
-    """Begin the conversation with the user, and end it so unless it is a prefill.
+    """Return the conversation so that it begins with the user and, unless it is a prefill, ends with the user.
 
-    What is volatile stands before the newest text or before the closing one; in a prefill it goes into
-    the last message of the user.
+    Volatile segments come before the newest message or before the closing text. In a prefill they go into the last
+    user message.
     """
     said = [piece for piece in talk if piece.part != "volatile"]
     if not said or said[-1].role != "assistant":
@@ -57,7 +56,7 @@ def complete(talk: list[Piece], manner: Manner) -> list[Piece]:
 
 
 def lay(pieces: Sequence[Piece], breaks: Container[int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The system blocks and the messages, with `cache_control` on the pieces at the indexes in `breaks`."""
+    """Return the system blocks and the messages, with `cache_control` on the pieces whose indexes are in `breaks`."""
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
     for index, piece in enumerate(pieces):

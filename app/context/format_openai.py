@@ -1,8 +1,8 @@
 """The `openai` format: messages for any OpenAI-compatible chat completion. Pure.
 
-Neighbouring system segments are one message: many chat templates accept a single system message and only
-as the first, and a prefix that is kept by its tokens does not mind. For the same reason the narrator, whom
-the format does not know, is the user's text `[Narrator] …`, not one more system message.
+Adjacent system segments are joined into one message: many chat templates accept only one system message, as the first,
+and a provider that caches by token prefix is not affected. For the same reason a narrator's message, a role that the
+format does not have, becomes the user text `[Narrator] …` and not another system message.
 """
 
 import json
@@ -19,7 +19,7 @@ _SPEAKERS = frozenset({"user", "assistant", "system"})
 
 
 def say(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a message that is said in text, with the name in its field where that takes it."""
+    """Return the piece of a message that is sent as text; the `name` field has the name if it accepts it."""
     role = entry.role if entry.role in _SPEAKERS else "user"
     name = given_name(entry)
     refused = name and not _NAME_FIELD.fullmatch(name)
@@ -30,9 +30,9 @@ def say(entry: Entry, part: Part, manner: Manner) -> Piece:
 
 
 def say_native(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a tool call, or of a result, in the fields that the format has for them.
+    """Return the piece of a tool call or a tool result, in the format's own fields.
 
-    A result is data: neither name nor time is written into it.
+    A result is data: neither a name nor a time is added to its text.
     """
     if entry.role == "tool":
         return Piece(entry, part, "tool", entry.text, entry.tokens, tool_call_id=entry.tool_call_id)
@@ -43,7 +43,7 @@ def say_native(entry: Entry, part: Part, manner: Manner) -> Piece:
 
 
 def lay(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    """The messages, ready to send."""
+    """Return the messages, ready to send."""
     messages: list[dict[str, Any]] = []
     joinable = False
     for piece in pieces:

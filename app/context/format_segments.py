@@ -1,6 +1,6 @@
-"""The `segments` format, and the list of segments that comes with every format. Pure.
+"""The `segments` format, and the list of segments that every format includes. Pure.
 
-Here the caller builds its own prompt: each segment says its role, the history is one transcript.
+With this format the caller builds its own prompt: each segment has a role, and the history is one transcript.
 """
 
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from app.context.wording import word_line, word_lines, word_message
 
 
 def say(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a message: a line of the transcript; of the newest, whose role is told, the words."""
+    """Return the piece of a message: a transcript line, or only the text of the newest message, which has a role."""
     text = word_message(entry, manner.speech) if part == "newest" else word_line(entry, manner.speech)
     return Piece(entry, part, entry.role, text, count_text(entry, text, manner.count))
 
 
 def list_segments(pieces: Sequence[Piece], stable: int, speech: Speech) -> list[dict[str, Any]]:
-    """A row for each segment, the history being one whose text is a transcript and whose role is null.
+    """Return a row for each segment; the history is one row, whose text is a transcript and whose role is null.
 
-    `tokens` are those of the text in the context's format, without the overhead of messages. `stable` is
-    how many pieces from the first on say the same in the next turn: only those are `cacheable`. What stands
-    among the messages says at which `depth`, as the transcript has no place for it.
+    `tokens` counts the text in the context's format, without the overhead of messages. `stable` is the number of pieces
+    at the start that stay the same in the next turn; only these are `cacheable`. A segment among the messages has a
+    `depth`, because the transcript does not contain it.
     """
     rows: list[dict[str, Any]] = []
     history = [piece for piece in pieces if piece.part == "history"]

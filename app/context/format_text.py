@@ -1,4 +1,4 @@
-"""The `text` format: one readable string, each message a line that begins with who says it. Pure."""
+"""The `text` format: one readable string, in which each message begins with its speaker. Pure."""
 
 from collections.abc import Sequence
 
@@ -8,18 +8,18 @@ from app.context.wording import word_line, word_segment
 
 
 def put(segment: Segment, part: Part) -> tuple[str, str]:
-    """Role and text of a segment; among the messages it says who speaks, as they do."""
+    """Return the role and the text of a segment. Among the messages the text always begins with the role."""
     return segment.role, word_segment(segment) if part == "in_chat" else word_segment(segment, "system")
 
 
 def say(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a message."""
+    """Return the piece of a message."""
     text = word_line(entry, manner.speech)
     return Piece(entry, part, entry.role, text, count_text(entry, text, manner.count))
 
 
 def lay(pieces: Sequence[Piece]) -> str:
-    """The whole text: a line a message, an empty line around each segment."""
+    """Return the whole text, with one message per line and an empty line around each segment."""
     parts: list[str] = []
     after_message = False
     for piece in pieces:

@@ -1,7 +1,7 @@
-"""From a plan to what the caller sends: put into words, laid out in order, wrapped in the format. Pure.
+"""Renders a plan in a format: texts are rendered, put in order and wrapped in the format. Pure.
 
-`word` does what costs time, once; `lay_out` and `count_tokens_of` only add up, so that a budget can try
-many shorter contexts and promise exactly what `render` counts.
+`word` does the expensive part once. `lay_out` and `count_tokens_of` only order and add up, so a budget can try many
+shorter contexts, and its count is exactly that of `render`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ _PUT: Mapping[Format, Callable[[Segment, Part], tuple[str, str]]] = {
 
 
 def word(plan: Plan, manner: Manner) -> Worded:
-    """Put every text of `plan` into the words of the format, and count it. What is blank is left out."""
+    """Render every text of `plan` in the format and count its tokens. Blank texts are left out."""
     newest = plan.newest if plan.newest and is_said(plan.newest) else None
     return Worded(
         manner=manner,
@@ -40,7 +40,7 @@ def word(plan: Plan, manner: Manner) -> Worded:
 
 
 def word_segment(segment: Segment, part: Part, manner: Manner) -> Piece:
-    """The piece of one segment."""
+    """Return the piece of one segment."""
     put = _PUT.get(manner.format)
     role, text = put(segment, part) if put else (segment.role, segment.text)
     tokens = count_text(segment, text, manner.count)
@@ -48,15 +48,16 @@ def word_segment(segment: Segment, part: Part, manner: Manner) -> Piece:
 
 
 def is_said(entry: Entry) -> bool:
-    """Whether a message says anything: in its text or by calling a tool."""
+    """Return whether a message has text or a tool call."""
     return not is_blank(entry.text) or bool(entry.tool_calls)
 
 
 def lay_out(worded: Worded) -> list[Piece]:
-    """All pieces in the order of the prompt, with the fixed texts that the format needs.
+    """Return all pieces in the order of the prompt, with the fixed texts that the format needs.
 
-    What stands in the chat at depth d has d messages behind it, or all of them; never is it put between
-    a tool call and its result. It is stable only at the front: elsewhere it moves with every message.
+    An in-chat segment at depth d is followed by d messages, or by all of them if there are fewer. It is never placed
+    between a tool call and its result, but before the call. It is stable only before the first message, because
+    elsewhere it moves with every new message.
     """
     newest = [worded.newest] if worded.newest else []
     talk = _spread(worded) if worded.in_chat else [*worded.history, *worded.volatile, *newest]
@@ -66,12 +67,12 @@ def lay_out(worded: Worded) -> list[Piece]:
 
 
 def count_tokens_of(worded: Worded) -> int:
-    """What `render` will count: text plus 4 a message, times the token factor, rounded up."""
+    """Return the tokens that `render` counts: text plus 4 per message, times the token factor, rounded up."""
     return charge(add_up(lay_out(worded)), worded.manner.token_factor)
 
 
 def render(worded: Worded) -> Rendered:
-    """The context in its format, with breakpoints, hashes and the list of segments."""
+    """Return the context in its format, with breakpoints, hashes and the list of segments."""
     manner = worded.manner
     pieces = lay_out(worded)
     stable = count_stable(pieces)
@@ -110,7 +111,7 @@ def _word_history(history: Sequence[Entry], manner: Manner) -> list[Piece]:
 
 
 def _spread(worded: Worded) -> list[Piece]:
-    """The messages and what is volatile, with what stands among them."""
+    """Return the messages and the volatile segments, with the in-chat segments between them."""
     messages = [*worded.history, worded.newest] if worded.newest else worded.history
     slots = _slots(worded, len(messages))
     talk: list[Piece] = []

@@ -1,9 +1,9 @@
-"""The pieces of a context: each segment and each message once it is put into words, with what it costs. Pure.
+"""The pieces of a context: each segment and each message as rendered text, with its token count. Pure.
 
-Every format is a row of pieces; tokens, breakpoints and hashes are counted on the row, and the format only
-wraps it. A piece costs its text and the overhead of a message, also where it shares a message with its
-neighbours: that pays for what joins them (two tokens at most were seen), so that costs simply add up
-and a joined text never holds more tokens than its pieces.
+In every format a context is a sequence of pieces. Tokens, breakpoints and hashes are computed from the sequence, and
+the format only wraps it. A piece costs its text and the overhead of a message, even if it shares a message with its
+neighbours: the overhead covers the separator between them (at most two tokens in our measurements). So costs simply add
+up, and a joined text never has more tokens than its pieces cost.
 """
 
 import math
@@ -18,18 +18,18 @@ Part = Literal["prefix", "history", "in_chat", "volatile", "newest", "fixed"]
 
 
 class Piece(NamedTuple):
-    """One block of a context. A tuple, because a context makes some fifty of them.
+    """One block of a context. It is a tuple because a context has about fifty of them.
 
     Attributes:
-        of: What it says; None for a fixed text.
-        part: Where it belongs.
-        role: As the format names it.
-        text: As the model reads it.
-        tokens: o200k tokens of `text` and of the calls, without the overhead of a message.
-        stable: False for what will stand elsewhere, or say something else, in the next turn.
-        name: Who speaks, where the format has a field for it.
-        tool_calls: The calls, where the format has a field for them.
-        tool_call_id: The call that this is the result of, likewise.
+        of: The segment or message that it renders; None for a fixed text.
+        part: The part of the context that it belongs to.
+        role: The role in the format.
+        text: The text that the model reads.
+        tokens: o200k tokens of `text` and of the tool calls, without the overhead of a message.
+        stable: Whether its text and its position stay the same in the next turn.
+        name: The speaker, if the format has a field for it.
+        tool_calls: The tool calls, if the format has a field for them.
+        tool_call_id: The id of the call that this is the result of, if the format has a field for it.
 
     """
 
@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """`segment:<name>`, `message:<id>`, or empty."""
+        """`segment:<name>`, `message:<id>`, or "" for a fixed text."""
         if isinstance(self.of, Entry):
             return f"message:{self.of.message_id}"
         return f"segment:{self.of.name}" if self.of else ""
@@ -53,14 +53,14 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Worded:
-    """A plan in the words of one format: every text worded and counted once, nothing blank.
+    """A plan as the pieces of one format: every text is rendered and counted once, and blank texts are left out.
 
     Attributes:
-        manner: What it was worded for.
-        prefix: Before the messages, in order.
-        history: One piece a message, oldest first, without `newest`.
-        in_chat: What stands among the messages.
-        volatile: After the history.
+        manner: The options it was rendered with.
+        prefix: Segments before the messages, in order.
+        history: One piece per message, oldest first, without `newest`.
+        in_chat: Segments among the messages.
+        volatile: Segments after the history.
         newest: The last message if it is the user's.
         cut_seq: The plan's anchor.
 
@@ -76,7 +76,7 @@ class Worded:
 
     @property
     def count(self) -> int:
-        """The number of pieces, without the fixed texts of a format."""
+        """The number of pieces, without the format's fixed texts."""
         pieces = len(self.prefix) + len(self.history) + len(self.in_chat) + len(self.volatile)
         return pieces + (self.newest is not None)
 
@@ -87,21 +87,21 @@ class Worded:
 
     @property
     def anchor_seq(self) -> int:
-        """The seq of the first message that is sent; the plan's anchor if there is none."""
+        """The seq of the first message that is sent, or the plan's anchor if none is sent."""
         first = self.history[0].of if self.history else self.newest.of if self.newest else None
         return first.seq if isinstance(first, Entry) else self.cut_seq
 
 
 def count_text(of: Segment | Entry, text: str, count: Callable[[str], int]) -> int:
-    """The tokens of `text`; what was not altered has been counted before."""
+    """Return the tokens of `text`. An unaltered text is not counted again."""
     return of.tokens if text is of.text else count(text)
 
 
 def add_up(pieces: Iterable[Piece]) -> int:
-    """What `pieces` cost, each with the overhead of a message, before the token factor."""
+    """Return the tokens of `pieces`, each with the overhead of a message, before the token factor."""
     return sum([piece.tokens + MESSAGE_OVERHEAD_TOKENS for piece in pieces])
 
 
 def charge(tokens: int, factor: float) -> int:
-    """`tokens` as they are held against `max_tokens`, rounded up; 10 times 1.1 is 11, whatever floats say."""
+    """Return `tokens` times `factor`, rounded up, as compared with `max_tokens`. Float errors are removed first."""
     return tokens if factor == 1 else math.ceil(round(tokens * factor, 6))

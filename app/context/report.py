@@ -1,4 +1,4 @@
-"""The inclusion report: how each message is in the context, read from what the context would be made of."""
+"""The inclusion report: how the default context includes each message, from the same data that the context uses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from app.layers.layer import Layer
 async def list_inclusion(
     db_session: DbSession, ref: ChatRef, layers: Sequence[Layer], *, line: UUID | None, after_seq: int, limit: int
 ) -> list[dict[str, Any]]:
-    """How each message after a seq is in the default context of a line. Raises ChatNotFound, LineNotFound."""
+    """Return how the default context of a line includes each message after a seq. Raises ChatNotFound, LineNotFound."""
     chat = await get_line(db_session, ref, line)
     messages = await list_messages(
         db_session, ref.key, chat.line_id, after_seq=after_seq, before_seq=None, limit=limit, newest=False
@@ -45,7 +45,7 @@ async def list_inclusion(
 
 
 async def _read_shown(db_session: DbSession, chat: ChatLine, settings: ChatSettings, layers: Sequence[Layer]) -> Shown:
-    """What the context shows, of the whole chat: a budget fills from the newest, on whichever page that is."""
+    """Read what the context contains, for the whole chat: budgets fill from the newest message, whatever the page."""
     row = await find_context(db_session.raw, chat.tenant, chat.chat_key, chat.line_id, in_use().queries or {})
     if row is None:
         raise LookupError(f"the line {chat.line_id} is gone")

@@ -1,4 +1,4 @@
-"""HTTP of contexts, and of appending: an append may answer with the context that follows from it."""
+"""HTTP of contexts, and of appending, because an append can return the context that follows from it."""
 
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1/chats/{chat_id}")
 
 
 async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now) -> Response:
-    """Append messages; a retry changes nothing. 200 when all of them were there already."""
+    """Append messages. Sending the same messages again changes nothing. Returns 200 if all of them existed already."""
     async with pool.unit_of_work() as db_session:
         appended = await append_messages(db_session, ref, body.messages, now=clock())
     answer: dict[str, Any] = {"messages": appended.messages, "created": appended.created}
@@ -30,7 +30,7 @@ async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, c
             answer["context"] = await assemble_context(
                 pool, ref, body.context, layers, own=body.context.segments, now=clock()
             )
-        except AppError as error:  # the append stands, whatever the context says
+        except AppError as error:  # the messages are committed already
             answer["context"] = None
             answer["context_problem"] = {
                 "title": error.title,
@@ -68,7 +68,7 @@ async def get_context(
     clock: Now,
     known: KnownTags,
 ) -> Response:
-    """The context of the next model call."""
+    """Return the context of the next model call."""
     return _answer(*await assemble_unless_known(pool, ref, options, layers, known=known, now=clock()))
 
 
@@ -105,7 +105,7 @@ router.add_api_route(
 async def post_context(
     ref: ReadingChat, options: ContextOptions, pool: Pool, layers: Layers, clock: Now, known: KnownTags
 ) -> Response:
-    """The context of the next model call, with the caller's own segments."""
+    """Return the context of the next model call, with the caller's own segments."""
     return _answer(
         *await assemble_unless_known(pool, ref, options, layers, own=options.segments, known=known, now=clock())
     )
@@ -117,11 +117,11 @@ async def get_inclusion(
     db_session: Db,
     layers: Layers,
     line: Line = None,
-    after_seq: Annotated[Seq, Query(description="Only later messages.")] = 0,
+    after_seq: Annotated[Seq, Query(description="Return only messages after this seq.")] = 0,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """How each message is in the context, or why it is not."""
+    """Return how the context includes each message, or why it does not."""
     if cursor:
         (after_seq,) = decode_cursor(cursor, int)
     items = await list_inclusion(db_session, ref, layers, line=line, after_seq=after_seq, limit=limit + 1)

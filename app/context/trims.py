@@ -1,7 +1,7 @@
 """The chain of ever shorter contexts. Pure.
 
-Each link leaves out what the one before it leaves out, and a little more. It goes in lumps, items by their trim groups
-and history by edges, so that a tight budget does not move the prompt's prefix with every turn.
+Each context of the chain leaves out everything that the previous one leaves out, and a little more. Items are left out
+by trim groups and messages by edges, so that with a tight budget the prompt's prefix does not change in every turn.
 """
 
 from bisect import bisect_left
@@ -20,7 +20,7 @@ from app.layers.contribution import Contribution, Item
 
 
 def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
-    """From everything to what is never left out; links that cannot fit into `max_tokens` may be skipped."""
+    """Yield the chain from the whole context to the shortest. Contexts that cannot fit `max_tokens` may be skipped."""
     tables = whole.worded.manner.tables
     of_caller = dict.fromkeys(one.name for one in reversed(parts.segments) if one.name not in tables.order)
     names = [name for trim in tables.trims for name in ([trim] if trim else of_caller)]
@@ -36,7 +36,7 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
 
 
 def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
-    """Without the segment: lump by lump where its items make several, or have groups, else at once."""
+    """Yield contexts without the segment: lump by lump if its items have groups or form several lumps, else at once."""
     contribution = next((one for one in left.contributions if one.segment == name), None)
     lumps = sorted({_lump_of(item) for item in contribution.items}) if contribution else []
     if contribution is None or (len(lumps) == 1 and lumps[0].is_rest):
@@ -57,7 +57,7 @@ def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
 
 
 class _Lump(NamedTuple):
-    """The items of a segment that go together, in the order in which lumps go: pinned ones and the rest go later."""
+    """The sort key of items that are left out together: unpinned before pinned, groups before items without one."""
 
     pinned: bool
     is_rest: bool
@@ -72,16 +72,16 @@ def _lump_of(item: Item) -> _Lump:
 def _leave_out(
     left: Fitted, worded: Worded, name: str, contributions: Sequence[Contribution], omission: Omission
 ) -> Fitted:
-    """`left` with `worded`, and with `contributions` in the place of those of the segment."""
+    """Return `left` with `worded`, and with `contributions` in place of those of the segment."""
     others = [one for one in left.contributions if one.segment != name]
     return Fitted(worded, [*others, *contributions], (*left.omitted, omission))
 
 
 def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int) -> Iterator[Fitted]:
-    """Edge by edge, then message by message.
+    """Yield contexts with a shorter history: edge by edge, then message by message.
 
-    A history can be long, so its links are built only where the sum of their pieces, which knows nothing of
-    the fixed texts of a format, leaves them a chance; and the last one, which shows what is needed.
+    A history can be long, so only those contexts are built whose pieces, without the format's fixed texts, fit
+    `max_tokens`. The last one is always built, because it shows how many tokens are needed.
     """
     worded = left.worded
     starts = _list_starts(worded.entries, edges, has_newest=worded.newest is not None)
@@ -99,10 +99,10 @@ def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int) -> Ite
 
 
 def _list_starts(history: Sequence[Entry], edges: Sequence[int], *, has_newest: bool) -> list[int]:
-    """The indexes from which the history may be shown, ascending: those of the edges, behind them any.
+    """Return the indexes at which the history may begin, ascending: those of the edges, then every index after them.
 
-    None parts a call from its result. Without a `newest` the last message of the history is the newest one,
-    and stays.
+    No index separates a tool call from its result. Without a `newest` message, the last message of the history is
+    always kept.
     """
     inner = inner_positions(history)
     last = len(history) if has_newest else max((at for at in range(len(history)) if at not in inner), default=0)
@@ -114,7 +114,7 @@ def _list_starts(history: Sequence[Entry], edges: Sequence[int], *, has_newest: 
 
 
 def _with_segment(worded: Worded, name: str, segment: Segment | None) -> Worded:
-    """`worded` with `segment` in the place of the one of that name, or with none."""
+    """Return `worded` with `segment` in place of the segment of that name; None removes it."""
 
     def exchange(pieces: Sequence[Piece]) -> list[Piece]:
         kept = []

@@ -1,4 +1,4 @@
-"""The versions of all narratives. A version is one step: its own range of material, folded into the version before."""
+"""The versions of all narratives. A version folds one step, its own range of material, into the previous version."""
 
 from datetime import datetime
 from uuid import UUID
@@ -17,14 +17,14 @@ Json = JSONB(none_as_null=True)
 class NarrativeVersion(DerivedColumns, Table):
     """One version of a narrative.
 
-    `layer` and `subject` say of which: `summary`, `recap`, or `diary` with the character's name.
-    `first_place…last_place` is the range of its own step, both inclusive, in the layer's places: seqs, or the
-    numbers of diary entries. A step of nothing has its last place before its first. What the version tells of ends at
-    `last_place`; where that begins is told by the chain of `base_version`.
-    `source_hash` is what the step was made from, `current_hash` what its range says now: unequal is stale, and so is
-    through it every version folded onto it, up to one that a person wrote.
-    `edited` says that a person put it in the place of a text of the service.
-    One that a person deleted has lost its text, and is only there for what was folded onto it.
+    `layer` and `subject` identify the narrative: `summary`, `recap`, or `diary` with the character's name.
+    `first_place…last_place` is the range of its own step, both inclusive, in the layer's units: message seqs or numbers
+    of diary entries. An empty step has `last_place = first_place - 1`. The version covers everything up to
+    `last_place`; the chain of `base_version` determines where its coverage begins.
+    `source_hash` is the hash of what the step was made from, `current_hash` that of the current content of its range.
+    If they differ, the version is stale, and so is every version folded onto it, up to one that a person wrote.
+    `edited` is set if a person replaced a text of the service by it.
+    A version that a person deleted has no text; its row remains for the versions that were folded onto it.
     """
 
     __tablename__ = "narrative_versions"
