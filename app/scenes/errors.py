@@ -18,7 +18,7 @@ class BreakNotFound(NotFound):
 
 
 class SceneEdited(Conflict):
-    """A person wrote the scene's recap, and the request does not allow to replace it."""
+    """A person wrote the scene's recap, and the request does not allow replacing it."""
 
     code = "scene_edited"
     title = "Scene was edited by a person"

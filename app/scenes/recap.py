@@ -51,7 +51,7 @@ async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line
 
 
 def shown_version(chat: ChatLine) -> int | None:
-    """Return the version that contexts of the line contain."""
+    """Return the version that contexts of the line contain, or None."""
     version: int | None = chat.context_cache.get(NAME, {}).get("version")
     return version if source_of(version) in list_sources(contribute, chat, NAME) else None
 

@@ -1,4 +1,4 @@
-"""HTTP of the running recap."""
+"""HTTP routes of the running recap."""
 
 from typing import Any
 from uuid import UUID

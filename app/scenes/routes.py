@@ -1,4 +1,4 @@
-"""HTTP of scenes."""
+"""HTTP routes of scenes."""
 
 from typing import Annotated, Any
 from uuid import UUID

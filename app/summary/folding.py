@@ -75,7 +75,7 @@ def choose_range_over(uncovered: Sequence[Sent], covered_seq: int, *, threshold:
 
 
 def reach(threshold: int, keep: int) -> int:
-    """Return how many uncovered messages are enough to choose a range by."""
+    """Return how many uncovered messages are enough to choose a range."""
     return MOST_MESSAGES + max(threshold, keep) + 1
 
 

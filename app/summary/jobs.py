@@ -140,7 +140,7 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
 
 
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> _Onto:
-    """Return the base of the next fold. To make a version again, that is the base of that version."""
+    """Return the base of the next fold. To make a version again, that is what it was built on, up to where it ends."""
     line, until_seq = head.line, payload.get("until_seq", 0)
     newest = (await narratives.read_chain(db_session, line, SUMMARY)).newest_true()
     if newest is None or payload.get("again") != newest.version:

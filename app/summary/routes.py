@@ -1,4 +1,4 @@
-"""HTTP of the rolling summary."""
+"""HTTP routes of the rolling summary."""
 
 from typing import Any
 from uuid import UUID
