@@ -1,8 +1,7 @@
-"""A model's answers about scenes, read: what a scene's recap and the running recap say, part by part. Pure.
+"""Parses a model's answers: the recap of a scene and the running recap, part by part. Pure.
 
-Cheap models drift in the headings (level, case, bold, a number before them, another language) and in the bullets;
-both are brought to one form, so that a recap that was read once is read the same again. `break_answers.py` reads
-where a scene ends.
+Cheap models vary the headings (level, case, bold, a number before them, another language) and the bullets. Both are
+normalised, so that parsing a parsed recap again changes nothing. `break_answers.py` parses where a scene ends.
 """
 
 import json
@@ -25,7 +24,7 @@ _OTHER_NAMES = {
     **dict.fromkeys(("open threads", "unresolved threads", "plot threads", "loose ends", "open questions"), 1),
     **dict.fromkeys(("states", "current state", "final state", "status", "current status", "situation"), 2),
 }
-"""What models call the parts of their own accord; believed only where a `#` or bold type marks a heading."""
+"""Other names that models give the parts; accepted only in a heading that is marked by `#` or bold type."""
 
 _BOLD_LINE = re.compile(r"\*{2,3}([^*]{1,80})\*{2,3}\s*([:：]?)")
 _MARKS = re.compile(r"[#\s]*#\s*")
@@ -41,13 +40,13 @@ _QUOTES = "\"'“”„«»「」『』` "
 
 @dataclass(frozen=True, slots=True)
 class SceneText:
-    """What remains of a scene.
+    """The recap of a scene, in parts. The lines of the last three usually have bullets.
 
     Attributes:
-        title: One line of at most 50 characters; None where the model gave none.
-        outcomes: Lines, as a rule bulleted; so are the other two. An answer without headings is whole in here.
-        threads: What is open; may be empty.
-        state: `label: value`, every label once; may be empty.
+        title: One line of at most 50 characters; None if the model gave none.
+        outcomes: What happened. Contains the whole answer if that has no headings.
+        threads: What is still open; may be empty.
+        state: Lines of `label: value`, each label once; may be empty.
 
     """
 
@@ -58,19 +57,19 @@ class SceneText:
 
 
 def parse_scene_recap(answer: str) -> SceneText:
-    """The recap of a scene in a model's `answer`. Raises UnusableAnswer."""
+    """Return the recap of a scene in a model's `answer`. Raises UnusableAnswer."""
     title, parts = _read_parts(answer)
     outcomes, threads = (list(filter(None, map(_tidy, part))) for part in parts[:2])
     state = read_state(list(_tidy_state(parts[2])))
     if not (outcomes or threads or state):
-        raise UnusableAnswer("the answer tells nothing of the scene")
+        raise UnusableAnswer("the answer contains no recap of the scene")
     return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, state)))
 
 
 def parse_recap(answer: str, *, former: str = "") -> str:
-    """The running recap in a model's `answer`, under its headings. Raises UnusableAnswer.
+    """Return the running recap in a model's `answer`, under its headings. Raises UnusableAnswer.
 
-    Where the model only says that `former`, or a part of it, stays as it is, that is taken over.
+    If the model only says that `former`, or a part of it, has not changed, that text is used.
     """
     told = parse_scene_recap(answer)
     if former and not told.threads and not told.state and leaves_former(told.outcomes, former):
@@ -81,12 +80,12 @@ def parse_recap(answer: str, *, former: str = "") -> str:
         told = replace(told, **{part: getattr(stands, part) for part in left})
     text = render_recap(told)
     if is_remnant(text, former):
-        raise UnusableAnswer("the answer tells next to nothing of the former recap")
+        raise UnusableAnswer("the answer drops nearly all of the former recap")
     return text
 
 
 def render_recap(text: SceneText) -> str:
-    """Write `text` under its headings, but for those with nothing under them; the title is left to the caller."""
+    """Return the parts of `text` under their headings, without empty parts and without the title."""
     parts = zip(_PARTS, (text.outcomes, text.threads, text.state), strict=True)
     return "\n\n".join(f"# {name.capitalize()}\n{part}" for name, part in parts if part)
 
@@ -97,7 +96,10 @@ _Parts = tuple[list[str], list[str], list[str]]
 
 
 def _read_parts(answer: str) -> tuple[str | None, _Parts]:
-    """The title and the lines of the parts. Without headings, and nothing left to unwrap, all are outcomes."""
+    """Return the title and the lines of the parts.
+
+    An answer without headings of parts is unwrapped as prose; when nothing is left to unwrap, all lines are outcomes.
+    """
     title, text = None, spoken(answer)
     while True:
         lines = _plain_lines(text)
@@ -114,9 +116,10 @@ def _read_parts(answer: str) -> tuple[str | None, _Parts]:
 
 
 def _plain_lines(text: str) -> list[str]:
-    """The lines of `text`, without fences and blanks; bold lines are headings, other bold type is plain.
+    """Return the lines of `text`, without code fences and blank lines. Raises UnusableAnswer if it is far too long.
 
-    What has a bullet stays as far indented as it is.
+    JSON becomes lines with headings. A bold line becomes a heading; other bold marks are removed. Only lines with a
+    bullet keep their indentation.
     """
     if len(text) > MAX_PROSE_CHARS:
         raise UnusableAnswer("the answer is far too long")
@@ -140,13 +143,13 @@ def _unmarked(line: str) -> str:
 
 
 def _divide(lines: Sequence[str]) -> tuple[list[str], _Parts | None]:
-    """What stands before the first heading, and the lines of the parts; None if there is no heading of a part."""
+    """Return the lines before the first heading and the lines of the parts, or None for these without a heading."""
     headings = [_find_part(line) for line in lines]
     if not any(headings):
         marked = [at for at, line in enumerate(lines) if _MARKS.match(line) and not _TITLE.fullmatch(_unmarked(line))]
         if len(marked) != len(_PARTS):
             return [], None
-        for part, at in enumerate(marked):  # in another language, but in the order that was asked for
+        for part, at in enumerate(marked):  # headings in another language, in the order that the prompt asks for
             headings[at] = (part, "")
     preface: list[str] = []
     parts: _Parts = ([], [], [])
@@ -161,12 +164,12 @@ def _divide(lines: Sequence[str]) -> tuple[list[str], _Parts | None]:
 
 
 def _find_part(line: str) -> tuple[int, str] | None:
-    """Which part `line` is the heading of, and what stands on the same line behind a colon."""
+    """Return which part `line` is the heading of and the text after its colon, or None if it is no heading."""
     line = line.lstrip()
     text = _unmarked(line)
     name, *rest = re.split(r"\s*[:：]\s*", text, maxsplit=1)
     is_marked = text != line
-    if not any(rest):  # a number or a bullet before a heading, but not before "state: Ohio"
+    if not any(rest):  # a heading may follow a number or a bullet, but "- state: Ohio" is no heading
         name = _BULLETS.sub("", name, count=1) if _BULLETS.match(name) else name
     name = " ".join(name.strip("*_ ").casefold().split())
     part = _OWN_NAMES.get(name, _OTHER_NAMES.get(name) if is_marked else None)
@@ -174,7 +177,11 @@ def _find_part(line: str) -> tuple[int, str] | None:
 
 
 def _tidy(line: str) -> str | None:
-    """A line with one kind of bullet; None for a placeholder, a bare "nothing", or an offer without a bullet."""
+    """Return a line with a uniform bullet, or None if it has no content.
+
+    Lines without content are placeholders, a bare "nothing", headings, offers without a bullet, and lines without a
+    letter or digit.
+    """
     line = line.strip()
     lead = _LEAD.match(line)
     text = line[lead.end() :] if lead else line
@@ -185,12 +192,12 @@ def _tidy(line: str) -> str | None:
 
 
 def _is_nothing(text: str) -> bool:
-    """Whether `text` says "nothing" and no more than that: "Nothing was found, so she left" tells of her."""
+    """Return whether `text` says only "nothing"; "Nothing was found, so she left" says more."""
     return says_only_nothing(_ASIDE.sub("", text))
 
 
 def _tidy_state(lines: Iterable[str]) -> Iterator[StateLine]:
-    """Tidied lines with how deep each stands; a marked heading names what stands below it."""
+    """Yield the tidied lines with their depths; a marked heading becomes the name of the group below it."""
     for line in lines:
         told = _tidy(line)
         if told is None:
@@ -206,7 +213,10 @@ def _tidy_state(lines: Iterable[str]) -> Iterator[StateLine]:
 
 
 def _find_title(preface: Sequence[str]) -> str | None:
-    """The title before the first part: labelled so; else the only line there, if it is a heading or labelled."""
+    """Return the title in the lines before the first part, or None.
+
+    A line with the label "Title" comes first. Without one, a single line is the title if it is a heading or labelled.
+    """
     for at, line in enumerate(preface):
         text = _unmarked(line)
         if found := _TITLE.fullmatch(text):
@@ -236,7 +246,7 @@ def _clean_title(title: str | None) -> str | None:
 
 
 def _out_of_json(text: str) -> str:
-    """`text` as headed lines where it is one JSON object with parts of a recap, else itself."""
+    """Return `text` as lines with headings if it is a JSON object with parts of a recap, else unchanged."""
     if not text.startswith("{"):
         return text
     try:
@@ -253,7 +263,7 @@ def _out_of_json(text: str) -> str:
 
 
 def _sentences(value: object) -> list[str]:
-    """The texts in a value of JSON, one line each; an object is read as `label: value`."""
+    """Return the texts in a JSON value, one line each; an object becomes lines of `label: value`."""
     if isinstance(value, dict):
         return [f"{label}: {' '.join(_sentences(inner))}" for label, inner in value.items()]
     if isinstance(value, list):

@@ -1,4 +1,7 @@
-"""Asks a model where a scene ends, what remains of it, and how the running recap goes on. Each raises ModelError."""
+"""Asks a model where a scene ends, for its recap and for the running recap.
+
+Each function raises ModelError, and DoesNotFit if the request does not fit the model's context.
+"""
 
 from collections import deque
 from collections.abc import Sequence
@@ -24,20 +27,20 @@ from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
 MOST_MESSAGES = 60
-"""So many messages of a scene at most are told at once: what cheap models still read well."""
+"""The most messages of a scene in one request that cheap models still read well."""
 
 TEMPERATURE = 0.3
 
 BREAK_TOKENS = 300
 SCENE_TOKENS = 1_200
 RECAP_TOKENS = 2_000
-"""Room for what the prompts ask for, also in scripts that take the model's own tokenizer many tokens."""
+"""The longest answers. They have room for what the prompts ask for, also in scripts that take many tokens."""
 
 
 async def ask_for_break(
     model: LanguageModel, prompt: Fillable, source: Source, *, candidates: Sequence[int], offset: int
 ) -> tuple[int | None, str]:
-    """The candidate on which the scene ends, or None, and why; a wrong answer is asked again once."""
+    """Return the candidate on which the scene ends, or None, and the reason; ask again once if that is unusable."""
 
     def build(budget_tokens: int, complaint: str | None) -> list[ChatMessage]:
         return scene_break_messages(
@@ -65,16 +68,16 @@ async def ask_for_break(
 async def ask_for_scene(
     model: LanguageModel, prompt: Fillable, join_prompt: Fillable, source: Source, *, instruction: str | None
 ) -> tuple[SceneText, str, str]:
-    """What remains of the scene `source`, with the model's name and the prompt's version.
+    """Return the recap of the scene `source`, the model's name and the prompt's version.
 
-    It is told from its own messages alone: what the story was before may change, and no hash here would know. A long
-    scene is told in parts, each with the recap of the one before it, to call things the same; then these are joined
-    with `join_prompt`.
+    The recap is made from the scene's own messages alone: if earlier scenes change, the scene's hash does not. A long
+    scene is split into parts. Each request contains the recap of the part before, so that names stay the same, and the
+    recaps are then joined with `join_prompt`.
     """
     told: list[SceneText] = []
     made_by = ""
     waiting = deque(part_evenly(source.utterances, MOST_MESSAGES))
-    while waiting:  # a part is told, or halved down to single messages
+    while waiting:  # a part that does not fit is halved, down to single messages
         part = waiting.popleft()
         before = render_recap(told[-1]) if told else ""
         build = partial(_scene_messages, prompt, source, part, before, instruction)
@@ -94,7 +97,7 @@ async def ask_for_scene(
 
 
 def part_evenly(said: Sequence[Utterance], most: int) -> list[Sequence[Utterance]]:
-    """`said` in as few parts of at most `most` as possible, each as long as the others but for one message."""
+    """Split `said` into as few parts of at most `most` messages as possible; their lengths differ by at most one."""
     count = -(-len(said) // most)
     ends = [len(said) * number // count for number in range(count + 1)]
     return [said[first:last] for first, last in pairwise(ends)]
@@ -109,7 +112,7 @@ def _scene_messages(
     budget_tokens: int,
     _complaint: str | None,
 ) -> list[ChatMessage]:
-    """The request for the recap of `said`, which is of `source`. Raises DoesNotFit."""
+    """Build the request for the recap of `said`, a part of `source`. Raises DoesNotFit."""
     zone = ZoneInfo(source.time_zone)
     return scene_recap_messages(
         said,
@@ -128,7 +131,7 @@ def _scene_messages(
 async def _join(
     model: LanguageModel, prompt: Fillable, told: Sequence[SceneText], *, language: str | None
 ) -> SceneText:
-    """The recaps of a scene's parts as one, as scenes are folded: what a later part settled is open no more."""
+    """Fold the recaps of a scene's parts into one, like scenes, so that threads settled by a later part are dropped."""
     joined = ""
     for first in range(0, len(told), MOST_SCENES):
         parts = [ToldScene(None, render_recap(part)) for part in told[first : first + MOST_SCENES]]
@@ -144,7 +147,7 @@ async def ask_for_recap(
     *,
     language: str | None,
 ) -> FoldDraft:
-    """The running recap that `former` becomes with `scenes` folded in."""
+    """Return the running recap `former` with `scenes` folded in."""
 
     def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
         return recap_messages(

@@ -1,7 +1,6 @@
-"""A model's answer to where a scene ends, read. Pure.
+"""Parses a model's answer to where a scene ends. Pure.
 
-Whether the message it names may be a break is for others to check; in doubt the answer is unusable, and asked for
-once more.
+The caller checks whether a break may be on that message. An ambiguous answer is unusable, so the model is asked again.
 """
 
 import json
@@ -18,12 +17,12 @@ _MAX_SEQ = 2**63 - 1
 _NO_BREAK = {"", "null", "none", "nil", "no"}
 _WRITTEN = re.compile(
     r"break[_ -]?at[\"'*`]{0,3}\s?[:：=]\s?[\"'*`]{0,3}(\d{1,19}(?![\d.])|null\b|none\b)", re.I
-)  # JSON that is none: single quotes, a comma too many, cut off
+)  # also in invalid JSON: single quotes, an extra comma, an object that is cut off
 _REASON = re.compile(r"reason[\"'*`]{0,3}\s?[:：=]\s?[\"'*`]{0,3}([^\n\"}]{1,300})", re.I)
 
 
 def parse_scene_break(answer: str) -> tuple[int | None, str]:
-    """The `seq` on which a scene ends, or None, and the reason, one line that may be empty. Raises UnusableAnswer."""
+    """Return the `seq` on which a scene ends, or None, and the reason in one line, or "". Raises UnusableAnswer."""
     heard = spoken(answer)[:_MOST_CHARS]
     found = list(_find_objects(heard)) or _find_written(heard)
     if not found:
@@ -35,7 +34,7 @@ def parse_scene_break(answer: str) -> tuple[int | None, str]:
 
 
 def _find_objects(text: str) -> Iterator[tuple[int | None, str]]:
-    """What the JSON objects in `text` say that name a break."""
+    """Yield the break and the reason from each JSON object in `text` that has the key of a break."""
     decoder = json.JSONDecoder(strict=False)
     at = text.find("{")
     for _ in range(_MOST_BRACES):

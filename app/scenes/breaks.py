@@ -1,7 +1,7 @@
-"""Where a scene may end, and where it does without a model. Pure.
+"""Where a scene may end, and where it ends if there is no model. Pure.
 
-A break sits on the last message of a scene. One that is looked for has to leave a scene that is long enough, and the
-newest messages only show how it goes on.
+A break is on the last message of a scene. A search for one considers only breaks that make the scene long enough, and
+never the newest messages, which only give context.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,21 +10,21 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 LONGEST_ANSWER_PAUSE = timedelta(hours=4)
-"""A pause of this length between two messages is an answer that came late; a longer one, without a model to ask, is
-taken for the end of a scene: people who sleep, work or travel come back to another one."""
+"""A shorter pause between two messages is a late answer. Without a model, a pause of this length ends a scene, because
+people who sleep, work or travel come back to another one."""
 
 
 def find_candidates(
     seqs: Sequence[int], *, before: int, min_messages: int, offset: int, lifted: AbstractSet[int]
 ) -> list[int]:
-    """The seqs on which the open scene may end.
+    """Return the seqs on which the open scene may end.
 
     Args:
         seqs: Its newest eligible messages, in order.
-        before: How many eligible ones it has ahead of these, counted up to `min_messages`.
-        min_messages: A scene has at least so many eligible messages.
-        offset: The newest so many only give context.
-        lifted: Where a person has lifted a break.
+        before: How many eligible messages it has before these; need not be counted beyond `min_messages`.
+        min_messages: The fewest eligible messages of a scene.
+        offset: How many of the newest messages only give context.
+        lifted: The seqs from which a break was removed.
 
     """
     judged = seqs[: max(len(seqs) - offset, 0)]
@@ -32,7 +32,7 @@ def find_candidates(
 
 
 def object_to(break_at: int | None, candidates: Sequence[int]) -> str | None:
-    """What is wrong with an answer, as the end of a sentence; None if nothing is."""
+    """Return why an answer is not allowed, as the end of a sentence, or None if it is allowed."""
     if break_at is None or break_at in candidates:
         return None
     if break_at > candidates[-1]:
@@ -43,13 +43,13 @@ def object_to(break_at: int | None, candidates: Sequence[int]) -> str | None:
 def find_pause(
     seqs: Sequence[int], sent_at: Mapping[int, datetime], candidates: Sequence[int], offset: int
 ) -> tuple[int, timedelta] | None:
-    """The candidate behind which the longest pause begins, with its length; None where no pause is long enough.
+    """Return the candidate before the longest pause, with its length, or None if no pause is long enough.
 
     Args:
         seqs: The open scene's newest eligible messages, in order.
-        sent_at: When each of them was said.
+        sent_at: When each of them was sent.
         candidates: Those of them on which the scene may end.
-        offset: The newest so many only give context, so no pause before one of them counts yet.
+        offset: How many of the newest messages only give context; a pause before one of them does not count yet.
 
     """
     judged, possible = seqs[: max(len(seqs) - offset, 0)], frozenset(candidates)

@@ -1,7 +1,7 @@
-"""Sets breaks and lifts them, and says what follows: numbers, ranges, hashes, due recaps, the running recap, auto-hide.
+"""Sets and removes breaks, and updates what depends on them: numbers, ranges, hashes, recaps, auto-hide.
 
-Scenes have no gaps between them. A break inside a scene parts it: the first part is a scene of its own, the rest stays
-the scene it was with another beginning. Lifting a break gives its scene to the one that follows, closed or open.
+Scenes have no gaps between them. A break inside a scene splits it: the first part becomes a new scene, the second part
+keeps the row with a later beginning. Removing a break merges its scene into the next one, closed or open.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ async def close_at(
     now: datetime,
     settle_s: float,
 ) -> Scene:
-    """Set a break on a message that is there; where one is already nothing changes. Returns the scene that it ends."""
+    """Set a break on a message that is not deleted, and return the scene that it ends. An existing break is kept."""
     after = await change_queries.find_holding(db_session, head, last_seq)
     if after is not None and after.last_seq == last_seq:
         return after
@@ -61,7 +61,7 @@ async def close_at(
 
 
 async def lift(db_session: DbSession, head: Head, scene: Scene, *, now: datetime, settle_s: float) -> Scene | None:
-    """Take a break away and keep its recap; returns the closed scene that its messages belong to now, if it is one."""
+    """Remove a break and keep its recap; return the scene that contains its messages now, or None for the open one."""
     after = await change_queries.find_holding(db_session, head, scene.last_seq + 1)
     scene.lifted_at = now
     await unschedule(db_session, head, NAME, [str(scene.scene_id)])
@@ -83,12 +83,12 @@ async def follow(
     now: datetime,
     settle_s: float,
 ) -> None:
-    """Say what follows where scenes have other ranges or say something else; the open one is counted anew.
+    """Update what depends on scenes whose range or content has changed; the open scene is counted again.
 
     Args:
         db_session: Open unit of work.
         head: The head, locked; its cursor is changed.
-        changed: Scenes that have changed.
+        changed: The scenes that have changed.
         from_seq: Where the first of them begins, or began.
         until_seq: Where the last of them ends, or ended.
         now: The service's time.
@@ -98,7 +98,7 @@ async def follow(
     await db_session.flush()
     rehashed = await rehash(db_session, head, changed)
     head.cursors[NAME] = OpenScene(await queries.find_last_break(db_session, head) + 1).to_json()
-    # The running recap goes on in the order of the story, so it waits for a recap that is scheduled here.
+    # Scenes are folded in the order of the story, so the running recap waits for a recap that is scheduled here.
     enabled = SceneSettings.of(head.settings).enabled
     awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
@@ -108,7 +108,7 @@ async def follow(
 
 
 async def rehash(db_session: DbSession, head: Head, scenes: Sequence[Scene]) -> list[Rehashed[Scene]]:
-    """Write what the ranges of `scenes` say now."""
+    """Update the current hashes of `scenes`."""
     rehashed = await derived.rehash(db_session, head, [_derived(scene) for scene in scenes])
     for one in rehashed:
         one.row.of.current_hash = one.current_hash
@@ -130,7 +130,7 @@ def _derived(scene: Scene) -> DerivedRow[Scene]:
 
 
 async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
-    """Close the open scene where a forced cut goes through it, so that its recap is made."""
+    """Close the open scene at a forced cut inside it, so that its recap is made."""
     head = event.head
     if not SceneSettings.of(head.settings).enabled or event.reason != "forced":
         return
@@ -144,7 +144,7 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
 
 
 def new_scene(head: Head, now: datetime) -> Scene:
-    """A scene of which nothing is told yet; its number, its range and who closes it are to be set."""
+    """Return a scene without a recap; the caller sets its number, its range and `closed_by`."""
     return Scene(
         chat_key=head.chat_key,
         line_id=head.line_id,
@@ -164,7 +164,11 @@ def new_scene(head: Head, now: datetime) -> Scene:
 
 
 async def _take_up(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Scene | None:
-    """The scene whose break was lifted here; else one with all that people wrote of scenes cut off in this range."""
+    """Return the stored scene that a new break on `last_seq` uses again, or None.
+
+    A scene whose break was removed here comes first if a person wrote its recap. Next come the `cut_off` scenes that
+    end in this range, merged into one. Without those, a scene whose break was removed here is used in any case.
+    """
     lifted = await change_queries.find_lifted(db_session, head, last_seq)
     if lifted is not None and lifted.is_written and not lifted.cut_off:
         return lifted
@@ -179,6 +183,6 @@ async def _take_up(db_session: DbSession, head: Head, first_seq: int, last_seq: 
 
 
 async def _next_number(db_session: DbSession, head: Head, first_seq: int) -> int:
-    """The number of a scene at the end."""
+    """Return the number of a new scene after all closed ones."""
     former = await change_queries.find_holding(db_session, head, first_seq - 1) if first_seq > 1 else None
     return former.number + 1 if former else 1

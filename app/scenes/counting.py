@@ -1,4 +1,4 @@
-"""Counts the eligible messages of the open scene, as far as it takes."""
+"""Counts the eligible messages of the open scene."""
 
 from app.chats.service import Head, is_eligible, list_range
 from app.kit.db import DbSession
@@ -7,7 +7,7 @@ _FIRST_LOOK_SEQS = 512
 
 
 async def count_eligible(db_session: DbSession, head: Head, first_seq: int, last_seq: int, *, enough: int) -> int:
-    """The eligible messages of a range (inclusive); one that has `enough` of them is not counted to its end."""
+    """Count the eligible messages of a range (inclusive); stop early once there are at least `enough`."""
     count, width = 0, _FIRST_LOOK_SEQS
     while first_seq <= last_seq and count < enough:
         until_seq = min(first_seq + width - 1, last_seq)

@@ -1,4 +1,4 @@
-"""The job behind auto-hide: looks at all scenes once and hides or shows all messages in one statement."""
+"""The job of auto-hide: reads all scenes once, and hides and un-hides all messages in one statement."""
 
 from app.chats.service import hide_by_scenes, read_head
 from app.kit.db import DbSession
@@ -13,7 +13,7 @@ from app.scenes.work import HIDE, hides
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> bool | None:
-    """Nothing but whether the line is there: what is hidden is read and decided while it is locked."""
+    """Return True if the line exists, else None; `_save` reads the scenes while the line is locked."""
     return await read_head(db_session, *claimed.owner.line) is not None or None
 
 
@@ -22,7 +22,7 @@ async def _draft(_ctx: JobContext, _claimed: Claimed, source: bool) -> bool:
 
 
 async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
-    """Hide what the settings and the running recap say, show the rest."""
+    """Hide the scenes that the settings and the running recap allow to hide, and un-hide the rest."""
     head = made.head
     scenes = await queries.list_closed(db_session, head)
     last_break = scenes[-1][1] if scenes else 0

@@ -1,7 +1,7 @@
-"""Which scenes are out of sight: what auto-hide hides, and where a cut may fall. Pure.
+"""Which scenes auto-hide hides, and which a cut keeps. Pure.
 
-Both leave the newest scenes alone, of which the open one is the last as soon as it has a message. Auto-hide hides
-only what the running recap tells of; everything else that scenes have hidden is shown again.
+Both leave the newest scenes in sight. The open scene counts as the newest as soon as it has a message. Auto-hide hides
+only scenes that the running recap covers, and un-hides everything else that it has hidden.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,20 +10,20 @@ from app.chats.ranges import Range, join_ranges
 
 
 def keep_newest(closed: int, *, has_open: bool, keep: int) -> int:
-    """How many of the oldest of `closed` scenes are not among the newest `keep`, the open one counted."""
+    """Return how many of `closed` scenes, oldest first, are not among the newest `keep`, the open scene counted."""
     return max(closed - max(keep - has_open, 0), 0)
 
 
 def choose_hidden(
     scenes: Sequence[tuple[int, int, bool]], *, has_open: bool, keep: int | None, covered_seq: int
 ) -> list[Range]:
-    """The contiguous ranges that are to be hidden.
+    """Return the ranges to hide, with adjacent scenes joined.
 
     Args:
-        scenes: (first_seq, last_seq, told) of the closed scenes, in order; a scene is told if it has a recap.
+        scenes: (first_seq, last_seq, told) of the closed scenes, in order; told if the recap is valid or not needed.
         has_open: Whether a message follows the last of them.
-        keep: The newest so many scenes stay; None or less than 0 hides nothing.
-        covered_seq: Up to here the running recap tells of the scenes.
+        keep: How many of the newest scenes stay in sight; None or a negative number hides nothing.
+        covered_seq: The last seq that the running recap covers.
 
     """
     if keep is None or keep < 0:
@@ -33,7 +33,7 @@ def choose_hidden(
 
 
 def find_rest(ranges: Iterable[Range], last_seq: int) -> list[Range]:
-    """What of `1…last_seq` is in none of `ranges` (in order, apart from each other)."""
+    """Return the parts of `1…last_seq` that are outside `ranges`, which are in order and do not overlap."""
     rest: list[Range] = []
     next_seq = 1
     for first, last in ranges:

@@ -1,4 +1,4 @@
-"""Scenes as a layer, with their running recap."""
+"""The layer of scenes and their running recap."""
 
 from app.layers.layer import Layer
 from app.narratives.models import NarrativeVersion

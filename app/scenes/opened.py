@@ -1,6 +1,6 @@
-"""What the chat's row keeps of the open scene, so that most appends ask nothing. Pure.
+"""The open scene as the chat's row stores it, so that most appends need no query. Pure.
 
-That the row keeps anything says that there is something of the layer on the line; without it nobody looks.
+If the row stores nothing, the line has no data of scenes, and most handlers return at once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,12 @@ from app.chats.events import Pair, content_changed
 
 @dataclass(frozen=True, slots=True)
 class OpenScene:
-    """What follows the last break.
+    """The scene after the last break.
 
     Attributes:
-        first_seq: Where it begins; None while nobody has looked.
-        count: Its eligible messages, as many as it takes to look for a break at least; None after a change.
+        first_seq: Where it begins; None if it has not been read yet.
+        count: How many eligible messages it has; None after a change. Counting may stop when there are enough for a
+            search for a break.
 
     """
 
@@ -26,32 +27,32 @@ class OpenScene:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any] | None) -> "OpenScene":
-        """Read what `to_json` wrote, or nothing."""
+        """Return what `to_json` stored; without anything stored, an open scene that has not been read."""
         return cls(**stored) if stored else cls()
 
     def to_json(self) -> dict[str, Any]:
-        """As the chat's row keeps it."""
+        """Return the fields that are known, for the chat's row."""
         known = {"first_seq": self.first_seq, "count": self.count}
         return {name: value for name, value in known.items() if value is not None}
 
     def uncounted(self) -> "OpenScene":
-        """The same scene, of which messages have changed."""
+        """Return the scene without its count, for when its messages have changed."""
         return replace(self, count=None)
 
     def with_more(self, messages: Iterable[Marked], filters: Filters) -> "OpenScene":
-        """The same scene with `messages` at its end; it must be counted."""
+        """Return the scene with the eligible ones of `messages` added to its count, which must not be None."""
         return replace(self, count=(self.count or 0) + sum(is_eligible(message, filters) for message in messages))
 
 
 @dataclass(frozen=True, slots=True)
 class SceneChange:
-    """What a change of messages means for scenes.
+    """The effect of changed messages on scenes.
 
     Attributes:
-        seqs: The messages whose content changed, in order; never none.
+        seqs: The messages whose content changed, in order; never empty.
         gone: Those of them that are deleted now.
-        touches_open: Whether one of them is in the open scene, which has to be counted again.
-        shrinks_open: Whether one of those is deleted, perhaps the last message of the open scene.
+        touches_open: Whether one of them is in the open scene, so that it has to be counted again.
+        shrinks_open: Whether a deleted one is in the open scene, so that this may have no messages left.
 
     """
 
@@ -62,7 +63,7 @@ class SceneChange:
 
 
 def decide_change(pairs: Iterable[Pair], opened: OpenScene) -> SceneChange | None:
-    """Return what changed messages (`pairs`, in seq order) mean for scenes, or None if they mean nothing."""
+    """Return the effect of changed messages (`pairs`, in seq order) on scenes, or None if there is none."""
     changed = [after for before, after in pairs if content_changed((before, after))]
     if not changed:
         return None

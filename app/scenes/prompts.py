@@ -1,4 +1,4 @@
-"""What the model is asked of scenes: where one ends, what remains. `docs/prompts.md` tells why each part is there.
+"""The prompts of scenes: where a scene ends, and its recap. `docs/prompts.md` explains each part.
 
 The prompt of the running recap is in `recap_prompt.py`.
 """
@@ -188,13 +188,12 @@ def scene_break_messages(
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
-    """Ask on which of `said` a scene ends.
+    """Return the request that asks on which message of `said` a scene ends.
 
-    `candidates` are the seqs that may be the last of a scene; the last `offset` messages only give context.
-    `language`, a name or a tag, is that of the reason, None for that of the messages. `complaint` says what was wrong
-    with the former answer, as the end of a sentence without a stop.
-    `budget_tokens` is for both messages together; texts are shortened to fit. Raises DoesNotFit where nothing would be
-    left of one.
+    `candidates` are the seqs on which it may end; the last `offset` messages only give context. `language`, a name or a
+    tag, is that of the reason; None means the language of the messages. `complaint` is what was wrong with the answer
+    before, as the end of a sentence without a full stop. `budget_tokens` is for both messages of the request together;
+    texts are shortened to fit. Raises DoesNotFit if nothing would be left of one.
     """
     about = {
         "candidates": ", ".join(map(str, sorted(candidates))),
@@ -222,11 +221,12 @@ def scene_recap_messages(
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
-    """Ask for the recap of the scene `said`; `former`, the running recap so far, only lends names and labels.
+    """Return the request for the recap of the scene `said`.
 
-    `times` says when, by seq, as the model should read it; `language` is a name or a tag, None for that of the
-    messages; `instruction` a person's wish for this once. `budget_tokens` is for both messages together; what was
-    said is shortened to fit. Raises DoesNotFit where nothing would be left of a message.
+    `former` is a recap of what came before; it only provides names and labels. `times` are the times of the messages by
+    seq, as the model reads them. `language` is a name or a tag; None means the language of the messages. `instruction`
+    is a person's wish for this request. `budget_tokens` is for both messages of the request together; texts are
+    shortened to fit. Raises DoesNotFit if nothing would be left of one.
     """
     about = {
         "characters": name_all(characters),

@@ -1,8 +1,8 @@
-"""Recaps without a model: what was said, quoted, and lists put together. Pure.
+"""Recaps without a model: quotes of what was said, and joined lists. Pure.
 
-Nothing is rephrased, so nothing is claimed that was not said: of a scene the most telling sentences are quoted as its
-outcomes, and what is open and how things stand is left empty, because nobody has judged it. What a person or a model
-wrote of other scenes is taken over line by line.
+Nothing is rephrased, so a recap claims only what was said. The most informative sentences of a scene are quoted as its
+outcomes. Its threads and state stay empty, because they cannot be quoted. Recaps that a person or a model wrote are
+joined line by line.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ CountTokens = Callable[[str], int]
 
 
 def quote_scene(said: Sequence[Utterance], *, count_tokens: CountTokens) -> SceneText | None:
-    """The most telling sentences of a scene as its outcomes; None where nothing was said but small talk."""
+    """Return the most informative sentences of a scene as its outcomes, or None if it contains only small talk."""
     lines: list[str] = []
     for start in range(0, len(said), _PART_MESSAGES):
         part = said[start : start + _PART_MESSAGES]
@@ -40,10 +40,11 @@ def quote_scene(said: Sequence[Utterance], *, count_tokens: CountTokens) -> Scen
 
 
 def fold_quotes(former: str, recaps: Sequence[str], *, count_tokens: CountTokens) -> str:
-    """The running recap `former` with the recaps of further scenes put behind it, at most RECAP_TOKENS as a rule.
+    """Return the running recap `former` with the recaps of further scenes appended, usually at most RECAP_TOKENS.
 
-    Where they are too many the shortest of the older half of the outcomes go: who has more to say, says more; then of
-    the threads. A state keeps its labels, each with the newest value. A heading with nothing under it is left out.
+    If it is longer, the shortest lines of the older half are dropped: from the outcomes, then from the threads, then
+    from the state. Each part keeps at least one line. Each label of the state has its newest value. A heading without
+    lines is left out.
     """
     told = [split_parts(recap) for recap in (former, *recaps)]
     outcomes = [line for recap in told for line in recap[0]]
@@ -63,7 +64,7 @@ def fold_quotes(former: str, recaps: Sequence[str], *, count_tokens: CountTokens
 
 
 def split_parts(recap: str) -> tuple[list[str], list[str], list[str]]:
-    """The lines of outcomes, threads and state; what stands before the first heading is an outcome."""
+    """Return the lines of outcomes, threads and state; lines before the first heading are outcomes."""
     parts: tuple[list[str], list[str], list[str]] = ([], [], [])
     into = parts[0]
     for line in recap.splitlines():
@@ -80,7 +81,7 @@ def _without_groups(state: Sequence[str]) -> list[str]:
 
 
 def thin_out(lines: Sequence[str], limit_tokens: int, count_tokens: CountTokens) -> list[str]:
-    """Of `lines` at most `limit_tokens` together, but one at least; the older ones are told ever more sparsely."""
+    """Return at most `limit_tokens` of `lines`, but at least one line; short and older lines are dropped first."""
     left = list(lines)
     while len(left) > 1 and count_tokens("\n".join(left)) > limit_tokens:
         left = thin(left)
@@ -88,7 +89,7 @@ def thin_out(lines: Sequence[str], limit_tokens: int, count_tokens: CountTokens)
 
 
 def shorten_title(quote: str) -> str:
-    """The first words of a quotation, as a title."""
+    """Return the first words of a quote, as a title."""
     plain = " ".join("".join(" " if char in _QUOTATION_MARKS else char for char in quote).split())
     if len(plain) <= MAX_TITLE_CHARS:
         return plain

@@ -25,13 +25,13 @@ from app.scenes.work import FOLD, hides, schedule_hide
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What is folded, and what into.
+    """The input of a fold.
 
     Attributes:
-        fold: Which scenes.
-        former: The text of the version they are folded into; empty for none.
+        fold: The scenes, and the version they are folded into.
+        former: The text of that version; empty if there is none.
         told: The recaps of those scenes that have one, in order.
-        language: BCP 47, if the chat says so.
+        language: The chat's language as a BCP 47 tag, if it is known.
 
     """
 
@@ -42,9 +42,9 @@ class _Source:
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
-    """The next fold; None if the line is gone or nothing is left to fold.
+    """Return the next fold, or None if the line is gone or nothing is left to fold.
 
-    Raises ModelError while a rebuild that a person asked for has to wait for the recap of the first scene.
+    Raises ModelError, so that the job is retried, while a rebuild has to wait for the recap of the first scene.
     """
     head = await read_head(db_session, *claimed.owner.line)
     if head is None:
@@ -63,13 +63,13 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _S
 
 
 async def _find_fold(db_session: DbSession, head: Head, claimed: Claimed) -> Fold | None:
-    if not SceneSettings.of(head.settings).enabled:  # switched off since a person asked for it
+    if not SceneSettings.of(head.settings).enabled:  # switched off since the fold was scheduled
         return None
     return await find_fold(db_session, head, from_nothing=bool(claimed.payload.get("rebuild")))
 
 
 async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> bool:
-    """Whether a rebuild that had nothing to begin with is to be tried again: there are scenes, and a person asked."""
+    """Return whether a rebuild that found nothing to fold is to be retried: the line has closed scenes."""
     if not claimed.payload.get("rebuild") or not SceneSettings.of(head.settings).enabled:
         return False
     limit_seq = (await read_standing(db_session, head)).limit_seq
@@ -77,7 +77,7 @@ async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> b
 
 
 async def _draft(ctx: JobContext, _claimed: Claimed, source: _Source) -> FoldDraft:
-    if not source.told:  # nothing happened in them, or nobody could say what: the recap stays as it is
+    if not source.told:  # all of the scenes are empty or have failed: the recap stays as it is
         return FoldDraft(source.former, "extractive" if ctx.model is None else "model")
     if ctx.model is None:
         recaps = [scene.recap for scene in source.told]
@@ -89,7 +89,7 @@ async def _draft(ctx: JobContext, _claimed: Claimed, source: _Source) -> FoldDra
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Source, FoldDraft]) -> bool:
-    """Whether the scenes still are what was folded, and still follow the version that they were folded into."""
+    """Return whether the next fold still begins with the same scenes and builds on the same version."""
     fold = made.source.fold
     again = await _find_fold(db_session, made.head, made.claimed)
     return again is not None and again.base == fold.base and again.scenes[: len(fold.scenes)] == fold.scenes

@@ -1,4 +1,4 @@
-"""What the model is asked for the running recap. `docs/prompts.md` tells why each part is there."""
+"""The prompt of the running recap. `docs/prompts.md` explains each part."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from app.summarising.quoting import quoted
 
 @dataclass(frozen=True, slots=True)
 class ToldScene:
-    """A scene that is folded in.
+    """A scene to fold in.
 
     Attributes:
-        title: None if it has none.
-        recap: What remains of it: headed parts, or what a person wrote.
+        title: Its title; None if it has none.
+        recap: Its recap: parts with headings, or what a person wrote.
 
     """
 
@@ -116,10 +116,11 @@ def recap_messages(
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
-    """Ask for the running recap that `former`, which may be empty, becomes with `scenes`, in the order of the story.
+    """Return the request that folds `scenes`, in story order, into the running recap `former`, which may be empty.
 
-    `language` is a name or a tag, None for that of the scenes. `budget_tokens` is for both messages together; the
-    scenes' recaps are shortened to fit, never the former one. Raises DoesNotFit where nothing would be left of one.
+    `language` is a name or a tag; None means the language of the scenes. `budget_tokens` is for both messages of the
+    request together. The scenes' recaps are shortened to fit, but `former` never is. Raises DoesNotFit if nothing would
+    be left of a scene's recap.
     """
     about = {"language": name_language(language, of="the scenes"), "former": quoted(former)}
     passages = [Passage({"title": scene.title} if scene.title else {}, "recap", scene.recap) for scene in scenes]

@@ -1,4 +1,4 @@
-"""HTTP of scenes."""
+"""HTTP routes of scenes."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -33,7 +33,7 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/scenes", tags=["narratives"])
 async def list_scenes(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """The scenes in story order, the open one last: what a navigator needs to jump."""
+    """List the scenes in story order; the open scene is the last."""
     after_seq = decode_cursor(cursor, int)[0] if cursor else 0
     found = await book.list_scenes(db_session, ref, line=line, after_seq=after_seq, limit=limit + 1)
     items = [scene_out(listed) for listed in found[:limit]]
@@ -43,32 +43,32 @@ async def list_scenes(
 
 @router.put("/breaks/{seq}", response_model=BreakOut, responses={201: {"model": BreakOut}})
 async def set_break(ref: WritingChat, seq: BreakSeq, db_session: Db, clock: Now) -> Response:
-    """End a scene on a message (201); a break that is there already stays as it is (200)."""
+    """End a scene on a message (201). An existing break stays as it is (200)."""
     is_new, around = await book.set_break(db_session, ref, seq, now=clock())
     return JsonAnswer({"items": [scene_out(listed) for listed in around]}, status_code=201 if is_new else 200)
 
 
 @router.delete("/breaks/{seq}", status_code=204)
 async def delete_break(ref: WritingChat, seq: BreakSeq, db_session: Db, clock: Now) -> None:
-    """Delete a break: its scene joins the next one. The recap is kept and comes back with the break."""
+    """Delete a break: its scene joins the next one. The recap is kept in case the break is set again."""
     await book.lift_break(db_session, ref, seq, now=clock())
 
 
 @router.post("/detect", status_code=202, response_model=ScheduledOut)
 async def detect_break(ref: WritingChat, db_session: Db, clock: Now) -> Response:
-    """Have a break looked for in the open scene now, in the background."""
+    """Search the open scene for a break now, in the background, even if detection is off."""
     return JsonAnswer(scheduled_out(await book.ask_for_look(db_session, ref, now=clock())), status_code=202)
 
 
 @router.get("/{scene_id}", response_model=SceneOut)
 async def get_scene(ref: ReadingChat, scene_id: SceneId, db_session: Db, line: Line = None) -> Response:
-    """One closed scene."""
+    """Return one closed scene."""
     return JsonAnswer(scene_out(await book.get_scene(db_session, ref, scene_id, line=line)))
 
 
 @router.patch("/{scene_id}", response_model=SceneOut)
 async def edit_scene(ref: WritingChat, scene_id: SceneId, patch: ScenePatch, db_session: Db, clock: Now) -> Response:
-    """Replace a scene's title or recap by your own words."""
+    """Replace a scene's title or recap with your own text."""
     await book.edit_scene(db_session, ref, scene_id, patch.given(), now=clock())
     return JsonAnswer(await _changed(db_session, ref, scene_id))
 
@@ -77,7 +77,7 @@ async def edit_scene(ref: WritingChat, scene_id: SceneId, patch: ScenePatch, db_
 async def regenerate_scene(
     ref: WritingChat, scene_id: SceneId, db_session: Db, clock: Now, wish: RegenerateScene | None = None
 ) -> Response:
-    """Have a scene's recap made again in the background; a failed one too."""
+    """Make a scene's recap again in the background, also if it has failed."""
     wish = wish or RegenerateScene()
     work_id = await book.regenerate_scene(
         db_session,
@@ -91,6 +91,6 @@ async def regenerate_scene(
 
 
 async def _changed(db_session: DbSession, ref: ChatRef, scene_id: UUID) -> dict[str, Any]:
-    """The scene as this transaction leaves it."""
+    """Return the scene after the changes of this transaction."""
     await db_session.run_deferred()
     return scene_out(await book.get_scene(db_session, ref, scene_id))

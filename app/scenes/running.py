@@ -1,7 +1,7 @@
-"""What is folded into the running recap next, and what a step of it was made from. Pure.
+"""Which scenes are folded into the running recap next, and the hashes of its steps. Pure.
 
-The recap's places are seqs: a scene belongs to the step that holds its last one. Where an older scene changes, its step
-is stale and the recap is told anew from the version before it on.
+Positions in the running recap are seqs: a scene belongs to the step that contains its last seq. If an older scene
+changes, its step becomes stale, and the recap is rebuilt from the version before that step.
 """
 
 import hashlib
@@ -12,24 +12,24 @@ from uuid import UUID
 from app.chats.hashes import DIGEST_BYTES, range_hash
 
 MOST_SCENES = 8
-"""So many scenes at most are folded at once: what cheap models still read well."""
+"""The most scenes in one fold that cheap models still read well."""
 
 NOT_TOLD = bytes(DIGEST_BYTES)
-"""The digest of a scene without a recap that holds: whatever comes to stand there, the step is another one then."""
+"""The digest of a scene without a valid recap. A step with such a scene becomes stale when the recap is made."""
 
 State = Literal["made", "empty", "pending", "failed"]
 
 
 class ClosedScene(NamedTuple):
-    """A closed scene, as the running recap sees it.
+    """A closed scene, as the running recap needs it.
 
     Attributes:
         scene_id: Its id.
         first_seq: Its first message.
-        last_seq: Its last one, inclusive.
-        state: `made`, also of what a person wrote; `empty` if nothing in it is to be told; `failed` for good;
-            `pending` also of what has gone stale and is to be made again.
-        digest: What its recap says; NOT_TOLD if it has none that holds.
+        last_seq: Its last message, inclusive.
+        state: The state of its recap: `made`, also by a person; `empty` if there is nothing to summarise; `failed` for
+            good; `pending` if it is not made yet or stale.
+        digest: The digest of its title and recap; NOT_TOLD if it has no valid recap.
 
     """
 
@@ -41,17 +41,17 @@ class ClosedScene(NamedTuple):
 
 
 def digest_of(state: State, title: str | None, recap: str) -> bytes:
-    """What a scene gives to the running recap, as a digest."""
+    """Return the digest of what the running recap is made from: a scene's title and recap."""
     if state in ("pending", "failed"):
         return NOT_TOLD
     return hashlib.sha256(f"{title or ''}\0{recap}".encode()).digest()[:DIGEST_BYTES]
 
 
 def find_limit(newest_breaks: Sequence[int], exclude_latest: int, head_seq: int) -> int:
-    """The last seq that the recap may tell of: the newest `exclude_latest` closed scenes are left out.
+    """Return the last seq that the running recap may cover without the newest `exclude_latest` closed scenes.
 
-    `newest_breaks` are the last seqs of the closed scenes, newest first, at least `exclude_latest` + 1 of them if there
-    are so many. Where nothing is left out that is the line's last seq, `head_seq`.
+    `newest_breaks` are the last seqs of the closed scenes, newest first; the first `exclude_latest` + 1 are enough. If
+    no scene is left out, the limit is the line's last seq, `head_seq`.
     """
     if exclude_latest == 0:
         return head_seq
@@ -59,10 +59,10 @@ def find_limit(newest_breaks: Sequence[int], exclude_latest: int, head_seq: int)
 
 
 def choose_fold(scenes: Iterable[ClosedScene], limit_seq: int) -> list[ClosedScene]:
-    """Which of `scenes`, which follow the newest true version in order, are folded into it next.
+    """Return which of `scenes` to fold next; they follow the latest valid version, in order.
 
-    One that is still to be made ends the run: the recap tells the story in its order. One that has failed for good
-    does not; it is told once it is made after all.
+    A pending scene ends the fold, because scenes are folded in story order. A scene that has failed for good does not:
+    if its recap is made later, the step becomes stale and is folded again.
     """
     chosen: list[ClosedScene] = []
     for scene in scenes:
@@ -73,10 +73,10 @@ def choose_fold(scenes: Iterable[ClosedScene], limit_seq: int) -> list[ClosedSce
 
 
 def hash_step(scenes: Iterable[ClosedScene]) -> bytes:
-    """What a step says that `scenes` belong to, in order."""
+    """Return the hash of a step with these `scenes`, in order."""
     return range_hash((scene.last_seq, scene.digest) for scene in scenes)
 
 
 def hash_steps(scenes: Sequence[ClosedScene], steps: Iterable[tuple[int, int]]) -> list[bytes]:
-    """What each of `steps` (first_place, last_place; both inclusive) says now, of `scenes` in order."""
+    """Return the current hash of each of `steps` (first_place, last_place; both inclusive), from `scenes` in order."""
     return [hash_step(scene for scene in scenes if first <= scene.last_seq <= last) for first, last in steps]

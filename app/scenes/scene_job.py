@@ -24,7 +24,7 @@ from app.summarising.source import Source, read_source
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What was made of a scene; no text is an empty one."""
+    """A draft of a scene's recap; `text` is None if there is nothing to summarise."""
 
     text: SceneText | None
     origin: Literal["model", "extractive"]
@@ -33,7 +33,7 @@ class _Draft:
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> Source | None:
-    """The messages of the scene; None if the line or the scene is gone."""
+    """Return the messages of the scene, or None if the line or the scene is gone."""
     line = claimed.owner.line
     found = await queries.find_scene(db_session, *line, UUID(claimed.key))
     if found is None:
@@ -44,10 +44,10 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> So
 
 async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
     origin: Literal["model", "extractive"] = "extractive" if ctx.model is None else "model"
-    if not source.utterances:  # nothing eligible is in it: nobody has to be asked
+    if not source.utterances:  # no message is eligible, so no model is called
         return _Draft(None, origin)
     if ctx.model is None:
-        # In a thread, because long messages take longer than a loop may wait.
+        # In a thread, because long messages would block the event loop.
         text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
         return _Draft(text, origin, None, EXTRACT_VERSION)
     told, model, version = await ask_for_scene(
@@ -74,7 +74,7 @@ async def _save(db_session: DbSession, made: Made[Source, _Draft]) -> None:
     scene.source_hash, scene.attempts, scene.edited, scene.made_at = made.source.hash, made.claimed.attempts, False, now
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await judge_fold(db_session, head, now=now)
-    if hides(head):  # a person's version of the running recap may cover it already, so that no fold follows
+    if hides(head):  # a person's version of the running recap may cover the scene already, so that no fold follows
         await schedule_hide(db_session, head, now=now)
 
 

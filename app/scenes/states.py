@@ -1,8 +1,8 @@
-"""How things stand, in a model's answer: one `label: value` a line, every label once. Pure.
+"""Parses the state in a model's answer: one `label: value` per line, each label once. Pure.
 
-Asked for that, cheap models group by person all the same: `Mira:` with `- place: the pier` below it, then `Jonas:` with
-a place of his own. Read line by line the second place would be taken for the newer value of the first, so the name of
-a group goes into the labels of what stands in it: `Mira, place: the pier`.
+Although they are asked for that, cheap models group by person: `Mira:` with `- place: the pier` below it, then `Jonas:`
+with another place. Parsed line by line, the second place would replace the first. So the name of a group becomes part
+of the labels in it: `Mira, place: the pier`.
 """
 
 import re
@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 StateLine = tuple[int, str]
-"""How deep a line stands, and its text: what is deeper than the line above it belongs to that."""
+"""(depth, text) of a line. A line that is deeper than the line above it belongs to that line."""
 
 _LABELLED = re.compile(r"([^:：\n]{1,60}?)\s*[:：]\s*(.*)")
 _BULLET = "- "
 
 
 def read_state(lines: Sequence[StateLine]) -> list[str]:
-    """The lines of a state without groups, with the newest value of each label; read again they stay the same."""
+    """Return the lines of a state without groups, with the newest value of each label; parsing is idempotent."""
     told = newest_values(_name_groups(lines))
     while (again := newest_values(_name_groups([(depth_of(line), line) for line in told]))) != told:
         told = again
@@ -25,7 +25,7 @@ def read_state(lines: Sequence[StateLine]) -> list[str]:
 
 
 def newest_values(lines: Sequence[str]) -> list[str]:
-    """The lines of a state; a label that stands there twice keeps its place, and its newest value."""
+    """Return the lines of a state with each label once, at its first position and with its newest value."""
     by_label: dict[str, str] = {}
     for line in lines:
         labelled = _LABELLED.fullmatch(line)
@@ -34,12 +34,12 @@ def newest_values(lines: Sequence[str]) -> list[str]:
 
 
 def depth_of(text: str, indent: int = 0) -> int:
-    """How deep a line stands that is indented so far: with a bullet deeper than without."""
+    """Return the depth of a line: 1 + `indent` if it has a bullet, else 0."""
     return 1 + indent if text.startswith(_BULLET) else 0
 
 
 def _name_groups(lines: Sequence[StateLine]) -> list[str]:
-    """The lines, those of a group with its name; what has no label of its own is a value of that name."""
+    """Return the lines with the names of their groups; a line without a label becomes a value of its group's name."""
     heads = _find_heads(lines)
     told: dict[int, str] = {}
     above: list[int] = []
@@ -63,9 +63,9 @@ def _name_groups(lines: Sequence[StateLine]) -> list[str]:
 
 
 def _find_heads(lines: Sequence[StateLine]) -> Mapping[int, str]:
-    """Which lines name a group: a label without a value, and something deeper right below.
+    """Return the lines that name a group, with the name: a label without a value, followed by a deeper line.
 
-    A single one says nothing that the lines below would need: "At the end of the scene:".
+    A single one at its depth is left out, because it distinguishes nothing: "At the end of the scene:".
     """
     heads = {}
     for at, (depth, line) in enumerate(lines[:-1]):

@@ -1,6 +1,6 @@
-"""What of scenes is made in the background, and how it is made due.
+"""The work items of scenes, and how they are scheduled.
 
-Beside a row for each recap that is to be made, by its scene's id, there are three things that a line has one of.
+The key of a scene's recap is the scene's id. The three keys below exist once per line.
 """
 
 from datetime import datetime
@@ -16,14 +16,14 @@ from app.scenes.settings import SceneSettings
 NAME = "scenes"
 
 DETECT = "detect"
-"""Look for a break in the open scene."""
+"""Search the open scene for a break."""
 FOLD = "recap"
-"""Fold what is behind it into the running recap."""
+"""Fold the next scenes into the running recap."""
 HIDE = "hide"
-"""Hide what auto-hide hides, and show what it does no longer."""
+"""Hide and un-hide messages by the rules of auto-hide."""
 
 DEBOUNCE_S = 1.0
-"""So long what follows from a change waits for the next one: changes in bulk are one fold and one refresh."""
+"""How long folds and auto-hide wait for further changes, so that changes in bulk cause one of each."""
 
 
 async def schedule_once(
@@ -37,11 +37,12 @@ async def schedule_once(
     payload: dict[str, Any] | None = None,
     patient: bool = False,
 ) -> None:
-    """Make one thing due, unless it is already: who is making it is not disturbed.
+    """Schedule a work item, unless it is scheduled already; a worker that is making it is not interrupted.
 
-    What has failed begins anew, unless `patient`: then it waits for its next try like any other.
+    An item whose last attempt failed is scheduled again. With `patient`, only an item that has failed for good is, and
+    any other keeps the time of its retry.
 
-    What it is made from is read when it is made, and what has come since makes it due again then.
+    The job reads its source when it runs, and schedules itself again for what came later.
     """
     work = await find_scheduled(db_session, head, NAME, key)
     if work is None or work.failed_at is not None or (work.error is not None and not patient):
@@ -49,16 +50,16 @@ async def schedule_once(
 
 
 async def schedule_hide(db_session: DbSession, head: Head, *, now: datetime) -> None:
-    """Have auto-hide look at all scenes anew, once for all changes within a second."""
+    """Schedule auto-hide for all scenes, once for all changes within a second."""
     await schedule(db_session, head, NAME, [work_queue.NewWork(HIDE, head.anchor_seq)], now=now, settle_s=DEBOUNCE_S)
 
 
 def begin(head: Head) -> None:
-    """Have the chat's row know that there is something of scenes on the line; without it nobody looks."""
+    """Record on the chat's row that the line has data of scenes; without it most handlers skip the line."""
     head.cursors.setdefault(NAME, OpenScene().to_json())
 
 
 def hides(head: Head) -> bool:
-    """Whether auto-hide hides anything in this chat."""
+    """Return whether auto-hide is on in this chat."""
     scenes = SceneSettings.of(head.settings)
     return scenes.enabled and scenes.auto_hide is not None and scenes.auto_hide >= 0

@@ -1,13 +1,14 @@
-"""What people wrote of a scene that is none any more, handed on to another one."""
+"""Copies what people wrote about a scene that no longer exists to another scene."""
 
 from app.kit.tokens import count_tokens
 from app.scenes.models import Scene
 
 
 def hand_on(there: Scene, here: Scene) -> None:
-    """Give `here` the title and recap that a person gave `there`; what a person wrote of it before stands ahead.
+    """Copy the title and the recap that a person wrote from `there` to `here`.
 
-    The recap is as stale as it was, or as the one ahead of it.
+    If a person wrote the recap of `here` too, the copied one is appended to it. Otherwise it replaces the recap of
+    `here`, and the `source_hash` is copied too. A title that a person gave `here` stays.
     """
     if there.titled and not here.titled:
         here.title, here.titled = there.title, True

@@ -1,4 +1,4 @@
-"""Asks a model for the summary that comes next."""
+"""Asks a model for the next version of the summary."""
 
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -13,7 +13,7 @@ from app.summary.answers import parse_summary
 from app.summary.prompts import summary_messages
 
 ANSWER_TOKENS = 1_200
-"""Room for 500 tokens of o200k, also in scripts that take the model's own tokenizer many."""
+"""Room for 500 o200k tokens, also in scripts that take many tokens of the model's own tokenizer."""
 
 TEMPERATURE = 0.3
 
@@ -21,7 +21,7 @@ TEMPERATURE = 0.3
 async def ask_for_summary(
     model: LanguageModel, prompt: Fillable, former: str, source: Source, instruction: str | None
 ) -> FoldDraft:
-    """The new summary: the former one with the source's messages folded in. Raises ModelError, DoesNotFit."""
+    """Return the former summary with the source's messages folded in. Raises ModelError, DoesNotFit."""
     zone = ZoneInfo(source.time_zone)
 
     def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:

@@ -1,4 +1,4 @@
-"""The verbs of the summary: what people read, write, and have made again."""
+"""Commands on the summary: read, write, regenerate."""
 
 from datetime import datetime
 from uuid import UUID
@@ -21,9 +21,9 @@ from app.summary.settings import SummarySettings
 
 
 async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:
-    """Return the newest valid version; None before the first. Raises ChatNotFound.
+    """Return the latest valid version, or None if there is none. Raises ChatNotFound, LineNotFound.
 
-    While the summary is off a person's goes before, as that alone is in contexts.
+    While the summary is off, the latest version by a person comes first, because contexts contain no other.
     """
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
@@ -39,7 +39,7 @@ async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None 
 async def list_versions(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, before: int | None, limit: int
 ) -> list[ListedVersion]:
-    """Return a page of versions, newest first. Raises ChatNotFound."""
+    """Return a page of versions, newest first. Raises ChatNotFound, LineNotFound."""
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
     return await narratives.list_versions(db_session, place, SUMMARY, shown=_shown(chat), before=before, limit=limit)
@@ -52,7 +52,7 @@ async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line
 
 
 async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
-    """Put a person's text in the place of the summary: the next fold builds on it. Raises ChatNotFound."""
+    """Replace the summary by a person's text; the next fold builds on it. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     begin(head)
     line = head.line
@@ -64,17 +64,17 @@ async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: 
 async def regenerate_summary(
     db_session: DbSession, ref: ChatRef, *, instruction: str | None, replace_edited: bool, now: datetime
 ) -> UUID:
-    """Schedule the newest fold again, or the first one, to be made now, and return the work item's id.
+    """Schedule the newest fold again, or the first one, without delay; return the work item's id.
 
-    Raises ChatNotFound, SummaryEdited for a person's text unless `replace_edited`, and NothingToFold while everything
-    is still in the history.
+    Raises ChatNotFound, SummaryEdited if a person wrote the summary, unless `replace_edited`, and NothingToFold while
+    every message is still in the history.
     """
     head = await lock_head(db_session, ref)
     begin(head)
     chain = await narratives.read_chain(db_session, head.line, SUMMARY)
     newest = chain.newest_true()
     if newest and newest.origin == "person" and not replace_edited:
-        raise SummaryEdited("A person wrote the summary; send replace_edited: true to have it written anew.")
+        raise SummaryEdited("A person wrote the summary; send replace_edited: true to replace it.")
     discarded = newest if newest and not newest.has_step else None
     if discarded:
         chain = await narratives.read_before(db_session, head.line, SUMMARY, discarded)
@@ -89,7 +89,7 @@ async def regenerate_summary(
 
 
 def _shown(chat: ChatLine) -> int | None:
-    """The version that contexts of the line contain."""
+    """Return the version that contexts of the line contain, or None."""
     version: int | None = chat.context_cache.get(NAME, {}).get("version")
     return version if source_of(version) in list_sources(contribute, chat, NAME) else None
 
@@ -97,14 +97,14 @@ def _shown(chat: ChatLine) -> int | None:
 async def _schedule_again(
     db_session: DbSession, head: Head, again: Link | None, instruction: str | None, *, now: datetime
 ) -> None:
-    """Schedule the fold that made a version to be made again; without one, the first fold."""
+    """Schedule the fold that made a version again; without a version, schedule the first fold."""
     payload = {"instruction": instruction, "again": again.version if again else None}
     at_seq = again.first_place if again else 1
     await schedule_fold(db_session, head, at_seq=at_seq, now=now, settle_s=0, payload=payload)
 
 
 async def _discard(db_session: DbSession, head: Head, written: Link, before: Link | None, *, now: datetime) -> None:
-    """Delete a person's text that is no fold, and make the version before it current, if there is one."""
+    """Delete a person's text that has no step, and make the version before it current, if there is one."""
     if before is None:
         await narratives.begin_anew(db_session, head.line, SUMMARY)
     else:

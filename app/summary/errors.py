@@ -4,7 +4,7 @@ from app.kit.errors import Conflict
 
 
 class SummaryEdited(Conflict):
-    """A person wrote the summary, and nobody said that it may be written anew."""
+    """A person wrote the summary, and the request does not allow replacing it."""
 
     code = "summary_edited"
     title = "Written by a person"

@@ -40,7 +40,7 @@ class _Fold:
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """The text that a fold became; of a fold that did not fit the model, only its first part was folded."""
+    """The result of a fold. If the range did not fit the model, `fold` is its first part."""
 
     fold: _Fold
     draft: FoldDraft
@@ -48,7 +48,7 @@ class _Folded:
 
 @dataclass(frozen=True, slots=True)
 class _Onto:
-    """What is folded onto.
+    """The base of a fold.
 
     Attributes:
         chain: Its newest valid version is the base.
@@ -67,7 +67,7 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
-    """Fold; a range that does not fit the model is halved until it does. Raises ModelError, DoesNotFit."""
+    """Make the new text; a range that does not fit the model is halved until it does. Raises ModelError, DoesNotFit."""
     part = fold
     while True:
         try:
@@ -79,7 +79,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
         async with ctx.database.unit_of_work() as db_session:
             half = await _read_fold(db_session, claimed, messages // 2)
         if half is None:
-            # The messages may be back already, without new work. So the item is not completed but tried again.
+            # The messages may be restored already, without new work. So the item is retried and not completed.
             raise ModelError("its messages were gone while the fold was halved", transient=True)
         part = half
 
@@ -92,7 +92,7 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Fold, _Folded]) -> bo
 
 
 async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
-    """Write the version; what is left of a long range is scheduled."""
+    """Store the version and schedule the rest of a long range."""
     head, fold, payload = made.head, made.draft.fold, made.claimed.payload
     onto = await _read_onto(db_session, head, payload)
     await narratives.save_fold(
@@ -118,7 +118,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
 
 
 async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fold | None:
-    """The next fold, of at most `most` messages; None if the line is gone or nothing is left to fold."""
+    """Return the next fold of at most `most` messages, or None if the line is gone or nothing is left to fold."""
     line = claimed.owner.line
     head = await read_head(db_session, *line)
     if head is None:
@@ -140,7 +140,7 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
 
 
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> _Onto:
-    """What is folded onto; to make a version again, what that one was built on, up to where it ends."""
+    """Return the base of the next fold. To make a version again, that is what it was built on, up to where it ends."""
     line, until_seq = head.line, payload.get("until_seq", 0)
     newest = (await narratives.read_chain(db_session, line, SUMMARY)).newest_true()
     if newest is None or payload.get("again") != newest.version:
@@ -151,10 +151,10 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
 
 async def _fold(ctx: JobContext, fold: _Fold, instruction: str | None) -> FoldDraft:
     source = fold.source
-    if not source.utterances:  # nothing eligible is in it, so no model has to be asked
+    if not source.utterances:  # no message is eligible, so no model is called
         return FoldDraft(fold.base_text, "extractive")
     if ctx.model is None:
-        # In a thread, because long messages take longer than the event loop may wait.
+        # In a thread, because long messages would block the event loop.
         text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
     return await ask_for_summary(ctx.model, ctx.prompt(prompts.SUMMARY), fold.base_text, source, instruction)

@@ -1,6 +1,6 @@
-"""The summary without a model: sentences that were said, of what is longer ago the weightiest. Pure.
+"""The summary without a model: quotes of what was said, with fewer quotes of older messages. Pure.
 
-Nothing is rephrased, so nothing is claimed that was not said.
+Nothing is rephrased, so the summary claims only what was said.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ _PART_TOKENS = 60
 
 
 def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Callable[[str], int]) -> str:
-    """The former text and the most telling quotes of `messages`, one a line, together at most SUMMARY_TOKENS as a rule.
+    """Return the former text and the best quotes of `messages`, one per line, usually at most SUMMARY_TOKENS together.
 
-    Where they exceed it the shortest quotes of the older half go: who has more to say, says more. So what is long ago
-    is told ever more sparsely, but what was longest about it is kept, and so is the first quote. What a person or a
-    model wrote gives way only when no older quote is left, and its first line never does.
+    If they exceed that, the shortest quotes of the older half are dropped repeatedly, so the older a message is, the
+    fewer quotes of it are left. The first quote stays as long as there are three. Lines that a person or a model wrote
+    are dropped only when no older quote is left; their first line stays.
     """
     lines = former.splitlines()
     for start in range(0, len(messages), _PART_MESSAGES):
@@ -33,7 +33,10 @@ def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Cal
 
 
 def _thin_once(lines: list[str]) -> list[str]:
-    """Without the thinnest quotes; where only the newest line is one, without others; the same where two are left."""
+    """Return `lines` without the shortest of the older quotes.
+
+    If no line before the newest one is a quote, the shortest of the older lines are left out; two lines stay unchanged.
+    """
     quotes = [at for at, line in enumerate(lines) if is_quote(line)]
     if quotes and quotes != [len(lines) - 1]:
         gone = {quotes[at] for at in find_thinnest([lines[at] for at in quotes])}
