@@ -14,8 +14,8 @@ from app.summarising.quoting import quoted, shorten_to_share
 from app.summarising.transcript import Utterance
 
 MOST_PERSONA, MOST_WRITTEN = 1 / 4, 1 / 3
-"""The largest shares of a persona and of earlier entries in the budget that the prompt's own words leave. The rest is for
-the new text."""
+"""The largest shares of a persona and of earlier entries in the budget that the prompt's own words leave; the rest is
+for the new text."""
 
 
 @dataclass(frozen=True, slots=True)

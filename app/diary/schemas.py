@@ -54,8 +54,8 @@ class EntryIn(Given):
     content: EntryText = Field(description="The text, in the character's words.")
     character: Name | None = Field(
         None,
-        description="The character whose diary it is; required if the chat names several characters. "
-        "In a chat that names none, each name has a diary of its own, up to 32.",
+        description="The character whose diary it is; required unless the chat has one active character or names "
+        "none. In a chat that names none, each name has a diary of its own, up to 32.",
     )
 
 
