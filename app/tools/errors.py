@@ -1,4 +1,4 @@
-"""What can be wrong with a call of a tool."""
+"""The errors of tool calls."""
 
 from app.kit.errors import Invalid, NotFound
 
@@ -11,7 +11,7 @@ class ToolNotFound(NotFound):
 
 
 class WrongArguments(Invalid):
-    """The arguments are not what the tool takes; the detail is for the model that gave them."""
+    """The arguments are invalid; the detail is addressed to the model that made the call."""
 
     code = "wrong_arguments"
     title = "Wrong arguments"
