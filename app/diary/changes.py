@@ -182,7 +182,7 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
 
 
 async def _write_again(db_session: DbSession, event: MessagesChanged) -> None:
-    """Schedule the entries about changed messages that are not written yet again, including those that have failed."""
+    """Reschedule the unwritten entries about changed messages, including those that have failed for good."""
     head, changed = event.head, event.changed_seqs
     if not changed:
         return

@@ -187,7 +187,7 @@ async def find_memo(
 async def update_memo(
     db_session: DbSession, chat_key: UUID, line_id: UUID, memo_id: UUID, values: dict[str, Any]
 ) -> None:
-    """Change a memo."""
+    """Update a memo."""
     await db_session.execute(
         update(Memo).where(Memo.chat_key == chat_key, Memo.line_id == line_id, Memo.memo_id == memo_id).values(**values)
     )

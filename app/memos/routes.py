@@ -76,7 +76,7 @@ async def edit_memo(ref: WritingChat, memo_id: MemoId, patch: MemoPatch, db_sess
 
 @router.delete("/{memo_id}", status_code=204)
 async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now) -> None:
-    """Delete a memo. It is not created again unless it is regenerated."""
+    """Delete a memo. Only regenerating it restores it."""
     await book.delete_memo(db_session, ref, memo_id, now=clock())
 
 

@@ -4,7 +4,7 @@ from app.kit.errors import Invalid, NotFound
 
 
 class ToolNotFound(NotFound):
-    """There is no tool of that name."""
+    """There is no tool with this name."""
 
     code = "tool_not_found"
     title = "Unknown tool"

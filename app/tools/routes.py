@@ -47,7 +47,7 @@ async def list_tools(
     caller: Reader,  # noqa: ARG001 - requires a key that may read
     layers: Layers,
     format_: Annotated[
-        Format, Query(alias="format", description="The provider whose request format they have.")
+        Format, Query(alias="format", description="The provider format in which to return them.")
     ] = "openai",
 ) -> Response:
     """List the tools to offer to the model that plays a character."""
