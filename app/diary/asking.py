@@ -1,4 +1,4 @@
-"""Asks a model to write as a character: a new entry, or the older part of the diary anew."""
+"""Asks a model to write as a character: a new entry, or a new version of the folded part of the diary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,20 +20,20 @@ from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
 FOLD_TOKENS = 1_000
-"""Room for 300 words, also in scripts that take many tokens."""
+"""Enough for 300 words, even in scripts that need many tokens."""
 
 ENTRY_TOKENS = 400
-"""Room for four sentences, likewise."""
+"""Enough for four sentences, likewise."""
 
 TEMPERATURE = 0.5
 
 NAMELESS = "Character"
-"""What a character is called that nobody has named, in a prompt as in the transcript."""
+"""The name of an unnamed character, in a prompt and in the transcript."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryDraft:
-    """What a character wrote; no content where nothing mattered to it."""
+    """An entry that a character wrote; without content if nothing mattered to the character."""
 
     content: str | None
     model: str | None
@@ -48,7 +48,7 @@ async def ask_for_diary(
     former: str,
     entries: Sequence[Written],
 ) -> FoldDraft:
-    """The older part of a diary anew, with `entries` folded into `former`. Raises ModelError."""
+    """Return the folded part of a diary, with `entries` folded into `former`. Raises ModelError, DoesNotFit."""
 
     def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
         return diary_messages(
@@ -74,9 +74,9 @@ async def ask_for_entry(
     source: Source,
     last: Sequence[Written],
 ) -> EntryDraft:
-    """What the character writes about `source`, knowing its `last` entries. Raises ModelError.
+    """Return the character's entry about `source`, given its `last` entries. Raises ModelError, DoesNotFit.
 
-    Of more messages than the model takes in at once it is the newest that fit: they are remembered best.
+    If the messages do not fit the model's context, the older half of them is left out, again until they fit.
     """
     zone = ZoneInfo(source.time_zone)
 
@@ -109,11 +109,11 @@ async def ask_for_entry(
 
 
 def _find_name(said: Sequence[Utterance]) -> str:
-    """What somebody whom the chat does not name is called in the transcript, if whoever speaks is one."""
+    """Return the name of the assistant's messages if they share one, else `NAMELESS`."""
     names = {one.name for one in said if one.role == "assistant"}
     return names.pop() if len(names) == 1 else NAMELESS
 
 
 def dated(entries: Sequence[Written], time_zone: str) -> list[DatedEntry]:
-    """Entries with their days, for a prompt."""
+    """Return entries with their dates, for a prompt."""
     return [DatedEntry(word_date(entry.dated_at, time_zone), entry.content) for entry in entries]

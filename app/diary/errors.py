@@ -1,10 +1,10 @@
-"""What can be wrong with a request about diaries."""
+"""The errors of diaries."""
 
 from app.kit.errors import NotFound
 
 
 class EntryNotFound(NotFound):
-    """There is no such entry in the diaries of this chat."""
+    """The diaries of the chat have no entry with this id."""
 
     code = "entry_not_found"
     title = "Unknown diary entry"

@@ -1,4 +1,4 @@
-"""The job that folds the older part of a diary."""
+"""The job that folds the oldest entries of a diary."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from app.narratives.service import FoldDraft, Line, Narrative
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """Entries of a diary, the version they are folded into, and how many lines the result may take."""
+    """The entries to fold, the version that they are folded into, and the most lines that the result may have."""
 
     base: Link | None
     former: str
@@ -45,7 +45,7 @@ def _character(claimed: Claimed) -> str:
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Fold | None:
-    """The next fold; None if the line is gone, diaries are off, or the diary is short enough."""
+    """Return the next fold, or None if the line is gone, diaries are off, or the diary is short enough."""
     line, character = claimed.owner.line, _character(claimed)
     head = await read_head(db_session, *line)
     if head is None or not DiarySettings.of(head.settings).enabled:
@@ -69,7 +69,7 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> FoldDraft:
     if ctx.model is None:
-        # In a thread, because long entries take longer than the event loop may wait.
+        # In a thread, because long entries would block the event loop.
         text = await asyncio.to_thread(
             fold_quotes,
             fold.former,
@@ -89,7 +89,7 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> 
 
 
 async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
-    """Write the version; what is left of a long diary is scheduled."""
+    """Save the version, and schedule the next fold if the diary is still too long."""
     head, fold, draft, character = made.head, made.source, made.draft, _character(made.claimed)
     narrative = narrative_of(character)
     await narratives.save_fold(
@@ -109,7 +109,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
 
 
 async def _find_begin(db_session: DbSession, line: Line, narrative: Narrative, fold: _Fold) -> int:
-    """The seq of the newest entry that the fold or its base covers: a copy that ends earlier must not have the fold."""
+    """Return the highest `at_seq` that the fold or its base covers: a copy that ends earlier must not have the fold."""
     last_seq = max(entry.at_seq for entry in fold.entries)
     if fold.base is None:
         return last_seq

@@ -1,6 +1,6 @@
-"""The older part of a diary without a model: the character's own sentences, each with its day. Pure.
+"""Folds a diary without a model: quotes the character's own sentences, each with its date. Pure.
 
-Nothing is rephrased, so nothing is claimed that the character did not write.
+Nothing is rephrased, so the result contains no claim that the character did not write.
 """
 
 import re
@@ -24,10 +24,10 @@ def fold_quotes(
     most_lines: int,
     count_tokens: Callable[[str], int],
 ) -> str:
-    """The former quotes and the most telling ones of `entries` (date, text), one a line, at most `most_lines`.
+    """Return the former quotes and the weightiest sentences of `entries` (date, text): at most `most_lines` lines.
 
-    Where there are more, the most telling of every few of the older half stand for these, again and again: what is long
-    ago is told ever more sparsely, but evenly.
+    If there are more, the lines of the older half are replaced, a few at a time, by their weightiest ones, until the
+    lines fit. So the older the lines are, the fewer of them are left, but they stay evenly distributed.
     """
 
     def choose(written: Sequence[Utterance]) -> list[str]:
@@ -45,7 +45,7 @@ def fold_quotes(
 
 
 def _thinner(lines: Sequence[str], choose: Callable[[Sequence[Utterance]], list[str]]) -> list[str]:
-    """The same lines with the most telling left of every few of the older half, and at least one line less."""
+    """Return `lines` with only the weightiest of every few of the older half, and at least one line fewer."""
     half = max(len(lines) // 2, 1)
     older, fewer = lines[:half], list[str]()
     for start in range(0, half, _PART_ENTRIES):
@@ -54,12 +54,12 @@ def _thinner(lines: Sequence[str], choose: Callable[[Sequence[Utterance]], list[
 
 
 def _read_line(line: str) -> Utterance:
-    """A line of the former text as it was written, without the marks of its quotation."""
+    """Return a line of the former text as it was written, without its quotation marks."""
     dated = _DATED_LINE.fullmatch(line)
     date, text = (dated[1], dated[2]) if dated else (_UNDATED, line)
     return _utterance(date, text[1:-1] if text.startswith("“") and text.endswith("”") else text)
 
 
 def _utterance(date: str, text: str) -> Utterance:
-    # Whose words they are goes without saying in a diary: the day stands where a transcript has the speaker.
+    # All words in a diary are the character's, so the date takes the place of the speaker's name.
     return Utterance(0, "assistant", date, text)

@@ -23,7 +23,7 @@ from app.summarising.transcript import Utterance
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A batch as it reads now, and its hash."""
+    """The current messages of a batch, and their hash."""
 
     batch: Sequence[Utterance]
     history: Sequence[Utterance]
@@ -33,7 +33,7 @@ class _Source:
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
-    """The batch of the memo, or None if the memo is gone."""
+    """Return the messages of the memo's batch, or None if the memo or its line is gone."""
     line = claimed.owner.line
     row = await queries.find_batch(db_session.raw, *line, UUID(claimed.key))
     if row is None:
@@ -53,7 +53,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
 
 async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraft:
     summariser = _choose(ctx)
-    if not source.batch:  # nothing eligible is left, so no model has to be asked
+    if not source.batch:  # no eligible message is left, so the model is not called
         return MemoDraft((), summariser.origin, None, None)
     return await summariser.summarise(
         MemoRequest(

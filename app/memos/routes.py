@@ -1,4 +1,4 @@
-"""HTTP of the memo book."""
+"""The HTTP routes of the memo book."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ async def list_memos(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """The memo book in story order: the table of contents of the conversation."""
+    """List the memo book in story order: the table of contents of the conversation."""
     after = decode_cursor(cursor, int, int) if cursor else None
     chat = await get_line(db_session, ref, line)
     scopes = await read_scopes(db_session.raw, ref.tenant, chat.user_key)
@@ -52,7 +52,7 @@ async def list_memos(
 
 @router.get("/{memo_id}", response_model=MemoOut, responses=TAGGED)
 async def get_memo(ref: ReadingChat, memo_id: MemoId, db_session: Db, known: KnownTags, line: Line = None) -> Response:
-    """One memo."""
+    """Return a memo."""
     chat = await get_line(db_session, ref, line)
     scopes = await read_scopes(db_session.raw, ref.tenant, chat.user_key)
     memo, work, in_prompt = await book.get_memo(db_session, chat, memo_id)
@@ -62,7 +62,7 @@ async def get_memo(ref: ReadingChat, memo_id: MemoId, db_session: Db, known: Kno
 
 @router.post("", status_code=201, response_model=MemoOut)
 async def write_memo(ref: WritingChat, memo: MemoIn, db_session: Db, clock: Now) -> Response:
-    """Write a memory that never happened in the conversation; it shows at once."""
+    """Write a memo by hand. It covers no messages and is in the book at once."""
     memo_id = await book.write_person_memo(db_session, ref, text=memo.text, after_seq=memo.after_seq, now=clock())
     return JsonAnswer(await _changed(db_session, ref, memo_id), status_code=201)
 
@@ -76,7 +76,7 @@ async def edit_memo(ref: WritingChat, memo_id: MemoId, patch: MemoPatch, db_sess
 
 @router.delete("/{memo_id}", status_code=204)
 async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now) -> None:
-    """Delete a memo; it is never made again unless regenerated."""
+    """Delete a memo. Only regenerating it restores it."""
     await book.delete_memo(db_session, ref, memo_id, now=clock())
 
 
@@ -84,7 +84,7 @@ async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: 
 async def regenerate_memo(
     ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now, wish: Regenerate | None = None
 ) -> Response:
-    """Have a memo made again in the background; deleted and failed ones too."""
+    """Regenerate a memo in the background, also one that was deleted or has failed."""
     wish = wish or Regenerate()
     work_id = await book.regenerate_memo(
         db_session,
@@ -98,13 +98,13 @@ async def regenerate_memo(
 
 
 async def _changed(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> dict[str, Any]:
-    """The memo as this transaction leaves it, with the window brought in line first."""
+    """Return the memo as this transaction leaves it, after the deferred update of the window has run."""
     await db_session.run_deferred()
     return _memo_out(*await book.get_memo(db_session, await get_line(db_session, ref, None), memo_id))
 
 
 def _attempts(memos: Sequence[tuple[Memo, WorkItem | None]]) -> list[int]:
-    """The attempts under way: a claim changes what is answered, but not the chat's revision."""
+    """Return the attempts of the work items: a claim changes the answer, but not the chat's revision."""
     return [work.attempts for _, work in memos if work is not None]
 
 

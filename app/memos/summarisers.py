@@ -1,4 +1,4 @@
-"""Two summarisers behind one interface: a model, and without one an honest quotation."""
+"""Two summarisers with one interface: one calls a model, the other quotes sentences."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from app.summarising.extractive import extract
 from app.summarising.transcript import Utterance
 
 ANSWER_TOKENS = 600
-"""Room for three highlights, also in scripts that take many tokens."""
+"""Enough for three highlights, even in scripts that need many tokens."""
 
 TEMPERATURE = 0.2
 
@@ -28,7 +28,7 @@ Origin = Literal["model", "extractive"]
 
 @dataclass(frozen=True, slots=True)
 class MemoDraft:
-    """What a summariser made of a batch; no highlights is an empty memo."""
+    """The result of a summariser; a memo without highlights is empty."""
 
     highlights: Sequence[Highlight]
     origin: Origin
@@ -38,14 +38,14 @@ class MemoDraft:
 
 @dataclass(frozen=True, slots=True)
 class MemoRequest:
-    """What a memo is made from.
+    """The input of a summariser.
 
     Attributes:
         batch: The eligible messages.
-        history: What was said up to and including the batch; empty unless the summariser wants it.
+        history: The last `history_messages` messages before the batch, and the batch.
         characters: Names of the chat's characters.
-        language: BCP 47, if the chat says so.
-        instruction: A person's wish for this one time.
+        language: BCP 47, if the chat has one.
+        instruction: A person's instruction for this one generation.
 
     """
 
@@ -57,25 +57,25 @@ class MemoRequest:
 
 
 class Summariser(Protocol):
-    """Makes a memo of a batch."""
+    """Summarises a batch."""
 
     @property
     def origin(self) -> Origin:
-        """What its memos say that they come from."""
+        """The origin of its memos."""
         ...
 
     @property
     def history_messages(self) -> int:
-        """How many messages before the batch it wants to see."""
+        """The number of messages before the batch that it reads."""
         ...
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:
-        """Raises ModelError."""
+        """Return the memo of a batch. Raises ModelError, DoesNotFit."""
         ...
 
 
 class ModelSummariser:
-    """Asks a model."""
+    """Asks a model for highlights."""
 
     origin: Origin = "model"
     history_messages = 0
@@ -85,7 +85,7 @@ class ModelSummariser:
         self._prompt = prompt
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:
-        """Ask for highlights. Raises ModelError, also for an answer that cannot be read, and DoesNotFit."""
+        """Return the highlights that the model answers. Raises ModelError, also for an unusable answer, DoesNotFit."""
 
         def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
             return memo_messages(
@@ -105,13 +105,13 @@ class ModelSummariser:
 
 
 class ExtractiveSummariser:
-    """Quotes the sentences that say most, without a model; its memos are labelled so."""
+    """Quotes the weightiest sentences, without a model; the origin of its memos is `extractive`."""
 
     origin: Origin = "extractive"
     history_messages = 500
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:
-        """Choose sentences; never fails. In a thread, because long messages take longer than a loop may wait."""
+        """Return the quoted sentences; never fails. Runs in a thread: long messages would block the event loop."""
         lines = await asyncio.to_thread(
             extract, request.batch, request.history, budget_tokens=EXTRACT_TOKENS, count_tokens=count_tokens
         )
@@ -119,5 +119,5 @@ class ExtractiveSummariser:
 
 
 def choose_summariser(model: LanguageModel | None, prompt: Fillable = MEMO) -> Summariser:
-    """The model's, asked with `prompt`, if there is one."""
+    """Return the summariser that asks `model` with `prompt`, or the extractive one if there is no model."""
     return ModelSummariser(model, prompt) if model else ExtractiveSummariser()

@@ -1,9 +1,9 @@
-"""What an answer that was to tell a former text anew makes of it: does that stay as it is, is it all but gone? Pure."""
+"""Detects an answer that should rewrite a former text, but states no changes or keeps almost nothing of it. Pure."""
 
 import re
 
 _MOST_CHARS = 200
-"""A longer text that begins with "No changes." tells something all the same."""
+"""A longer text has content even if it begins with "No changes."."""
 
 _LONG_CHARS = 600
 _MOST_LONG_CHARS = 2_000
@@ -35,7 +35,10 @@ _EDGES = "-–—• \"'“”()[]*_`.!?。！？\n"
 
 
 def leaves_former(text: str, former: str) -> bool:
-    """Whether `text` only says that `former` stays as it is, in one of the larger languages; with a reason at most."""
+    """Whether `text` only states that `former` stays unchanged, perhaps with a reason, in one of the major languages.
+
+    Returns False for a `text` that is long compared with `former`.
+    """
     if len(text) > _MOST_CHARS:
         return False
     said = text.casefold().strip(_EDGES)
@@ -46,8 +49,8 @@ def leaves_former(text: str, former: str) -> bool:
 
 
 def is_remnant(text: str, former: str) -> bool:
-    """Whether next to nothing is left of a long `former`: not a tenth of it, or of 2,000 characters if it is longer.
+    """Whether `text` is less than a tenth as long as a long `former`, or as 2,000 characters if that is longer.
 
-    A text that is told anew keeps what it told: what is so short is a remark, whatever it says.
+    A rewritten text keeps the content of the former one, so a text this short is only a remark.
     """
     return len(former) >= _LONG_CHARS and _REMNANT * len(text) < min(len(former), _MOST_LONG_CHARS)

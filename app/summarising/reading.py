@@ -1,17 +1,17 @@
-"""A model's answer before anything is read out of it: thinking, refusing, and saying that there is nothing. Pure."""
+"""Cleans a model's answer, and detects refusals and answers that state that there is nothing. Pure."""
 
 import re
 
 
 class UnusableAnswer(Exception):
-    """An answer that holds neither what was asked for nor, where that was offered, a plain "nothing".
+    """The answer contains neither the requested content nor, where that is allowed, an explicit "nothing".
 
-    The message says why, and quotes nothing of the answer.
+    The message gives the reason without quoting the answer.
     """
 
 
 FENCE = re.compile(r"```(?:jsonl?|text|txt|plaintext|markdown|md)?", re.I)
-"""Where a block of code begins or ends."""
+"""The start or the end of a code block."""
 
 _UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
 _THINKING_TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.I)
@@ -44,28 +44,28 @@ _REFUSAL = re.compile(
 
 
 def spoken(answer: str) -> str:
-    """What `answer` says aloud, without control characters. Raises UnusableAnswer if it only thinks."""
+    """Return `answer` without reasoning and control characters. Raises UnusableAnswer if the reasoning does not end."""
     return _without_thinking(without_controls(answer))
 
 
 def without_controls(text: str) -> str:
-    """`text` without what a database or a reader stumbles over: NUL, other control characters, half a character."""
+    """Return `text` without NUL and most other control characters, lone surrogates and byte order marks."""
     return _UNWANTED.sub("", text)
 
 
 def says_nothing(text: str) -> bool:
-    """Whether the first clause of `text` is an explicit "nothing memorable", in one of the larger languages."""
+    """Whether the first clause of `text` is an explicit "nothing memorable", in one of the major languages."""
     clause = _CLAUSE_END.split(text.casefold().strip("\"'()[] "), maxsplit=1)[0].strip()
     return _NOTHING.fullmatch(clause) is not None
 
 
 def says_only_nothing(text: str) -> bool:
-    """Whether `text` is nothing but an explicit "nothing memorable", or a bare "NONE" with a reason behind it."""
+    """Whether all of `text` is an explicit "nothing memorable", or a bare "NONE", perhaps followed by a reason."""
     return bool(_NONE.match(text)) or _NOTHING.fullmatch(text.casefold().strip("\"'()[].!?。！？ \n")) is not None
 
 
 def refuses(text: str) -> bool:
-    """Whether `text` begins with a refusal or an apology, in one of the larger languages."""
+    """Whether `text` begins with a refusal or an apology, in one of the major languages."""
     return _REFUSAL.match(text) is not None
 
 
@@ -74,7 +74,7 @@ def _without_thinking(answer: str) -> str:
     aloud, thinking = [first], False
     for slash, text in zip(rest[::2], rest[1::2], strict=True):
         if slash and not thinking:
-            aloud.clear()  # many chat templates open the block themselves: only its end is in the answer
+            aloud.clear()  # many chat templates open the block, so the answer contains only its end
         thinking = not slash
         if not thinking:
             aloud.append(text)
