@@ -173,7 +173,7 @@ class DbSession(AsyncSession):
                 return
             event = self.deferred.pop(0)
             await self._followers[type(event)](self, event)
-        raise RuntimeError(f"followers trigger each other endlessly: {type(event).__name__}")
+        raise RuntimeError(f"followers trigger each other without end: {type(event).__name__}")
 
     async def restart(self) -> None:
         """Restart the transaction, which releases its locks. Raises RuntimeError if it may have changed anything."""
