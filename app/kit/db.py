@@ -176,7 +176,10 @@ class DbSession(AsyncSession):
         raise RuntimeError(f"followers trigger each other without end: {type(event).__name__}")
 
     async def restart(self) -> None:
-        """Restart the transaction, which releases its locks. Raises RuntimeError if it may have changed anything."""
+        """Restart the transaction, which releases its locks. Use it before any write.
+
+        Raises RuntimeError if an event was deferred or the ORM was used.
+        """
         if self.deferred or self.is_used():
             raise RuntimeError("cannot restart a transaction that may have changed something")
         await self.raw.execute("ROLLBACK")
