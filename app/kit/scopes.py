@@ -67,7 +67,7 @@ def raise_scope(db_session: DbSession, owner: Owner) -> None:
     revision is raised by its lock (`app/chats/revision.py`).
     """
     if owner.is_line:
-        raise ValueError("a line has its own revision; lock the line instead")
+        raise ValueError("a line has its own revision; lock it instead")
     rank = _TENANTS if owner.user_id is None else _USERS
     db_session.last_writes[rank, owner.key, owner.line_id] = _Raise(owner)
 
