@@ -1,4 +1,4 @@
-"""memobook api: the API alone, in one process."""
+"""memobook api: run the API in this process, without a worker or servers."""
 
 import argparse
 import asyncio
@@ -19,12 +19,12 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to listen."""
+    """Add the options for the address to listen on."""
     add_address(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     settings = load_settings()
     load_prompt_book(settings)
     configure_logging(settings.log_level)
@@ -45,9 +45,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _prepare(settings: Settings, host: str) -> None:
-    """Register the environment's admin key.
+    """Check the database and register the environment's admin key.
 
-    Raises SettingsError for a database that is not ready, and for an address that needs a key without one.
+    Raises SettingsError if the database is not ready, or if `host` is not loopback and no key exists.
     """
     database = Database(settings.sqlalchemy_url, pool_size=2)
     try:
@@ -57,7 +57,7 @@ async def _prepare(settings: Settings, host: str) -> None:
                 await ensure_admin_key(db_session, settings.admin_key.get_secret_value(), system_clock())
             if host not in LOOPBACK and not await has_keys(db_session):
                 raise SettingsError(
-                    f"--host {host}: without a key only 127.0.0.1 may be listened on;"
+                    f"--host {host}: without a key the API only listens on 127.0.0.1;"
                     " set MEMOBOOK_ADMIN_KEY or run memobook keys create"
                 )
     finally:

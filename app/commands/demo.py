@@ -1,4 +1,4 @@
-"""memobook demo: a conversation, and what is remembered of it."""
+"""memobook demo: play a conversation into the service and show the memory that results."""
 
 import argparse
 import asyncio
@@ -10,14 +10,14 @@ from app.kit.settings import load_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where the data lies, where to listen, and what to play."""
+    """Add the options for the data directory, the address, and the conversation."""
     add_data(parser)
     add_address(parser)
     add_demo_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play it, then serve until a signal comes."""
+    """Play the conversation, then serve until a signal arrives."""
     settings = load_settings()
     load_prompt_book(settings)
     return asyncio.run(run_demo(options, settings))

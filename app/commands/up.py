@@ -1,4 +1,4 @@
-"""memobook up: everything, from nothing."""
+"""memobook up: run the whole service, with embedded servers where none are configured."""
 
 import argparse
 import asyncio
@@ -11,13 +11,13 @@ from app.local.up import run_up
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where the data lies and where to listen."""
+    """Add the options for the data directory and the address."""
     add_data(parser)
     add_address(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run until a signal comes."""
+    """Run until a signal arrives."""
     settings = load_settings()
     load_prompt_book(settings)
     stack = Stack(

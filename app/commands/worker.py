@@ -1,4 +1,4 @@
-"""memobook worker: makes what is due."""
+"""memobook worker: run a worker, which processes due work."""
 
 import argparse
 import asyncio
@@ -15,11 +15,11 @@ from app.worker import run_worker
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """None."""
+    """Add no options."""
 
 
 def run(_options: argparse.Namespace) -> int:
-    """Work until a signal comes; what is not made by then is given back."""
+    """Run until a signal arrives; unfinished work is then released."""
     settings = load_settings()
     prompts = load_prompt_book(settings)
     configure_logging(settings.log_level)
@@ -37,7 +37,7 @@ async def _until_told(settings: Settings, prompts: PromptBook) -> None:
 
 
 async def _prepare(settings: Settings) -> None:
-    """Raises SettingsError for a database that is not ready."""
+    """Raise SettingsError if the database is not ready."""
     database = Database(settings.sqlalchemy_url, pool_size=1)
     try:
         await require_schema(database)

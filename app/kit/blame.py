@@ -1,11 +1,11 @@
-"""How a validator of a whole model says which field is wrong. Pure."""
+"""Locations of validation errors, down to the field. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 class FieldError(ValueError):
-    """A model's validator blames one of its fields; `path` leads there from the model."""
+    """Raised by a model's validator for one of its fields; `path` is the field's location relative to the model."""
 
     def __init__(self, path: tuple[str | int, ...], message: str) -> None:
         super().__init__(message)
@@ -13,6 +13,6 @@ class FieldError(ValueError):
 
 
 def place_of(found: Mapping[str, Any]) -> list[str | int]:
-    """Where one of pydantic's errors is: where pydantic saw it, and the field that a model's validator blames."""
+    """Return the location of a pydantic error, extended by the field that a `FieldError` names."""
     cause = found.get("ctx", {}).get("error")
     return [*found["loc"], *(cause.path if isinstance(cause, FieldError) else ())]

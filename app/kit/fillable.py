@@ -1,4 +1,4 @@
-"""What a job needs of a prompt, whoever wrote it."""
+"""The interface of prompts that jobs use."""
 
 from typing import Protocol
 
@@ -6,18 +6,18 @@ from app.kit.llm import ChatMessage
 
 
 class Fillable(Protocol):
-    """A prompt with places for what differs. `app.summarising.prompts.Prompt` is one."""
+    """A prompt template. Implemented by `app.summarising.prompts.Prompt`."""
 
     @property
     def name(self) -> str:
-        """Identifies the prompt among those of all layers."""
+        """The name of the prompt, unique among all layers."""
         ...
 
     @property
     def version(self) -> str:
-        """Stored with everything that is made with it."""
+        """The version of the prompt, stored with every result that it produces."""
         ...
 
     def fill(self, **texts: str) -> list[ChatMessage]:
-        """Put `texts` into the places of the same names."""
+        """Return the messages of the prompt with each placeholder replaced by the text of the same name."""
         ...

@@ -1,8 +1,8 @@
-"""Hot routes: declared and documented like any other, but read by hand.
+"""Routes that bypass FastAPI's request parsing, for performance.
 
-FastAPI's reading of a request (dependencies, parameters, body) takes longer than everything else about an append or a
-context. A hot route keeps the declaration, which OpenAPI and readers go by, and is handled by a function that reads
-the same things itself, with the same errors.
+FastAPI's handling of dependencies, parameters and bodies takes longer than the rest of an append or of a context. A hot
+route is declared like any other, for OpenAPI and for readers of the code, but its requests go to a function that parses
+the same inputs itself and raises the same errors.
 """
 
 import re
@@ -24,24 +24,24 @@ _JSON = re.compile(r"application/(json|[\w.-]+\+json)\s*(;.*)?", re.IGNORECASE)
 
 
 class HotRoute(APIRoute):
-    """A route that leaves its requests to `handler`."""
+    """A route whose requests are handled by `handler` instead of by its endpoint."""
 
     handler: ClassVar[Handler]
 
     def get_route_handler(self) -> Handler:
-        """What FastAPI calls if the request comes this far."""
+        """Return `handler`, which also serves the request if it reaches FastAPI's routing."""
         return type(self).handler
 
 
 def handled_by(handler: Handler) -> type[HotRoute]:
-    """A class of route that leaves its requests to `handler`."""
+    """Return a route class whose requests are handled by `handler`."""
     return type("HotRoute", (HotRoute,), {"handler": staticmethod(handler)})
 
 
 class HotPaths:
-    """Middleware: serves hot routes before routing, whose way to them takes a sixth of a context's time.
+    """Middleware that serves hot routes before routing, which would take a sixth of the time of a context.
 
-    Errors go to the handlers of the application, as they would behind it.
+    Errors go to the application's exception handlers, as with other routes.
     """
 
     def __init__(self, app: ASGIApp, *, routes: Sequence[BaseRoute]) -> None:
@@ -51,7 +51,7 @@ class HotPaths:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request for a hot route, or pass on what is none."""
+        """Serve a request for a hot route; pass on all others."""
         for methods, path, handler in self._hot if scope["type"] == "http" else ():
             if scope["method"] in methods and (found := path.match(scope["path"])):
                 scope["path_params"] = found.groupdict()
@@ -80,7 +80,7 @@ async def _answer(request: Request, handler: Handler) -> Response:
 
 
 async def read_body(request: Request, model: type[Model]) -> Model:
-    """The body as `model`. Raises RequestValidationError naming the place."""
+    """Return the body, validated as `model`. Raises RequestValidationError with the location of each error."""
     if not _JSON.fullmatch(request.headers.get("content-type", "")):
         raise _blame(("body",), "must be JSON, with the header Content-Type: application/json")
     try:
@@ -90,7 +90,7 @@ async def read_body(request: Request, model: type[Model]) -> Model:
 
 
 def read_query(request: Request, model: type[Model]) -> Model:
-    """The query string as `model`. Raises RequestValidationError naming the place."""
+    """Return the query, validated as `model`. Raises RequestValidationError with the location of each error."""
     try:
         query: bytes = request.scope["query_string"]
         return model.model_validate(dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)))
@@ -99,7 +99,7 @@ def read_query(request: Request, model: type[Model]) -> Model:
 
 
 def read_path(request: Request, name: str, pattern: str) -> str:
-    """A part of the path that has to match `pattern`. Raises RequestValidationError."""
+    """Return the path parameter `name`. Raises RequestValidationError if it does not match `pattern`."""
     value = str(request.path_params[name])
     if not re.fullmatch(pattern, value):
         raise _blame(("path", name), f"String should match pattern '{pattern}'")
@@ -107,7 +107,7 @@ def read_path(request: Request, name: str, pattern: str) -> str:
 
 
 def placed(place: tuple[str, ...], error: ValidationError) -> RequestValidationError:
-    """The same error as a request's, whose part at `place` was judged."""
+    """Return `error` as a RequestValidationError with its locations below `place`, such as `("body",)`."""
     return RequestValidationError([{**found, "loc": (*place, *found["loc"])} for found in error.errors()])
 
 

@@ -1,4 +1,4 @@
-"""What a job works with."""
+"""The context that background jobs run in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,15 @@ from app.kit.llm import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """The database, the clock, the model if one is configured, and the prompts that replace built-in ones, by name."""
+    """The dependencies of a background job.
+
+    Attributes:
+        database: The database.
+        clock: The service's clock.
+        model: The model; None if none is configured.
+        prompts: Prompts that replace built-in ones, by name.
+
+    """
 
     database: Database
     clock: Clock
@@ -19,5 +27,5 @@ class JobContext:
     prompts: Mapping[str, Fillable] = field(default_factory=dict)
 
     def prompt(self, built_in: Fillable) -> Fillable:
-        """Return the prompt that replaces `built_in`, else `built_in`."""
+        """Return the prompt that replaces `built_in`, or `built_in` itself if there is none."""
         return self.prompts.get(built_in.name, built_in)

@@ -1,11 +1,11 @@
-"""Logging: one line an event on stderr, without anybody's words in it."""
+"""Logging: one line per event on stderr. The content of messages is never logged."""
 
 import logging
 import sys
 
 
 def configure_logging(level: str) -> None:
-    """Send the service's log to stderr at `level`; libraries speak from warning on."""
+    """Log to stderr: the service at `level`, libraries at `warning`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""Connections at hand: taking one out of SQLAlchemy's pool costs as much as a query, so idle ones stay out of it."""
+"""A store of idle connections outside SQLAlchemy's pool, where checking out a connection costs as much as a query."""
 
 from typing import TypeAlias, cast
 
@@ -7,14 +7,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import PoolProxiedConnection
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
-"""An asyncpg connection; the class itself cannot be subscripted when it runs."""
+"""An asyncpg connection. A string, because the class cannot be subscripted at run time."""
 
 
 class Shelf:
-    """The idle connections of a process, last used first.
+    """The idle connections of a process, most recently used first.
 
-    The engine's pool opens them, bounds them and lets those wait who find none: while somebody waits, what is put
-    back goes there.
+    The engine's pool opens connections, limits their number, and makes callers wait if none is free. While a caller
+    waits, connections that are put back go to the pool.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -23,7 +23,7 @@ class Shelf:
         self._waiting = 0
 
     async def take(self) -> PoolProxiedConnection:
-        """An open connection; waits for one as long as the pool does."""
+        """Return an open connection; waits for one up to the pool's timeout."""
         while self._idle:
             pooled = self._idle.pop()
             if is_open(pooled):
@@ -37,14 +37,14 @@ class Shelf:
             self._waiting -= 1
 
     def put_back(self, pooled: PoolProxiedConnection) -> None:
-        """Return a connection that is in no transaction."""
+        """Put back a connection, which must not be in a transaction."""
         if self._waiting or not is_open(pooled):
             pooled.close()
         else:
             self._idle.append(pooled)
 
     async def close(self) -> None:
-        """Close the idle connections; those in use close when they are put back."""
+        """Close the idle connections and the pool."""
         idle, self._idle = self._idle, []
         for pooled in idle:
             pooled.close()
@@ -52,6 +52,6 @@ class Shelf:
 
 
 def is_open(pooled: PoolProxiedConnection) -> bool:
-    """Whether a connection is still there; raw statements hide from the pool that one has died."""
+    """Return whether a connection is open; the pool does not notice connections lost during raw statements."""
     driver = cast("Connection | None", pooled.driver_connection)
     return driver is not None and not driver.is_closed()

@@ -1,8 +1,8 @@
-"""Gives back the memory of the tokenizer's tables once they have been read.
+"""Releases the memory of the tokenizer's vocabulary tables after they have been read.
 
-The library carries its vocabularies in the shared object, builds its own structures from them and never looks at
-them again, yet 33 MB of file pages stay mapped in every process. They are read-only and backed by the file, so
-letting go of them changes nothing: whoever touches one gets it from the file again.
+The library stores its vocabularies in its shared object, builds its own structures from them once and never reads them
+again, but 33 MB of file pages stay resident in every process. The pages are read-only and backed by the file, so
+releasing them is safe: a page that is accessed again is read from the file.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ _WORTH_BYTES = 1_000_000
 
 
 def give_back_tables(shared_object: str) -> None:
-    """Let go of the large read-only mappings of `shared_object` (its path). On Linux; elsewhere nothing happens."""
+    """Release the large read-only mappings of the file `shared_object`. Does nothing on systems other than Linux."""
     maps = Path("/proc/self/maps")
     if sys.platform != "linux" or not maps.exists():
         return

@@ -1,7 +1,7 @@
-"""Token counts in o200k, offline.
+"""Token counts in o200k, computed offline.
 
-The count of a long text is remembered by its digest, so a character card that goes into every
-context is counted once. The digest stands for the text: a cache of counts must not keep people's words.
+Counts of long texts are cached, so that a character card that is part of every context is counted once. The cache is
+keyed by digests, so it does not hold the texts of users.
 """
 
 from collections import OrderedDict
@@ -14,20 +14,20 @@ from rs_bpe.bpe import openai
 from app.kit.tables import give_back_tables
 
 MESSAGE_OVERHEAD_TOKENS = 4
-"""What a message costs beyond its text: role and delimiters."""
+"""The tokens of a message beyond its text: role and delimiters."""
 
 _SHORT_CHARS = 64
 _REMEMBERED = 20_000
 
 _o200k = openai.o200k_base()
-_o200k.count("")  # builds what it needs, if it has not yet
+_o200k.count("")  # makes the library build its structures
 give_back_tables(bpe.__file__)
 _counts: OrderedDict[bytes, int] = OrderedDict()
 _counts_lock = Lock()
 
 
 def count_tokens(text: str) -> int:
-    """The number of o200k tokens of `text`, in any thread. Raises UnicodeEncodeError on lone surrogates."""
+    """Return the number of o200k tokens of `text`. Thread-safe. Raises UnicodeEncodeError on lone surrogates."""
     if len(text) <= _SHORT_CHARS:
         return int(_o200k.count(text))
     digest = sha256(text.encode()).digest()

@@ -1,7 +1,7 @@
-"""The bell: arq on Redis tells the workers that something is due, and nothing depends on it.
+"""Wake-ups for workers, sent through arq on Redis. Correctness does not depend on them.
 
-What is due stands in PostgreSQL (`kit/work_queue.py`). Redis may be lost with everything in it: a worker's own loop
-finds the work without it, only later.
+Due work is stored in PostgreSQL (`kit/work_queue.py`). If Redis loses all its data, the polling loop of each worker
+still finds the work, only later.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from app.kit.ids import uuid7
 log = logging.getLogger(__name__)
 
 LOOK = "look"
-"""The only arq job there is: it makes a worker look at what is due."""
+"""The only arq job: it makes a worker look for due work."""
 
 BURST_S = 0.02
-"""Rings within so long are one."""
+"""Wake-ups within this time are combined into one."""
 
 
 def redis_settings(url: str) -> RedisSettings:
-    """Where Redis is, without waiting for it when it is away."""
+    """Return the connection settings for `url`, without retries, so that calls do not block while Redis is down."""
     settings = RedisSettings.from_dsn(url)
     settings.conn_retries = 0
     return settings
 
 
 class Bell:
-    """Rings the workers through Redis, outside any request. While Redis is away nobody hears it, and nothing waits."""
+    """Wakes the workers through Redis, outside of requests. If Redis is down the wake-up is dropped; nothing blocks."""
 
     def __init__(self, redis_url: str | None) -> None:
         self._url = redis_url
@@ -40,11 +40,11 @@ class Bell:
         self._redis: ArqRedis | None = None
 
     def ring(self) -> None:
-        """Something is due; returns at once."""
+        """Wake the workers; returns immediately."""
         self._rung.set()
 
     async def run(self) -> None:
-        """Pass rings on until cancelled."""
+        """Send wake-ups to Redis until cancelled. Returns at once if no Redis is configured."""
         while self._url is not None:
             await self._rung.wait()
             self._rung.clear()
@@ -55,12 +55,12 @@ class Bell:
                     )
                     await self._redis.enqueue_job(LOOK, _job_id=str(uuid7()))
             except (RedisError, OSError, TimeoutError) as error:
-                log.info("Redis is away (%s); workers find what is due by themselves", type(error).__name__)
+                log.info("Redis is not reachable (%s); workers find due work by polling", type(error).__name__)
                 await self.close()
             await asyncio.sleep(BURST_S)
 
     async def is_reachable(self) -> bool:
-        """Whether Redis answers."""
+        """Return whether Redis responds within a second."""
         if self._url is None:
             return False
         with suppress(RedisError, OSError, TimeoutError):
