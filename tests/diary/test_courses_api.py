@@ -11,8 +11,8 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.operations.queries import count_work
 from app.sweep import Sweep
-from tests.conversation_answers import tell
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write
+from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, bury, context, cut_off, get, ok, put, said, talk
 
@@ -192,7 +192,7 @@ async def test_an_erased_chat_keeps_no_diary(api: httpx.AsyncClient) -> None:
 async def test_a_fork_does_not_know_the_folded_diary_of_what_came_after_it(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = tell
+    model.otherwise = echo
     await keep_diary(api, lines=4)
     for n in range(1, 6):
         await append(api, talk(n, n))
@@ -209,7 +209,7 @@ async def test_a_fork_does_not_know_the_folded_diary_of_what_came_after_it(
 async def test_a_fork_does_not_know_a_fold_onto_one_of_what_came_after_it(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = tell
+    model.otherwise = echo
     await keep_diary(api, lines=4)
     await append(api, talk(1, 6))
     for n in range(1, 4):

@@ -7,7 +7,7 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.sweep import Sweep
-from tests.conversation_answers import tell
+from tests.oracle.answers import echo
 from tests.scenes.story import hidden, lift_break, set_break
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, bury, edit, get, ok, put
@@ -22,7 +22,7 @@ SCENES: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
-    model.otherwise = tell
+    model.otherwise = echo
     await put(api, settings=SCENES)
 
 
@@ -94,6 +94,6 @@ async def test_a_scene_that_is_told_again_below_a_persons_recap_is_hidden_again(
     await set_break(api, 3)
     await lift_break(api, 3)
     await wait(sweep, clock, times=1)
-    model.otherwise = tell
+    model.otherwise = echo
     await wait(sweep, clock)
     assert await hidden(api) == [1, 2, 3, 4]

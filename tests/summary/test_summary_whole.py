@@ -5,7 +5,7 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.sweep import Sweep
-from tests.conversation_answers import tell
+from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, bury, context, get, ok, put
 from tests.words import told, wait, words
@@ -13,7 +13,7 @@ from tests.words import told, wait, words
 
 @pytest.fixture(autouse=True)
 async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
-    model.otherwise = tell
+    model.otherwise = echo
     history = {"keep_messages": 2, "grow_messages": 0, "max_messages": 40}
     await put(api, settings={"memos": {"enabled": False}, "history": history})
 
