@@ -35,7 +35,7 @@ check: $(STAMP) ## what has to pass: ruff, mypy, import contracts, tests
 
 # Each run uses a new seed and prints it; MEMOBOOK_SEED repeats a run (tests/oracle/README.md).
 check-long: SEED := $(or $(MEMOBOOK_SEED),$(shell date +%s))
-check-long: check ## check, then the random conversations with 8 times as many examples and a new seed (20 minutes more)
+check-long: check ## check, then tests/oracle with 1024 examples each and a new seed (20 minutes more)
 	@echo "MEMOBOOK_SEED=$(SEED)"
 	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) tests/oracle
 
