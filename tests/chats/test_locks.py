@@ -63,7 +63,7 @@ async def until_waited_for(holder: Connection) -> None:
             pass
 
 
-async def test_a_locked_chat_refuses_its_own_requests_after_a_while_and_holds_up_no_other(
+async def test_a_locked_chat_times_out_and_blocks_no_other_chat(
     small_api: httpx.AsyncClient, database_url: str, tenant: str
 ) -> None:
     await append(small_api, [said(1)])
@@ -126,7 +126,7 @@ def _is_busy(answer: httpx.Response) -> None:
     assert int(answer.headers["retry-after"]) > 0
 
 
-async def test_a_chat_that_is_switched_to_another_line_meanwhile_is_still_there(
+async def test_a_chat_switched_to_another_line_meanwhile_is_found(
     api: httpx.AsyncClient, database: Database, database_url: str, tenant: str
 ) -> None:
     former = (await put(api))["line"]
@@ -159,7 +159,7 @@ async def test_a_chat_that_is_erased_meanwhile_is_not_found(
         await locking
 
 
-async def test_a_chat_that_becomes_anothers_while_its_user_is_erased_stays(
+async def test_a_chat_reassigned_during_its_users_erasure_stays(
     api: httpx.AsyncClient, database_url: str, tenant: str
 ) -> None:
     await put(api, user_id="mira")
