@@ -122,7 +122,7 @@ UTTERANCES = [
 TURNING_POINT = "Marten died in that bunk on the third of November"
 
 
-def test_a_summary_without_a_model_still_tells_of_the_turning_point_many_folds_later() -> None:
+def test_an_extractive_summary_keeps_the_turning_point() -> None:
     told = ""
     for first in range(0, len(UTTERANCES), 7):
         told = summary_quotes.fold_quotes(told, UTTERANCES[first : first + 7], count_tokens=count_tokens)

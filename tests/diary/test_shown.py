@@ -166,7 +166,7 @@ def _find_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record
     return newest
 
 
-async def test_what_is_shown_is_what_entries_and_versions_say_after_every_step(
+async def test_the_cache_equals_entries_and_versions_after_each_step(
     api: httpx.AsyncClient,
     sweep: Sweep,
     model: ScriptedModel,

@@ -127,7 +127,7 @@ async def test_without_a_url_there_is_nothing_to_ring() -> None:
 
 
 @pytest.mark.parametrize("answer", [says_nothing, hangs_up, talks_rubbish])
-async def test_a_server_that_is_no_redis_is_given_up_and_asked_again_at_the_next_ring(answer: Answer) -> None:
+async def test_a_server_that_is_not_redis_is_retried_at_next_notify(answer: Answer) -> None:
     async with impostor(answer) as (url, connected):
         bell = Bell(url)
         async with ringing(bell):

@@ -14,7 +14,7 @@ def turn(n: int) -> list[dict[str, str]]:
     ]
 
 
-async def test_memos_are_made_in_the_background_and_enter_the_prompt_with_the_cut(
+async def test_memos_are_made_in_the_background_and_shown_at_the_cut(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     for n in range(1, 17):
