@@ -69,7 +69,7 @@ async def test_a_story_of_five_weeks_is_remembered_as_it_was_reviewed(play: Play
 
 
 @pytest.mark.parametrize(("preset", "setting", "segments"), SETTINGS.values(), ids=SETTINGS)
-async def test_a_setting_of_one_chat_changes_that_chat_and_there_only_what_it_is_about(
+async def test_a_chats_setting_changes_only_its_part_of_that_chat(
     play: Play, preset: str, setting: Json, segments: set[str]
 ) -> None:
     stage = (await play(preset)).stage

@@ -62,7 +62,7 @@ def documents(text: str) -> Iterator[Any]:
         yield found
 
 
-def test_it_leads_with_the_demo_and_the_tests_then_compose_then_the_walk() -> None:
+def test_it_shows_the_demo_tests_compose_and_the_walk_in_order() -> None:
     first, second, third = BLOCKS
     assert [line.split("#")[0].split() for line in first.splitlines()] == [["make", "demo"], ["make", "test"]]
     assert "docker compose up" in second

@@ -128,7 +128,7 @@ async def test_a_token_finds_nothing_beyond_its_limit_in_lists(limited: httpx.As
     ok(await limited.post(f"/v1/work/{known.work_id}/retry"), 404)
 
 
-async def test_another_tenant_finds_nothing_in_lists_and_erases_nothing(
+async def test_another_tenant_lists_and_erases_nothing(
     api: httpx.AsyncClient, stranger: httpx.AsyncClient, known: Known
 ) -> None:
     for path in ("/v1/chats", "/v1/chats?user_id=mira", "/v1/work", "/v1/work?chat_id=c"):

@@ -115,7 +115,7 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_whatever_happens_the_scenes_and_their_recap_are_true_afterwards(
+async def test_scenes_and_recap_are_valid_after_any_changes(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
