@@ -87,7 +87,7 @@ def tenant() -> str:
 
 @pytest.fixture
 def clock() -> SteppedClock:
-    """A clock that stands at noon until the test steps it."""
+    """A clock that shows noon until the test steps it."""
     return SteppedClock(NOON)
 
 

@@ -220,7 +220,7 @@ def _copy(*arguments: str, to: Path) -> None:
 
 
 def _run(command: list[str], *, cwd: Path, environment: Mapping[str, str] | None = None) -> str:
-    # Without PYTHONPATH, through which this repository could stand in for what was installed.
+    # Without PYTHONPATH, which could replace the installed package by this repository.
     environment = {**os.environ, **(environment or {})}
     environment.pop("PYTHONPATH", None)
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)

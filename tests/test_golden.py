@@ -1,8 +1,8 @@
-"""The golden story: 200 messages of five weeks, played in every preset, and the contexts that come of them.
+"""The golden story: 200 messages of five weeks, played with each preset, and the resulting contexts.
 
-What stands in `tests/golden/<preset>.txt` is what a model reads at the end, and in `diary-138.txt` in the night in
-which the clocks go back. They are to be read by eye whenever they change.
-`MEMOBOOK_GOLDEN=write pytest tests/test_golden.py` writes them anew instead of comparing them.
+`tests/golden/<preset>.txt` is the context at the end of the story, and `diary-138.txt` the one in the night when
+the clocks go back. Read them by eye whenever they change.
+`MEMOBOOK_GOLDEN=write pytest tests/test_golden.py` writes them instead of comparing them.
 """
 
 import os

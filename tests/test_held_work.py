@@ -1,4 +1,4 @@
-"""A tenant that has used up its month's tokens: its background work waits, nothing else does, and nobody else."""
+"""A tenant that has used its monthly tokens: only its own background work waits."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

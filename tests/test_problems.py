@@ -1,4 +1,4 @@
-"""Whatever goes wrong is told as a problem document, with the status that fits."""
+"""Each error is a problem document with a suitable status."""
 
 import inspect
 import logging

@@ -55,7 +55,7 @@ async def run_shell(script: str, home: Path) -> str:
 
 
 def documents(text: str) -> Iterator[Any]:
-    """The JSON documents that stand one after the other in `text`."""
+    """Return the consecutive JSON documents in `text`."""
     decoder, at = json.JSONDecoder(), 0
     while at < len(text):
         found, at = decoder.raw_decode(text, at)

@@ -196,7 +196,7 @@ BEGINNINGS: dict[str, Callable[[Row], float]] = {
     "work": lambda row: row["at_seq"],
     "narrative_versions": lambda row: row["begins_seq"],  # of several layers
 } | {table: begins for sample in SAMPLES.values() for table, begins in sample.begins.items()}
-"""Where a row begins, told without what the tables say of it."""
+"""Return the seq at which a row begins, without the SQL of the table's `info["begins"]`."""
 
 
 @pytest.mark.parametrize("cut", [False, True])

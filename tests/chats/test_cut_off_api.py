@@ -1,4 +1,4 @@
-"""Messages that are taken away: the end is cut off, the open batch is counted anew, the history goes back."""
+"""Truncation: messages are removed, the open batch is recounted, and the anchor may go back."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "argume
 
 
 async def rows(database: Database, tenant: str) -> Rows:
-    """Everything that stands of the chat `c`."""
+    """Return all rows of the chat `c`."""
     return await rows_of(database, chat_key(tenant, "c"))
 
 
@@ -291,7 +291,7 @@ async def test_personal_texts_move_to_the_new_head_and_stay_shown(
     kept = ok(await api.patch(f"{path}/{made[1]['id']}", json={"text": "Batch two."}), 200)
     through = ok(await api.patch(f"{path}/{made[2]['id']}", json={"text": "Batch three."}), 200)
     behind = ok(await api.patch(f"{path}/{made[3]['id']}", json={"text": "Batch four.", "pinned": True}), 200)
-    ok(await api.patch(f"{path}/{made[4]['id']}", json={"pinned": True}), 200)  # it still tells of what is cut off
+    ok(await api.patch(f"{path}/{made[4]['id']}", json={"pinned": True}), 200)  # it still covers truncated messages
 
     await cut_off(api, 21)
     of_nothing = {"first_seq": None, "last_seq": None, "first_message_id": None, "origin": "person", "stale": False}

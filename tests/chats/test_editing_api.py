@@ -63,7 +63,7 @@ class Counters:
         return counters["messages"], counters["turns"], counters["tokens"], sent
 
     async def check(self, fresh: list[Json], chat_id: str) -> None:
-        """The chat `c` counts like one that was only ever told `fresh`, now and after a reply, a word and a reply."""
+        """Check that `c` has the counters of a chat with only `fresh`, now and after a reply, a message and a reply."""
         await append(self.api, fresh, chat_id)
         assert await self.of() == await self.of(chat_id)
         for more in ([said(1_000)], [said(1_001), said(1_002)]):
@@ -78,7 +78,7 @@ def counters(api: httpx.AsyncClient, database: Database, tenant: str) -> Counter
 
 
 async def rows(database: Database, tenant: str) -> Rows:
-    """Everything that stands of the chat `c`."""
+    """Return all rows of the chat `c`."""
     return await rows_of(database, chat_key(tenant, "c"))
 
 
@@ -297,7 +297,7 @@ STORY: list[Json] = [
     {"role": "assistant", "content": "In a moment."},
     {"role": "user", "content": "Now."},
 ]
-"""Everybody who can speak, in an order in which turns depend on the neighbours; told as `s1…s12`."""
+"""Messages `s1…s12` of each role and kind, in an order in which turns depend on the neighbours."""
 
 
 def story(*, without: frozenset[int] = frozenset(), **content: str) -> list[Json]:

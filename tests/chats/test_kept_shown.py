@@ -1,4 +1,4 @@
-"""What a person shows again, whoever hid it, scenes leave in sight; what they hide is told from what a person hides."""
+"""Auto-hide never hides what a person has shown again, and its own hiding differs from a person's."""
 
 from typing import Any
 

@@ -787,7 +787,7 @@ async def test_racing_restores_and_appends_come_one_after_the_other(
 
 
 async def _everything(api: httpx.AsyncClient, line: str | None = None, *, chat_id: str = "c") -> dict[str, str]:
-    """All that a line tells, as text; what names the line or the chat is made the same for all of them."""
+    """Return all answers about a line as text, with the ids of line and chat replaced by constants."""
     paths = ["", "/messages?limit=500", "/memos?limit=500", "/messages/m3/revisions", "/inclusion?limit=500"]
     paths += [f"/context?format={name}" for name in FORMATS]
     if line is None:
@@ -803,7 +803,7 @@ async def _read(api: httpx.AsyncClient, chat_id: str, path: str, line: str | Non
 
 
 async def _move_on(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, first: int) -> None:
-    """Go on from `first`, until everything that can be asked tells something else."""
+    """Continue from `first` until each answer about the line differs."""
     await append(api, talk(first, first + 15))
     ok(await api.patch("/v1/chats/c/messages/m3", json={"content": f"The lamp went out at {first}."}), 200)
     clock.step(2)

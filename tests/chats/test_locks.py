@@ -1,4 +1,4 @@
-"""A chat whose row somebody else keeps: those who need it wait, but not for ever, and nobody else waits with them."""
+"""A chat whose row is locked: its requests wait for a limited time, and requests of other chats do not wait."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ async def holding(database_url: str, statement: str) -> AsyncIterator[Connection
 
 
 async def until_waited_for(holder: Connection) -> None:
-    """Until somebody waits for what `holder` keeps."""
+    """Wait until a connection waits for the lock of `holder`."""
     question = """SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))),
         pg_sleep(0.01), pg_stat_clear_snapshot()"""
     async with asyncio.timeout(PATIENCE_S):

@@ -78,7 +78,7 @@ async def test_an_append_racing_an_erasure_comes_before_or_after_it(clients: lis
         assert erased.status_code == 204
         assert {answer.status_code for answer in answers} <= {200, 201}
         left = await eraser.get("/v1/chats/c/messages")
-        if left.status_code == 200:  # whoever came after it made a chat of its own, from the first seq on
+        if left.status_code == 200:  # appends after the erasure created a new chat, from seq 1 on
             assert [(one["seq"], one["id"]) for one in left.json()["items"]] == [(1, "m11"), (2, "m12")]
             assert (await get(eraser, ""))["head_seq"] == 2
             ok(await eraser.delete("/v1/chats/c"), 204)

@@ -39,7 +39,7 @@ def nameless(messages: list[Json]) -> list[Json]:
 
 
 async def rows(database: Database, tenant: str) -> list[list[tuple[Any, ...]]]:
-    """Everything that stands of the chat."""
+    """Return all rows of the chat."""
     found = []
     async with database.raw() as connection:
         for table in ("chats", "messages", "swipes", "revisions", "memos", "work"):

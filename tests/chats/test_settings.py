@@ -61,7 +61,7 @@ def _dotted(path: Path) -> str:
 
 # --- Presets -----------------------------------------------------------------------------------------
 
-# What every preset says of what tells them apart, row by row.
+# The settings in which presets differ, one row each.
 TABLE: dict[str, tuple[Any, Any, Any, Any, Any, Any]] = {
     # memo, diary, scenes, agent, decay, companion
     "history.keep_messages": (16, 15, 16, 16, 20, 16),
@@ -133,7 +133,7 @@ _objects = st.dictionaries(_names, _values, max_size=4)
 
 
 def _merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396, section 2, as it is told there."""
+    """The algorithm of RFC 7396, section 2."""
     if not isinstance(patch, dict):
         return patch
     if not isinstance(target, dict):

@@ -1,4 +1,4 @@
-"""Swipes over HTTP: several texts of one message, of which one is selected and the others are seen by nobody."""
+"""Swipes over HTTP: several texts of one message, of which only the selected one is used."""
 
 import httpx
 import pytest
@@ -19,7 +19,7 @@ FIRST = said(2)["content"]
 
 
 async def rows(database: Database, tenant: str) -> Rows:
-    """Everything that stands of the chat `c`."""
+    """Return all rows of the chat `c`."""
     return await rows_of(database, chat_key(tenant, "c"))
 
 

@@ -197,7 +197,7 @@ def test_it_is_what_trying_one_thing_after_the_other_finds(drawn: Parts, how: Ma
 
 
 def try_all(drawn: Parts, max_tokens: int, how: Manner) -> Rendered | int:
-    """The slow, obvious way: render every shorter context anew until one fits."""
+    """Return the expected result the slow way: render each shorter context until one fits."""
     tokens = 0
     for one in every_shorter(drawn):
         answer = render(word(arrange(all_segments(one), one.history, one.newest, one.anchor_seq), how))

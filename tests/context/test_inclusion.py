@@ -268,7 +268,7 @@ _COVERS = st.lists(
 
 @st.composite
 def _shown(draw: st.DrawFn) -> Shown:
-    """What can be shown at once: what stands there, what exceeds its budget, pinned ones and those beyond theirs."""
+    """Draw what a context includes: versions, items over budget, pinned messages and those over their budget."""
     standing, pinned = draw(_MARKS), draw(_ANY_SEQS)
     return Shown(
         ANCHOR_SEQ,
@@ -330,7 +330,7 @@ def _is_told_of(message: Said, rules: Filters) -> bool:
 
 
 def _kept_out(message: Said, each: Sequence[Filters]) -> list[tuple[str, str | None]]:
-    """What somebody did to keep it out; hiding does not count where it would not have been told of anyway."""
+    """Return the status of an excluded message; hiding counts only if the message would be summarised otherwise."""
     if message.excluded:
         return [("excluded", None)]
     heard = {"user": [one.include_user for one in each], "system": [one.include_system for one in each]}

@@ -1,4 +1,4 @@
-"""Where a text stands that is injected by position, depth and role, in each format."""
+"""Where each format puts a segment with a position, depth and role."""
 
 from typing import Any
 
@@ -108,7 +108,7 @@ def test_whether_to_scan_is_handed_through_where_it_is_said(fmt: Format, scan: b
 
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[list[Entry], Entry | None]:
-    """Messages that can be told apart, with tool calls that are answered at once, late, or never."""
+    """Draw distinct messages with tool calls that are answered at once, late or never."""
     history = []
     for at, role in enumerate(
         draw(st.lists(st.sampled_from(["user", "assistant", "tool", "narrator"]), max_size=10)), 1

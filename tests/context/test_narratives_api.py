@@ -1,6 +1,6 @@
-"""What the layers tell, in a context over HTTP: where it stands, whose it is, what it changes.
+"""The segments of summary, diary and recap in a context over HTTP.
 
-What a layer leaves on the chat's row is written there as it would, so that no test waits for how it comes about.
+The tests write a layer's context cache directly instead of running its jobs.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pinned messages over HTTP: when they stand in the context, which of them, and what they cost."""
+"""Pinned messages over HTTP: which of them are in the context, when, and their cost."""
 
 from collections.abc import Iterator
 from itertools import product

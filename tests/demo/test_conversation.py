@@ -62,7 +62,7 @@ def test_messages_are_short_and_long_and_play_a_role() -> None:
 @pytest.mark.parametrize(
     "told",
     [
-        "Row Me Home by Seven",  # the tune that nobody else knows
+        "Row Me Home by Seven",  # the tune that only he knows
         "swallow",  # the key, given, lost and found
         "two on the second of October|8:31",  # the birthday
         "[Bb]oth feet",  # the promise

@@ -241,7 +241,7 @@ def reread(request: Request) -> list[str]:
 
 
 def from_first(request: Request) -> str:
-    """An entry, or a fold, that names the first message of each period it tells of."""
+    """Return an entry or a fold that names the first message of each period it covers."""
     text = str(request["messages"][-1]["content"])
     if "older part of your diary anew" in text:
         return " ".join(re.findall(r"From \d+\.", text))

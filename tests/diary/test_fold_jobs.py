@@ -361,7 +361,7 @@ async def test_a_fork_has_only_folds_of_entries_it_has(
 
 
 async def fork(api: httpx.AsyncClient, chat_id: str, at_seq: int) -> str:
-    """The diary as it stands in the prompt of a fork."""
+    """Return the diary segment in the prompt of a fork."""
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": chat_id, "at_seq": at_seq}), 201)
     segments = ok(await api.get(f"/v1/chats/{chat_id}/context"), 200)["segments"]
     return next(str(one["text"]) for one in segments if one["name"] == "diary")

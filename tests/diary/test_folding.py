@@ -12,7 +12,7 @@ diaries = st.lists(st.integers(2, 12), max_size=20).map(
 
 
 def _text(folded_lines: int, entries: list[tuple[int, int]]) -> str:
-    """A diary of so many lines, as it would stand below its heading."""
+    """Return a diary of so many lines, without its heading."""
     blocks = ["\n".join(["x"] * lines) for lines in (folded_lines, *(lines for _, lines in entries)) if lines]
     return "\n\n".join(blocks)
 

@@ -12,7 +12,7 @@ from tests.talk import append, get, ok, put, talk
 
 
 async def keep_nameless(api: httpx.AsyncClient) -> None:
-    """A chat that names nobody, with a diary that has so little room that the third entry has the first two folded."""
+    """A chat without characters, with a diary limit at which the third entry causes a fold of the first two."""
     await put(api, settings={"memos": {"enabled": False}, "diary": {"enabled": True, "lines": 6}})
 
 

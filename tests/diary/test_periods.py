@@ -29,7 +29,7 @@ talks = st.lists(kinds, max_size=40).map(
 
 
 def _ends(messages: list[Said], every: int) -> list[int]:
-    """The seqs of the replies that complete so many turns, told from the whole conversation."""
+    """Return the seqs of the replies that complete so many turns, from the whole conversation."""
     spoken = [one for one in messages if not one.deleted and (one.role == "user" or _speaks(one))]
     replies = [one.seq for before, one in pairwise(spoken) if before.role == "user" and one.role == "assistant"]
     return replies[every - 1 :: every]

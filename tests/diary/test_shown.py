@@ -97,7 +97,7 @@ class Walk:
         return f"04/01: Answer {self._words}, which I keep.\nAnd a second line."
 
     def _word(self, pick: int) -> str:
-        """Something that nobody has said yet, of one line or two."""
+        """Return a new text of one or two lines."""
         self._words += 1
         return f"Words {self._words} of mine.{' And more.' * (pick % 3)}" + "\nAnd a line." * (pick % 2)
 

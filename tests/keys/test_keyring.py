@@ -1,4 +1,4 @@
-"""Who is calling, as the keyring tells it: from the tables, and from what it read a moment ago."""
+"""The keyring identifies callers, from the tables and from its cache."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -58,7 +58,7 @@ def open_keyring(empty: CountingDatabase, clock: SteppedClock) -> DatabaseKeyrin
 
 
 async def revoke(database: Database, key_id: str) -> None:
-    """As another process does it: nobody tells the keyring."""
+    """Change keys as another process does, without a notification of the keyring."""
     async with database.unit_of_work() as db_session:
         await revoke_key(db_session, key_id, NOON)
 

@@ -1,4 +1,4 @@
-"""The bell: it rings through Redis while there is one, and otherwise nobody waits for it."""
+"""Notifications of workers through Redis, which are dropped without blocking if Redis is down."""
 
 import asyncio
 import tempfile
@@ -45,7 +45,7 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def impostor(answer: Answer, path: str | None = None) -> AsyncIterator[tuple[str, Tally]]:
-    """A server that is no Redis: its URL, and how often somebody has connected. At `path` if there is one."""
+    """Yield the URL of a server that is not Redis, on the socket `path` if given, and its number of connections."""
     connected = Tally()
     serving: set[asyncio.Task[None]] = set()
 

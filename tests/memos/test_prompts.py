@@ -50,7 +50,7 @@ def ask(batch: Sequence[Utterance], budget_tokens: int = BUDGET, **about: str) -
 
 
 def quoted_in(user: str) -> list[dict[str, str]]:
-    """What stands between the delimiters, which must be there exactly once."""
+    """Return the text between the delimiters, which must occur exactly once."""
     lines = user.splitlines()
     assert lines.count("<messages>") == lines.count("</messages>") == 1
     return [json.loads(line) for line in lines[lines.index("<messages>") + 1 : lines.index("</messages>")]]

@@ -1,4 +1,4 @@
-"""The main job, end to end: eight messages become a memo, and later it stands for them in the context."""
+"""The main flow, end to end: eight messages become a memo, which later replaces them in the context."""
 
 import httpx
 

@@ -113,7 +113,7 @@ class Walk:
         number = await narratives.write_version(self._db, self._line, STORY, "mine", begins_seq=0, now=self._clock())
         self._shelf.drop_superseded(former)
         base, first, last = (former.base, former.first, former.last) if former else (None, 1, 0)
-        # What stands behind it is that of the version it took the place of, whose hash it took over.
+        # It has the range and the hash of the version that it replaced.
         self._shelf.add(Told(number, base, first, last, person=True, clean=former.clean if former else True))
 
     async def change(self) -> None:

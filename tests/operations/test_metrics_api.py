@@ -54,7 +54,7 @@ def sample(samples: Samples, name: str, **labels: str) -> float:
 
 
 def work(samples: Samples) -> dict[str, float]:
-    """How many memos stand how."""
+    """Return the number of memos by status."""
     statuses = ("due", "running", "failed", "held")
     return {status: sample(samples, "memobook_work", status=status, layer="memos") for status in statuses}
 

@@ -1,4 +1,4 @@
-"""Where the history begins while scenes hide what is old: in front of nothing but that, and never all over again."""
+"""The anchor while auto-hide is on: it skips only hidden messages, and does not go back to the start."""
 
 import httpx
 import pytest

@@ -168,7 +168,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
         query = "SELECT (context_cache -> 'scenes')::text FROM chats WHERE chat_key = $1 AND standing = 'current'"
         async with database.raw() as connection:
             before = await connection.fetchval(query, key)
-        await put(api, status=200, metadata={})  # brings everything in line anew
+        await put(api, status=200, metadata={})  # applies all settings again
         async with database.raw() as connection:
             assert await connection.fetchval(query, key) == before
 

@@ -1,4 +1,4 @@
-"""Breaks that nobody set: when they are looked for, what of an answer counts, and what happens without a model."""
+"""Detection of breaks: when it runs, which answers are valid, and what happens without a model."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -254,7 +254,7 @@ async def test_a_look_whose_lease_was_lost_sets_no_break(
     await append(api, talk(1, 8))
     clock.step(2)
     async with while_the_model_is_asked(sweep, model):
-        await ask(api, "POST", "/scenes/detect", 202)  # a person asks anew, from the newest state on
+        await ask(api, "POST", "/scenes/detect", 202)  # a person requests detection again, for the current messages
         assert (await looks(database, tenant))[0]["lease"] is None
         await cut_off(api, 3)
     assert await ranges(api) == [(1, None)]

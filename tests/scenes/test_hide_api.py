@@ -15,7 +15,7 @@ from tests.talk import append, bury, context, cut_off, edit, get, hide, put, tal
 async def tell(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, **settings: object
 ) -> None:
-    """Four scenes of four messages and an open one, all told."""
+    """Four scenes of four messages and an open one, all with recaps."""
     model.otherwise = telling()
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False, **settings}})
     await append(api, talk(1, 18))
@@ -41,7 +41,7 @@ async def test_a_new_scene_hides_the_oldest_visible_one(
     await tell(api, sweep, clock, model)
     await set_break(api, 18)
     await settle(sweep, clock)
-    assert await hidden(api) == span(1, 12)  # nothing stands behind the break yet
+    assert await hidden(api) == span(1, 12)  # no message follows the break yet
     await append(api, talk(19, 19))
     await settle(sweep, clock)
     assert await hidden(api) == span(1, 16)

@@ -28,7 +28,7 @@ async def small_sweep(
 
 
 def formers(model: ScriptedModel) -> list[str]:
-    """What came before, as each request for the recap of a scene told it."""
+    """Return the earlier context that each request for a scene's recap contained."""
     asked = [str(call.body["messages"][-1]["content"]) for call in model.calls if asked_for(call.body) == "scene"]
     return [content.partition("<former>\n")[2].partition("\n</former>")[0] for content in asked]
 

@@ -1,4 +1,4 @@
-"""Recaps without a model: everything in them was said, or written by somebody."""
+"""Extractive recaps contain only text from messages or from people."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The running recap told anew by hand: in parts as far as there are scenes, and never where scenes are off."""
+"""A rebuild of the running recap: in parts over all scenes, and not while scenes are disabled."""
 
 import httpx
 
@@ -23,7 +23,7 @@ from tests.talk import append, edit, get, put, talk
 
 
 async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, *, scenes: int) -> None:
-    """Scenes of two messages each, told, in whose recap a person has written."""
+    """Scenes of two messages each with recaps, and a running recap that a person has edited."""
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 2 * scenes + 2))

@@ -1,4 +1,4 @@
-"""The running recap: folded scene by scene, chosen, written, deleted and told anew; what it leaves out."""
+"""The running recap: folds, chosen, written, deleted and rebuilt versions, and excluded scenes."""
 
 import httpx
 import pytest

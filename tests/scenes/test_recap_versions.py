@@ -62,7 +62,7 @@ async def test_a_change_below_a_deleted_version_makes_later_stale(
 async def test_a_version_on_a_deleted_stale_one_stays_invalid(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
-    """The stale one went because another was told in its place, while a later version was not in the chain."""
+    """The stale version was replaced by another one while a later version was not in the chain."""
     await append(api, words(1, 6))
     await set_break(api, 2)
     await wait(sweep, clock)

@@ -199,7 +199,7 @@ async def test_a_recap_that_failed_for_good_is_not_retried_endlessly(
         clock.step(RETRY_DELAYS_S[-1])
         await sweep.drain()
     assert await statuses(api) == ["failed"]
-    assert await versions(api) == [(1, 5, False, True)]  # of which there is nothing to tell, so nobody was asked
+    assert await versions(api) == [(1, 5, False, True)]  # which has no eligible messages, so the model was not called
     model.otherwise = lambda request: telling()(request) if "You write" in str(request) else refuses(400)
     await append(api, talk(9, 12))
     await set_break(api, 10)

@@ -1,4 +1,4 @@
-"""An answer that only says that a former text stays as it is, told apart from one that tells something."""
+"""Recognition of answers that only state that the former text has not changed."""
 
 import pytest
 from hypothesis import given

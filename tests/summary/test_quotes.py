@@ -1,4 +1,4 @@
-"""The summary without a model keeps what was written by whoever had more to say than quotes."""
+"""The extractive summary keeps text that a model or a person wrote."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The rolling summary keeps step with the history: it stands for everything before it, and never overlaps it."""
+"""The rolling summary covers everything before the history and does not overlap it."""
 
 import re
 

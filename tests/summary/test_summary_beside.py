@@ -183,7 +183,7 @@ async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
 
 
 async def hide_the_first_scene(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
-    """The summary tells of the messages 1 to 6, which scenes hide."""
+    """The summary covers the messages 1 to 6, which auto-hide hides."""
     scenes = {"enabled": True, "detect": False, "auto_hide": 1}
     await put(api, settings={**OWN_FOLDS, "scenes": scenes})
     await append(api, talk(1, 21))
@@ -244,7 +244,7 @@ async def test_a_rewritten_text_is_stale_after_another_truncation(
 
 
 async def replace_what_a_person_wrote(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
-    """The place of the second fold was a person's for a while; then the model told it again, and what came next."""
+    """A person's text replaced the second fold for a while; then the model made that fold again, and the next."""
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 28):
         await append(api, talk(n, n))
@@ -320,7 +320,7 @@ async def test_a_fold_that_no_part_can_hold_fails_and_ends(
 async def test_what_scenes_hid_is_folded_in_parts_too(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    """Hidden messages are told, though they are not sent: a range may hold many more than it has to send."""
+    """Hidden messages are summarised but not sent, so a range may have many more messages than are sent."""
     scenes = {"enabled": True, "detect": False, "auto_hide": 2}
     await put(api, settings={"memos": {"enabled": False}, "scenes": scenes, "history": OWN_FOLDS["history"]})
     await append(api, talk(1, 150))

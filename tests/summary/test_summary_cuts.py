@@ -25,7 +25,7 @@ async def scripted(model: ScriptedModel) -> None:
 
 
 async def assert_whole(api: httpx.AsyncClient) -> None:
-    """Everything before the history is told, and nothing else."""
+    """Check that the summary covers exactly the messages before the history."""
     assert await shown(api) == list(range(1, await anchor(api)))
     assert await gaps(api) == []
 
@@ -140,7 +140,7 @@ async def test_a_full_cut_covered_by_a_personal_text_needs_an_append(
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     await bury(api, *[f"m{n}" for n in range(18, 31)])
     assert await anchor(api) == 9
-    for n in (34, 35, 36):  # from the third on 17 leaves enough, in the middle of what the text tells of
+    for n in (34, 35, 36):  # from the third on, 17 leaves enough, in the middle of the text's range
         await append(api, talk(n, n))
         await make(sweep, clock)
         assert (await anchor(api), await shown(api)) == (9, [])

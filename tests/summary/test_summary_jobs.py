@@ -1,4 +1,4 @@
-"""What happens to a fold while it is being made: what it tells of changes, goes, or is told by a person."""
+"""Changes during the job of a fold: its messages are edited or removed, or a person writes a text."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

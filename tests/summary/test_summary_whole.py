@@ -1,4 +1,4 @@
-"""The summary leaves nothing untold and tells of nothing that is gone, wherever the history begins."""
+"""The summary has no gaps and covers no removed messages, for any start of the history."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""What a model is told of the tools, and of what was wrong with a call."""
+"""The descriptions of the tools for models, and the error texts for wrong calls."""
 
 from typing import Any
 
