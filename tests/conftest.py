@@ -34,6 +34,8 @@ from app.sweep import Sweep
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import ScriptedModel
 
+pytest.register_assert_rewrite("tests.oracle")  # its checks are not in files named test_*.py
+
 NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 SETTLE_S = 2.0
 TEMPLATE = "template_memobook"
@@ -85,7 +87,7 @@ def tenant() -> str:
 
 @pytest.fixture
 def clock() -> SteppedClock:
-    """A clock that stands at noon until the test steps it."""
+    """A clock that shows noon until the test steps it."""
     return SteppedClock(NOON)
 
 

@@ -1,4 +1,4 @@
-"""A model server that does as it is told: OpenAI's chat completions on loopback, over real HTTP.
+"""A scripted model server: OpenAI's chat completions on loopback, over real HTTP.
 
     async with ScriptedModel() as model:
         model.script(refuses(429, retry_after="1"), "【Highlight 1】: Kai gave her the key.")

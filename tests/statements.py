@@ -40,6 +40,6 @@ async def watched(database: Database) -> AsyncIterator[Statements]:
     async with database.raw() as connection:
         connection.add_query_logger(listen)
     yield seen
-    await asyncio.sleep(0)  # asyncpg tells of a statement when the loop turns
+    await asyncio.sleep(0)  # asyncpg reports a statement in the next iteration of the loop
     async with database.raw() as connection:
         connection.remove_query_logger(listen)

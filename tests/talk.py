@@ -43,7 +43,7 @@ async def talk_with_memos(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedCl
 
 
 async def get(api: httpx.AsyncClient, path: str, status: int = 200, **query: Any) -> Json:
-    """What stands at a path below the chat `c`."""
+    """Return the JSON of a path below the chat `c`."""
     return ok(await api.get(f"/v1/chats/c{path}", params=query), status)
 
 

@@ -184,7 +184,7 @@ async def test_metadata_is_kept_to_the_last_digit_or_refused(api: httpx.AsyncCli
     assert (await get(api, "/messages/m1"))["metadata"] == kept
 
 
-async def test_what_the_limit_is_for_metadata_holds_also_for_what_has_gathered(api: httpx.AsyncClient) -> None:
+async def test_the_metadata_limit_applies_to_the_merged_value(api: httpx.AsyncClient) -> None:
     await put(api, metadata={"a": "x" * 10_000})
     problem = await put(api, status=422, metadata={"b": "x" * 10_000})
     assert problem["errors"][0]["loc"] == ["body", "metadata"]

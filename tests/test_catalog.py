@@ -110,7 +110,7 @@ async def test_a_constraint_is_named_after_its_table_and_kind(connection: Connec
     ] == []
 
 
-async def test_whatever_the_service_would_not_write_the_database_refuses(
+async def test_the_database_rejects_what_the_service_never_writes(
     api: httpx.AsyncClient, connection: Connection, tenant: str
 ) -> None:
     await append(api, talk(1, 8))

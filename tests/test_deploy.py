@@ -106,7 +106,7 @@ def test_secrets_are_required_and_have_no_default() -> None:
     assert all(_example()[name] == "" for name in required)
 
 
-def test_only_the_api_is_published_at_the_port_where_the_image_listens() -> None:
+def test_only_the_api_is_published_at_the_images_port() -> None:
     assert {name for name, service in SERVICES.items() if "ports" in service} == {"api"}
     (port,) = _arguments(FINAL, "EXPOSE")
     assert SERVICES["api"]["ports"] == [f"${{API_PUBLISH:-{port}}}:{port}"]
@@ -124,7 +124,7 @@ def test_a_service_waits_for_what_can_become_true() -> None:
                 assert SERVICES[name]["restart"] == "no"
 
 
-def test_api_and_worker_start_after_the_migration_and_the_servers() -> None:
+def test_api_and_worker_start_after_migration_and_servers() -> None:
     for name in ("api", "worker"):
         assert set(SERVICES[name]["depends_on"]) == {"migrate", "postgres", "redis"}
     assert set(SERVICES["migrate"]["depends_on"]) == {"postgres"}
@@ -220,7 +220,7 @@ def _copy(*arguments: str, to: Path) -> None:
 
 
 def _run(command: list[str], *, cwd: Path, environment: Mapping[str, str] | None = None) -> str:
-    # Without PYTHONPATH, through which this repository could stand in for what was installed.
+    # Without PYTHONPATH, which could replace the installed package by this repository.
     environment = {**os.environ, **(environment or {})}
     environment.pop("PYTHONPATH", None)
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)

@@ -296,7 +296,7 @@ async def test_a_context_of_more_than_the_chat_has_no_tag(api: httpx.AsyncClient
 
 
 @pytest.mark.parametrize("settings", [{"time": True}, {"recall": {"mode": "auto"}}], ids=["time", "recall"])
-async def test_a_context_that_depends_on_the_clock_or_on_recall_has_no_tag(
+async def test_a_context_that_depends_on_time_or_recall_has_no_etag(
     api: httpx.AsyncClient, chat: Json, settings: Json
 ) -> None:
     await put(api, status=200, settings=settings)
@@ -391,7 +391,7 @@ async def test_the_tag_and_the_304_are_documented(api: httpx.AsyncClient) -> Non
         assert "if-none-match" in [one["name"].lower() for one in operation["parameters"]]
 
 
-async def test_a_context_is_the_same_after_a_restore_and_has_another_tag(api: httpx.AsyncClient, chat: Json) -> None:
+async def test_a_restore_gives_the_same_context_with_another_etag(api: httpx.AsyncClient, chat: Json) -> None:
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "dusk"}), 201)
     before, tag = await context(api), await read_tag(api)
     ok(await api.post("/v1/chats/c/checkpoints/dusk/restore"), 201)

@@ -1,8 +1,8 @@
-"""The golden story: 200 messages of five weeks, played in every preset, and the contexts that come of them.
+"""The golden story: 200 messages of five weeks, played with each preset, and the resulting contexts.
 
-What stands in `tests/golden/<preset>.txt` is what a model reads at the end, and in `diary-138.txt` in the night in
-which the clocks go back. They are to be read by eye whenever they change.
-`MEMOBOOK_GOLDEN=write pytest tests/test_golden.py` writes them anew instead of comparing them.
+`tests/golden/<preset>.txt` is the context at the end of the story, and `diary-138.txt` the one in the night when
+the clocks go back. Read them by eye whenever they change.
+`MEMOBOOK_GOLDEN=write pytest tests/test_golden.py` writes them instead of comparing them.
 """
 
 import os
@@ -69,7 +69,7 @@ async def test_a_story_of_five_weeks_is_remembered_as_it_was_reviewed(play: Play
 
 
 @pytest.mark.parametrize(("preset", "setting", "segments"), SETTINGS.values(), ids=SETTINGS)
-async def test_a_setting_of_one_chat_changes_that_chat_and_there_only_what_it_is_about(
+async def test_a_chats_setting_changes_only_its_part_of_that_chat(
     play: Play, preset: str, setting: Json, segments: set[str]
 ) -> None:
     stage = (await play(preset)).stage

@@ -1,4 +1,4 @@
-"""A tenant that has used up its month's tokens: its background work waits, nothing else does, and nobody else."""
+"""A tenant that has used its monthly tokens: only its own background work waits."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,7 +35,7 @@ async def use(database: Database, tenant: str, clock: SteppedClock, tokens: int)
         await count_call(connection, call)
 
 
-async def test_a_tenant_at_its_limit_is_made_nothing_more_until_the_next_month_begins(
+async def test_a_tenant_at_its_limit_gets_no_work_until_next_month(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
@@ -89,7 +89,7 @@ async def test_a_raised_limit_frees_what_was_held(
             assert await sweep.drain() == made
 
 
-async def test_what_is_being_made_when_the_limit_is_reached_is_finished(
+async def test_work_running_when_the_limit_is_reached_is_finished(
     api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
 ) -> None:
     await append(api, talk(1, 40))
@@ -99,7 +99,7 @@ async def test_what_is_being_made_when_the_limit_is_reached_is_finished(
     assert sorted(await statuses(api)) == ["pending"] * 2 + ["ready"] * 3
 
 
-async def test_failures_of_which_nobody_tells_what_they_cost_use_up_no_limit(
+async def test_failures_without_reported_usage_do_not_count(
     api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
 ) -> None:
     await append(api, talk(1, 8))
@@ -111,7 +111,7 @@ async def test_failures_of_which_nobody_tells_what_they_cost_use_up_no_limit(
     assert await statuses(api) == ["ready"]
 
 
-async def test_answers_without_text_use_up_the_limit_like_any_that_are_paid_for(
+async def test_answers_without_text_count_for_the_limit(
     api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
 ) -> None:
     await append(api, talk(1, 8))
@@ -199,7 +199,7 @@ async def test_requests_are_answered_as_ever_at_the_limit(
     assert history["anchor_seq"] > 1, "a full cut waits for held work until it is forced"
 
 
-async def test_the_loop_does_not_look_again_and_again_for_what_is_held(
+async def test_the_loop_does_not_poll_for_held_work(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,

@@ -82,7 +82,7 @@ async def assert_one_memo_for_each_batch(api: httpx.AsyncClient, batches: int) -
     assert [(memo["first_seq"], memo["status"]) for memo in memos] == [(8 * n + 1, "ready") for n in range(batches)]
 
 
-async def test_a_worker_killed_while_the_model_thinks_is_followed_by_another(
+async def test_a_worker_killed_during_the_call_is_replaced(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
     gate = model.hold(2)
@@ -98,7 +98,7 @@ async def test_a_worker_killed_while_the_model_thinks_is_followed_by_another(
     assert len(model.calls) == 4
 
 
-async def test_a_worker_killed_before_it_writes_leaves_nothing_half_written(
+async def test_a_worker_killed_before_its_write_leaves_no_partial_row(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -120,7 +120,7 @@ async def test_a_worker_killed_before_it_writes_leaves_nothing_half_written(
     await assert_one_memo_for_each_batch(api, 1)
 
 
-async def test_a_worker_killed_after_it_has_written_leaves_nothing_to_do(
+async def test_a_worker_killed_after_its_write_leaves_no_work(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -134,7 +134,7 @@ async def test_a_worker_killed_after_it_has_written_leaves_nothing_to_do(
     assert len(model.calls) == 2
 
 
-async def test_a_worker_that_is_told_to_end_gives_its_claim_back_at_once(
+async def test_a_stopping_worker_releases_its_claim_at_once(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
     gate = model.hold(1)
@@ -151,7 +151,7 @@ async def test_a_worker_that_is_told_to_end_gives_its_claim_back_at_once(
     assert [memo["attempts"] for memo in await book(api)] == [1]
 
 
-async def test_workers_that_are_killed_again_and_again_make_every_memo_once(
+async def test_repeatedly_killed_workers_make_each_memo_once(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 240))

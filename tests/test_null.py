@@ -111,7 +111,7 @@ def test_what_null_does_is_known_of_every_field() -> None:
 
 @pytest.fixture
 async def ids(api: httpx.AsyncClient) -> Json:
-    """What stands in paths, of a chat that has something of everything."""
+    """The path parameters of a chat that has an item of each kind."""
     await append(api, talk(1, 8))
     ok(await api.put("/v1/chats/c/recap", json={"text": "They met at sea."}), 200)
     ok(await api.post("/v1/chats/c/messages/m2/swipes", json={"content": "Another."}), 201)

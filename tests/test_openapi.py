@@ -117,7 +117,7 @@ def test_every_body_has_an_example() -> None:
     assert {name for name, schema in _bodies() if not schema.get("examples")} == set()
 
 
-def test_the_scheme_of_keys_is_declared_for_the_authorize_button() -> None:
+def test_the_bearer_scheme_is_declared_for_authorize() -> None:
     (scheme,) = SCHEMA["components"]["securitySchemes"].values()
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
 
@@ -155,7 +155,7 @@ async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClie
             known["key_id"] = answer.json()["id"]
 
 
-async def test_every_field_of_a_context_is_in_the_schema_in_every_format(admin: httpx.AsyncClient) -> None:
+async def test_each_field_of_a_context_is_in_the_schema(admin: httpx.AsyncClient) -> None:
     await put(admin, characters=[{"name": "Kai"}], settings={"time": True})
     await append(admin, talk(1, 65))
     operation = SCHEMA["paths"]["/v1/chats/{chat_id}/context"]["get"]

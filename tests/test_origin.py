@@ -103,7 +103,7 @@ async def test_in_prompt_says_what_contexts_contain(name: str, api: httpx.AsyncC
 
 @pytest.mark.usefixtures("filled_chat")
 @pytest.mark.parametrize(("budget", "pinned"), [("budget", False), ("pinned_budget", True)])
-async def test_what_a_layers_own_budget_leaves_out_is_not_in_the_prompt(
+async def test_items_over_a_layers_budget_are_not_in_the_prompt(
     budget: str, pinned: bool, api: httpx.AsyncClient
 ) -> None:
     memo = (await get(api, "/memos"))["items"][0]
@@ -150,7 +150,7 @@ async def test_what_a_person_wrote_first_is_not_edited(api: httpx.AsyncClient) -
         assert (written["origin"], written["edited"]) == ("person", False), text.listed_at
 
 
-async def test_what_a_person_wrote_before_anything_was_made_is_not_edited(api: httpx.AsyncClient) -> None:
+async def test_a_text_written_before_any_generation_is_not_edited(api: httpx.AsyncClient) -> None:
     await put(api, settings={"memos": {"every_messages": 2}})
     await append(api, talk(1, 2))
     (memo,) = (await get(api, "/memos"))["items"]

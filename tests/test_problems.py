@@ -1,4 +1,4 @@
-"""Whatever goes wrong is told as a problem document, with the status that fits."""
+"""Each error is a problem document with a suitable status."""
 
 import inspect
 import logging
@@ -42,7 +42,7 @@ async def test_a_problem_says_what_it_is_to_a_person_and_to_a_program(api: httpx
         assert ("errors" in told) == (status == 422)
 
 
-async def test_a_wrong_shape_names_every_place_in_errors_and_the_first_in_words(api: httpx.AsyncClient) -> None:
+async def test_a_wrong_shape_lists_each_location_in_errors(api: httpx.AsyncClient) -> None:
     body = {"messages": [said(1), {"role": "bot", "content": ""}], "nope": 1}
     told = _problem(await api.post("/v1/chats/c/messages?limit=1", json=body), 422)
     assert {tuple(error["loc"]) for error in told["errors"]} == {("body", "messages", 1, "role"), ("body", "nope")}
@@ -126,7 +126,7 @@ async def test_without_postgresql_it_says_when_to_come_again(tmp_path: Path, clo
     await app.state.database.close()
 
 
-async def test_what_nobody_expected_is_logged_and_told_without_its_insides(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unexpected_error_is_logged_and_not_exposed(caplog: pytest.LogCaptureFixture) -> None:
     app = FastAPI()
     install_handlers(app)
 
@@ -165,7 +165,7 @@ async def test_a_client_that_hangs_up_is_no_failure_of_the_service(
     assert [record for record in caplog.records if record.exc_info or record.levelno > logging.INFO] == []
 
 
-async def test_an_error_of_validation_that_no_request_caused_is_not_blamed_on_one() -> None:
+async def test_a_validation_error_outside_a_request_is_500() -> None:
     app = FastAPI()
     install_handlers(app)
 

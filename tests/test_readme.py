@@ -56,14 +56,14 @@ async def run_shell(script: str, home: Path) -> str:
 
 
 def documents(text: str) -> Iterator[Any]:
-    """The JSON documents that stand one after the other in `text`."""
+    """Return the consecutive JSON documents in `text`."""
     decoder, at = json.JSONDecoder(), 0
     while at < len(text):
         found, at = decoder.raw_decode(text, at)
         yield found
 
 
-def test_it_leads_with_the_demo_and_the_tests_then_compose_then_the_walk() -> None:
+def test_it_shows_the_demo_tests_compose_and_the_walk_in_order() -> None:
     first, second, third = BLOCKS
     assert [line.split("#")[0].split() for line in first.splitlines()] == [["make", "demo"], ["make", "test"]]
     assert "docker compose up" in second

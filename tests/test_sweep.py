@@ -119,7 +119,7 @@ async def test_two_workers_at_once_make_every_memo_exactly_once(
 
 
 @pytest.mark.parametrize("slots", [1, 4])
-async def test_a_chat_that_goes_on_talking_does_not_wait_for_anothers_import(
+async def test_an_active_chat_does_not_wait_for_anothers_import(
     api: httpx.AsyncClient,
     database_url: str,
     database: Database,
@@ -178,7 +178,7 @@ async def test_work_of_a_user_and_a_tenant_takes_its_turn(
         gate.release()
 
 
-async def test_a_line_that_somebody_else_is_claiming_is_passed_over_not_waited_for(
+async def test_a_line_claimed_by_another_process_is_skipped(
     api: httpx.AsyncClient, sweep: Sweep, database: Database, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 16))
@@ -193,7 +193,7 @@ async def test_a_line_that_somebody_else_is_claiming_is_passed_over_not_waited_f
 # --- how it shares ---
 
 
-async def test_no_tenant_takes_more_than_half_of_the_slots_while_others_wait(
+async def test_no_tenant_takes_over_half_the_slots_while_others_wait(
     api: httpx.AsyncClient,
     app: FastAPI,
     database: Database,
@@ -278,7 +278,7 @@ async def test_the_loop_looks_when_the_next_row_ripens(
         assert await statuses(api) == ["ready"]
 
 
-async def test_what_was_ripe_when_all_slots_were_taken_follows_at_once(
+async def test_work_ready_while_all_slots_were_taken_follows_at_once(
     api: httpx.AsyncClient,
     database_url: str,
     database: Database,
@@ -295,7 +295,7 @@ async def test_what_was_ripe_when_all_slots_were_taken_follows_at_once(
     assert model.peak == 1
 
 
-async def test_the_loop_looks_again_soon_for_what_somebody_else_held_when_it_looked(
+async def test_the_loop_soon_rechecks_lines_locked_by_others(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock, nothing_due: None
 ) -> None:
     looks = Tally()
@@ -381,7 +381,7 @@ async def test_a_lease_is_renewed_for_as_long_as_the_model_thinks(
     assert len(model.calls) == 1
 
 
-async def test_a_loop_that_is_told_to_end_just_when_somebody_rings_ends(sweep: Sweep) -> None:
+async def test_a_loop_stopped_during_a_notification_ends(sweep: Sweep) -> None:
     for steps in (0, 1, 10, 100, 1_000, 10_000):  # the last ones find it waiting
         task = asyncio.create_task(sweep.run())
         for _ in range(steps):
@@ -407,7 +407,7 @@ async def test_a_loop_that_ends_gives_its_claims_back_unused(
     assert [memo["attempts"] for memo in await book(api)] == [1, 1]
 
 
-async def test_a_loop_that_ends_while_its_memo_is_being_written_leaves_it_whole_or_not_at_all(
+async def test_a_loop_stopped_during_a_write_leaves_no_partial_memo(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     for round_ in range(12):

@@ -1,4 +1,4 @@
-"""Whoever may not see something hears that it is not there: another tenant, a token limited to one user or chat."""
+"""Data of other tenants, users and chats is reported as not found, with keys and with limited tokens."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ async def stranger(app: FastAPI, database: Database, tenant: str) -> AsyncIterat
 async def limited(
     app: FastAPI, api: httpx.AsyncClient, request: pytest.FixtureRequest
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client with a token limited to somebody or something else than the chat `c` of Mira."""
+    """A client with a token for another user or chat than Mira's chat `c`."""
     async with client_of(app, await _token(api, **request.param)) as client:
         yield client
 
@@ -128,7 +128,7 @@ async def test_a_token_finds_nothing_beyond_its_limit_in_lists(limited: httpx.As
     ok(await limited.post(f"/v1/work/{known.work_id}/retry"), 404)
 
 
-async def test_another_tenant_finds_nothing_in_lists_and_erases_nothing(
+async def test_another_tenant_lists_and_erases_nothing(
     api: httpx.AsyncClient, stranger: httpx.AsyncClient, known: Known
 ) -> None:
     for path in ("/v1/chats", "/v1/chats?user_id=mira", "/v1/work", "/v1/work?chat_id=c"):
@@ -232,7 +232,7 @@ async def _call(client: httpx.AsyncClient, method: str, path: str, operation: Js
 
 
 async def _everything(api: httpx.AsyncClient) -> str:
-    """All that the chat `c` tells, as text: every read of it that names no item."""
+    """Return the answers of each read of the chat `c` that names no item, as text."""
     paths = [path for method, path, _ in OF_A_CHAT if method == "get" and path.count("{") == 1]
     assert len(paths) >= 14
     return "\n".join([(await api.get(path.format(chat_id="c"))).text for path in paths])

@@ -1,4 +1,4 @@
-"""Messages that each have a word of their own, so that what is told can be held against what was said."""
+"""Messages with a unique word each, so that the words of a text show which messages it covers."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A chat that has something in every table and column that a line has, and all of its rows as they stand."""
+"""A chat with a value in each table and column that a line has, and all of its rows."""
 
 from typing import Any
 from uuid import UUID

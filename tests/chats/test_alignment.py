@@ -37,7 +37,7 @@ def test_what_is_wanted_as_it_stands_changes_nothing(wanted: str) -> None:
     assert _align(line, wanted) == Alignment((1, 2, 3)[: len(_line(line))], (), None)
 
 
-def test_a_message_stays_itself_through_an_edit_when_its_id_is_given() -> None:
+def test_a_message_with_an_id_is_matched_after_an_edit() -> None:
     assert _align("a b c", "m1:a m2:other m3:c") == Alignment((1, 2, 3), (), None)
 
 
@@ -56,12 +56,12 @@ def test_a_message_behind_all_others_is_appended() -> None:
     assert _align("", "a b") == Alignment((None, None), (), None)
 
 
-def test_a_message_edited_without_its_id_is_another_one_and_only_the_last_can_be_that_in_place() -> None:
+def test_an_edit_without_id_is_in_place_only_at_the_end() -> None:
     assert _align("a b c", "a b other") == Alignment((1, 2, None), (3,), None)
     assert _align("a b c", "a other c") == Alignment((1, None, 3), (2,), 1)
 
 
-def test_a_tombstone_whose_id_is_wanted_in_its_place_is_revived_there() -> None:
+def test_a_tombstone_wanted_in_place_is_revived() -> None:
     assert _align("a -b c", "a m2:b c") == Alignment((1, 2, 3), (), None)
     assert _align("a -b c", "m2:b c d") == Alignment((2, 3, None), (1,), None)
 
@@ -70,13 +70,13 @@ def test_a_tombstone_is_never_found_by_its_text() -> None:
     assert _align("a -b", "a b") == Alignment((1, None), (), None)
 
 
-def test_tombstones_hide_neither_the_common_beginning_nor_the_common_end() -> None:
+def test_tombstones_do_not_shorten_the_common_head_and_tail() -> None:
     line = "-x ok -x a ok -x b ok -x c -x"
     assert _align(line, "ok a ok b ok c") == Alignment((2, 4, 5, 7, 8, 10), (), None)
     assert _align(line, "new ok a ok b ok c") == Alignment((None, 2, 4, 5, 7, 8, 10), (), 0)
 
 
-def test_a_revived_tombstone_belongs_to_the_common_beginning_and_the_common_end() -> None:
+def test_a_revived_tombstone_counts_for_common_head_and_tail() -> None:
     assert _align("a -b ok c ok", "a m2:b ok ok c ok") == Alignment((1, 2, 3, None, 4, 5), (), 3)
     assert _align("ok c ok -b a", "new ok c ok m4:b a") == Alignment((None, 1, 2, 3, 4, 5), (), 0)
 
@@ -110,9 +110,7 @@ def test_an_inserted_message_starts_a_new_line_where_it_stands(
         ("a b d c", (1, 2, 4, 3), 2),
     ],
 )
-def test_reordered_messages_start_a_new_line_before_the_first_that_a_later_one_would_have_to_precede(
-    wanted: str, matches: tuple[int | None, ...], diverges_at: int
-) -> None:
+def test_reordered_messages_start_a_new_line(wanted: str, matches: tuple[int | None, ...], diverges_at: int) -> None:
     assert _align("a b c d", wanted) == Alignment(matches, (), diverges_at)
 
 
@@ -120,7 +118,7 @@ def test_the_head_of_a_new_line_may_lack_what_nothing_wants() -> None:
     assert _align("a b c d e", "a c e d") == Alignment((1, 3, 5, 4), (2,), 2)
 
 
-def test_a_tombstone_whose_id_is_wanted_in_another_place_starts_a_new_line() -> None:
+def test_a_tombstone_wanted_elsewhere_starts_a_new_line() -> None:
     assert _align("a -b c d", "a c m2:b d") == Alignment((1, 3, 2, 4), (), 1)
     assert _align("a -b c d", "m2:b a c d") == Alignment((2, 1, 3, 4), (), 0)
 
@@ -128,7 +126,7 @@ def test_a_tombstone_whose_id_is_wanted_in_another_place_starts_a_new_line() -> 
 # --- What is the same message ----------------------------------------------------------------------
 
 
-def test_an_id_that_nothing_has_is_a_new_message_whatever_it_says() -> None:
+def test_an_unknown_id_is_a_new_message() -> None:
     assert _align("a b", "a m9:b") == Alignment((1, None), (2,), None)
 
 
@@ -147,7 +145,7 @@ def test_a_message_that_an_id_claims_is_not_found_by_its_text() -> None:
         (Wanted("m1", "user", "Mira", "no"), True),
     ],
 )
-def test_without_an_id_role_and_name_and_content_tell_messages_apart(wanted: Wanted, same: bool) -> None:
+def test_without_id_messages_match_by_role_name_and_content(wanted: Wanted, same: bool) -> None:
     alignment = align([Standing(1, "m1", "assistant", "Kai", "ok", False)], [wanted])
     assert alignment == (Alignment((1,), (), None) if same else Alignment((None,), (1,), None))
 
@@ -158,12 +156,12 @@ def test_equal_messages_are_matched_in_order() -> None:
     assert _align("ok ok ok", "ok ok ok ok") == Alignment((1, 2, 3, None), (), None)
 
 
-def test_removing_the_first_of_two_equal_messages_keeps_the_second_in_place() -> None:
+def test_after_removal_of_an_equal_message_the_second_one_stays() -> None:
     assert _align("a ok b ok c", "a b ok c") == Alignment((1, 3, 4, 5), (2,), None)
     assert _align("a ok b ok c", "a b ok c d") == Alignment((1, 3, 4, 5, None), (2,), None)
 
 
-def test_after_an_insertion_equal_messages_are_matched_from_the_end() -> None:
+def test_after_an_insertion_equal_messages_match_from_the_end() -> None:
     assert _align("a ok b ok", "ok a ok b ok") == Alignment((None, 1, 2, 3, 4), (), 0)
     assert _align("a ok b ok", "a ok ok b ok") == Alignment((1, 2, None, 3, 4), (), 2)
 
@@ -172,7 +170,7 @@ def test_what_is_appended_may_end_as_the_line_did() -> None:
     assert _align("a x ok", "a ok c ok") == Alignment((1, 3, None, None), (2,), None)
 
 
-def test_an_equal_message_is_taken_after_the_last_match_before_an_earlier_one() -> None:
+def test_a_match_after_the_last_one_is_preferred() -> None:
     assert _align("ok a ok b", "X b ok a ok Y") == Alignment((None, 4, 1, 2, 3, None), (), 0)
     assert _align("ok a ok b", "X a ok b ok Y") == Alignment((None, 2, 3, 4, 1, None), (), 0)
     assert _align("ok a ok b", "X a m9:new ok b Y") == Alignment((None, 2, None, 3, 4, None), (1,), 0)
@@ -255,7 +253,7 @@ def _longest_head(matches: Sequence[int | None]) -> int:
 
 
 @given(rewritings())
-def test_the_outcome_reads_as_wanted_and_every_message_keeps_its_id(
+def test_applying_the_alignment_gives_the_wanted_list_and_ids(
     rewriting: tuple[list[Standing], list[Wanted]],
 ) -> None:
     line, wanted = rewriting
@@ -279,7 +277,7 @@ def test_aligning_the_outcome_again_finds_nothing_to_do(rewriting: tuple[list[St
 
 
 @given(rewritings())
-def test_a_message_is_matched_once_with_what_it_is_and_only_where_nothing_is_left_is_it_new(
+def test_a_message_matches_once_and_is_new_only_without_a_match(
     rewriting: tuple[list[Standing], list[Wanted]],
 ) -> None:
     line, wanted = rewriting
@@ -303,7 +301,7 @@ def test_a_message_is_matched_once_with_what_it_is_and_only_where_nothing_is_lef
 
 
 @given(rewritings())
-def test_a_new_line_is_started_only_where_it_must_and_keeps_the_longest_head(
+def test_a_new_line_starts_only_if_needed_with_the_longest_head(
     rewriting: tuple[list[Standing], list[Wanted]],
 ) -> None:
     alignment = align(*rewriting)
@@ -312,7 +310,7 @@ def test_a_new_line_is_started_only_where_it_must_and_keeps_the_longest_head(
 
 
 @given(rewritings())
-def test_between_beginning_and_end_the_next_equal_message_is_taken_else_the_earliest(
+def test_the_next_equal_message_matches_else_the_earliest(
     rewriting: tuple[list[Standing], list[Wanted]],
 ) -> None:
     line, wanted = rewriting
@@ -351,7 +349,7 @@ def continuations(draw: st.DrawFn) -> tuple[list[Standing], list[Wanted], list[W
 
 
 @given(continuations())
-def test_what_was_only_edited_removed_revived_and_appended_is_made_in_place(
+def test_edits_removals_revivals_and_appends_stay_in_place(
     continuation: tuple[list[Standing], list[Wanted], list[Wanted]],
 ) -> None:
     line, kept, appended = continuation
@@ -360,7 +358,7 @@ def test_what_was_only_edited_removed_revived_and_appended_is_made_in_place(
     assert [match is None for match in alignment.matches] == [False] * len(kept) + [True] * len(appended)
 
 
-def test_two_long_lists_of_equal_messages_are_aligned_while_nobody_waits() -> None:
+def test_two_long_lists_of_equal_messages_are_aligned_quickly() -> None:
     count = 20_000
     line = _line("ok " * count + "a " * count)
     by_ids = _want(" ".join(f"m{count + number}:a ok" for number in range(1, count + 1)))

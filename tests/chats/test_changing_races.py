@@ -102,7 +102,7 @@ async def test_of_racing_swipes_each_is_there_once(clients: list[httpx.AsyncClie
     assert message["content"] == message["swipes"][message["selected_swipe"]] == message["swipes"][-1]
 
 
-async def test_edits_and_appends_at_once_leave_every_batch_true_and_due_once(
+async def test_concurrent_edits_and_appends_leave_each_batch_due_once(
     clients: list[httpx.AsyncClient], database: Database, tenant: str, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(clients[0], talk(1, 16))
@@ -143,7 +143,7 @@ async def test_an_edit_while_its_memo_is_made_wins(
     assert "Something else." in str(model.requests[-1])
 
 
-async def test_a_batch_that_is_cut_off_while_its_memo_is_made_gets_none(
+async def test_a_batch_truncated_during_its_job_gets_no_memo(
     clients: list[httpx.AsyncClient], sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(clients[0], talk(1, 8))
@@ -158,7 +158,7 @@ async def test_a_batch_that_is_cut_off_while_its_memo_is_made_gets_none(
     assert [memo["status"] for memo in await book(clients[0])] == ["ready"]
 
 
-async def test_an_append_that_races_a_restore_is_on_the_line_before_or_on_the_one_after(
+async def test_an_append_racing_a_restore_is_on_one_of_both_lines(
     clients: list[httpx.AsyncClient], database: Database, tenant: str
 ) -> None:
     first, *others = clients
@@ -218,7 +218,7 @@ async def test_a_memo_that_is_made_during_a_restore_stays_on_its_line(
     assert here["id"] == there["id"]
 
 
-async def test_a_checkpoint_that_races_appends_is_a_moment_between_them(
+async def test_a_checkpoint_racing_appends_is_consistent(
     clients: list[httpx.AsyncClient], database: Database, tenant: str
 ) -> None:
     first, *others = clients
@@ -320,7 +320,7 @@ async def test_re_imports_and_appends_at_once_are_one_after_another(
     await check_counts(clients[0], database, tenant)
 
 
-async def test_an_erasure_that_races_restores_leaves_nothing_of_any_line(
+async def test_an_erasure_racing_restores_leaves_no_rows(
     clients: list[httpx.AsyncClient], database: Database, tenant: str
 ) -> None:
     eraser, *others = clients
@@ -337,7 +337,7 @@ async def test_an_erasure_that_races_restores_leaves_nothing_of_any_line(
                 assert await connection.fetchval(query, chat_key(tenant, "c")) == 0, table
 
 
-async def test_switching_to_and_fro_while_others_write_is_never_a_circle(
+async def test_concurrent_switches_and_writes_do_not_deadlock(
     clients: list[httpx.AsyncClient], database: Database, tenant: str
 ) -> None:
     switcher, restorer, *others = clients
@@ -368,7 +368,7 @@ async def test_switching_to_and_fro_while_others_write_is_never_a_circle(
     await check_counts(switcher, database, tenant)
 
 
-async def test_a_user_is_erased_while_others_fork_onto_the_erased_chats(clients: list[httpx.AsyncClient]) -> None:
+async def test_a_user_is_erased_while_others_fork_onto_the_chats(clients: list[httpx.AsyncClient]) -> None:
     eraser, *others = clients
     for _ in range(ROUNDS):
         for n in range(8):

@@ -57,7 +57,7 @@ def test_without_characters_only_the_unnamed_one_is_active() -> None:
     assert [is_active([], name) for name in ("", "Kai")] == [True, False]
 
 
-def test_a_chat_accepts_the_names_of_its_characters_or_all_if_it_has_none() -> None:
+def test_a_chat_accepts_its_characters_names_or_if_none_any() -> None:
     assert [accepts([KAI, OFF], name) for name in ("Kai", "Ines", "Mira", "")] == [True, True, False, False]
     assert [accepts([], name) for name in ("Kai", "")] == [True, True]
 

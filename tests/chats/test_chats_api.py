@@ -123,7 +123,7 @@ async def test_settings_that_do_not_fit_together_name_the_field(api: httpx.Async
     assert (await get(api, ""))["settings"]["history"]["grow_messages"] == 16
 
 
-async def test_a_stored_setting_that_is_no_longer_valid_does_not_lock_the_chat(
+async def test_an_invalid_stored_setting_does_not_lock_the_chat(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await put(api, settings={"memos": {"every_messages": 4}})
@@ -222,7 +222,7 @@ async def test_the_chats_of_a_user_are_listed_by_last_activity(api: httpx.AsyncC
     assert await walk(api, "/v1/chats", user_id="nobody") == [[]]
 
 
-async def test_an_erased_chat_leaves_no_row_behind_and_its_id_is_free_again(
+async def test_an_erased_chat_leaves_no_rows_and_frees_its_id(
     api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 20))
@@ -269,7 +269,7 @@ async def test_a_chat_can_change_hands(api: httpx.AsyncClient) -> None:
     assert len((await walk(api, "/v1/chats", user_id="ren"))[0]) == 1
 
 
-async def test_presets_come_with_all_their_settings_and_what_each_means(api: httpx.AsyncClient) -> None:
+async def test_presets_list_all_their_settings_with_descriptions(api: httpx.AsyncClient) -> None:
     presets = ok(await api.get("/v1/presets"), 200)
     assert [preset["name"] for preset in presets["items"]] == list(PRESETS)
     for preset in presets["items"]:

@@ -59,7 +59,7 @@ async def source(
     return chat_key(tenant, "c"), UUID((await get(api, ""))["line"])
 
 
-async def test_the_chat_that_is_copied_here_has_something_in_every_column(database: Database, source: Line) -> None:
+async def test_the_copied_chat_has_a_value_in_every_column(database: Database, source: Line) -> None:
     """Or a column that is forgotten would not be missed."""
     rows = await rows_of(database, *source)
     without_rows = [table for table in rows if not rows[table]]
@@ -196,11 +196,11 @@ BEGINNINGS: dict[str, Callable[[Row], float]] = {
     "work": lambda row: row["at_seq"],
     "narrative_versions": lambda row: row["begins_seq"],  # of several layers
 } | {table: begins for sample in SAMPLES.values() for table, begins in sample.begins.items()}
-"""Where a row begins, told without what the tables say of it."""
+"""Return the seq at which a row begins, without the SQL of the table's `info["begins"]`."""
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_table_that_does_not_say_where_its_rows_begin_is_not_copied_in_silence(cut: bool) -> None:
+def test_a_table_without_a_copy_rule_raises(cut: bool) -> None:
     key = [Column(name, Uuid, primary_key=True) for name in ("chat_key", "line_id")]
     with pytest.raises(LookupError, match="forgotten"):
         write_copy(CoreTable("forgotten", MetaData(), *key), cut=cut)

@@ -65,9 +65,7 @@ def _newest(edges: Sequence[int], history: Sequence[Sent], keep: int) -> int | N
 
 
 @given(_edges, histories(), _keeps)
-def test_the_target_is_the_newest_edge_that_leaves_enough_and_parts_no_call(
-    edges: list[int], history: list[Sent], keep: int
-) -> None:
+def test_the_target_is_the_newest_edge_that_allows_a_cut(edges: list[int], history: list[Sent], keep: int) -> None:
     assert find_target(edges, history, keep) == _newest(edges, history, keep)
 
 
@@ -93,7 +91,7 @@ class Counted(int):
         return int(self) >= other
 
 
-def test_a_history_of_many_calls_is_looked_through_once_and_not_for_each_edge() -> None:
+def test_a_history_of_many_calls_is_scanned_once() -> None:
     history = [
         Sent(2 * n + place, calls=(str(n),) if place else (), answers=None if place else str(n - 1))
         for n in range(1_000)
@@ -104,7 +102,7 @@ def test_a_history_of_many_calls_is_looked_through_once_and_not_for_each_edge() 
 
 
 @given(_edges, histories(), _keeps, st.integers(0, 20))
-def test_a_forced_cut_goes_to_the_target_else_to_the_newest_user_message_else_to_any(
+def test_a_forced_cut_prefers_the_target_then_a_user_message(
     edges: list[int], history: list[Sent], keep: int, anchor_seq: int
 ) -> None:
     ahead = [sent for sent in history if sent.seq > anchor_seq]
@@ -198,7 +196,7 @@ class Talk:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5])
-def test_with_16_and_16_a_cut_comes_every_16_messages_and_leaves_17_to_32(step: int) -> None:
+def test_with_16_and_16_a_cut_comes_every_16_messages(step: int) -> None:
     talk = Talk()
     lengths = []
     for _ in range(0, 400, step):
@@ -222,7 +220,7 @@ def test_a_cut_that_waits_comes_with_the_memo_it_waits_for() -> None:
     assert talk.cuts == [Cut(17, "full", 17)]
 
 
-def test_without_any_memo_the_cut_is_forced_at_64_messages_and_goes_to_the_target() -> None:
+def test_without_memos_the_cut_is_forced_at_64_messages() -> None:
     talk = Talk()
     for _ in range(63):
         talk.append()
@@ -269,9 +267,7 @@ def test_the_anchor_only_goes_forward_and_leaves_enough(
 
 
 @given(st.integers(1, 20), st.integers(0, 20), st.integers(1, 12))
-def test_with_every_memo_made_in_time_no_history_grows_past_its_limit_and_a_batch(
-    keep: int, grow: int, batch: int
-) -> None:
+def test_with_timely_memos_the_history_stays_within_its_limit(keep: int, grow: int, batch: int) -> None:
     talk = Talk(keep, grow, batch)
     for _ in range(100):
         talk.append()
@@ -280,7 +276,7 @@ def test_with_every_memo_made_in_time_no_history_grows_past_its_limit_and_a_batc
     assert {cut.reason for cut in talk.cuts} == {"full"}
 
 
-def test_a_result_that_comes_again_and_again_parts_nothing_but_the_first_time() -> None:
+def test_only_the_first_result_of_a_call_stays_with_the_call() -> None:
     history = [Sent(1, calls=("call_0",)), *(Sent(seq, answers="call_0") for seq in range(2, 40))]
     assert find_target(range(1, 40), history, 16) == 24
     assert find_target([2], history, 16) is None

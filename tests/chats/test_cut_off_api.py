@@ -1,4 +1,4 @@
-"""Messages that are taken away: the end is cut off, the open batch is counted anew, the history goes back."""
+"""Truncation: messages are removed, the open batch is recounted, and the anchor may go back."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "argume
 
 
 async def rows(database: Database, tenant: str) -> Rows:
-    """Everything that stands of the chat `c`."""
+    """Return all rows of the chat `c`."""
     return await rows_of(database, chat_key(tenant, "c"))
 
 
@@ -67,7 +67,7 @@ def asked_about(model: ScriptedModel) -> list[int]:
 # --- the history goes back ---
 
 
-async def test_the_history_stays_where_it_is_as_long_as_enough_is_left(
+async def test_the_anchor_stays_while_enough_messages_are_left(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, sweep, clock, 33)
@@ -101,7 +101,7 @@ async def _each(api: httpx.AsyncClient, **change: Any) -> None:
 
 @pytest.mark.parametrize("way", TAKEN)
 @pytest.mark.parametrize("preset", ["memo", "agent"])
-async def test_with_too_few_left_the_history_goes_back_to_the_newest_edge_that_leaves_enough(
+async def test_with_too_few_messages_the_anchor_goes_back_to_an_edge(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, preset: str, way: str
 ) -> None:
     await put(api, settings={"preset": preset})
@@ -121,7 +121,7 @@ async def test_with_too_few_left_the_history_goes_back_to_the_newest_edge_that_l
     assert [n for n in range(9, 34) if f"number {n}." in shown_texts] == list(range(9, 32))
 
 
-async def test_with_an_edge_at_every_message_it_goes_back_by_as_many_as_are_missing(api: httpx.AsyncClient) -> None:
+async def test_with_an_edge_at_each_message_only_missing_ones_return(api: httpx.AsyncClient) -> None:
     await put(api, settings={"preset": "decay"})
     await append(api, talk(1, 30))
     assert (await history(api))[:2] == (11, 20)
@@ -185,7 +185,7 @@ async def test_it_never_parts_a_tool_call_from_its_result(api: httpx.AsyncClient
     assert sources == ["message:call", *between_sources, "message:result", "message:m4", "message:m5", "message:m6"]
 
 
-async def test_a_memo_enters_the_history_again_as_messages_and_comes_back_with_the_next_cut(
+async def test_a_memo_leaves_the_prompt_until_the_next_cut(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 33)
@@ -202,7 +202,7 @@ async def test_a_memo_enters_the_history_again_as_messages_and_comes_back_with_t
 # --- cut off ---
 
 
-async def test_batches_behind_the_cut_are_gone_with_their_work_and_the_one_it_goes_through_fills_again(
+async def test_truncated_batches_lose_their_work_and_one_refills(
     api: httpx.AsyncClient,
     sweep: Sweep,
     model: ScriptedModel,
@@ -250,7 +250,7 @@ async def test_a_batch_that_fills_again_counts_what_is_eligible_of_it(
     assert asked_about(model) == [20, 21, *range(41, 47)]
 
 
-async def test_a_batch_keeps_what_it_was_opened_with_when_it_opens_again(
+async def test_a_reopened_batch_keeps_its_first_settings(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 16))
@@ -265,7 +265,7 @@ async def test_a_batch_keeps_what_it_was_opened_with_when_it_opens_again(
 
 
 @pytest.mark.parametrize(("from_seq", "left"), [(17, [(1, 8), (9, 16)]), (15, [(1, 8)]), (18, [(1, 8), (9, 16)])])
-async def test_a_batch_is_opened_by_a_cut_through_it_and_not_by_one_at_its_end(
+async def test_only_a_cut_through_a_batch_reopens_it(
     api: httpx.AsyncClient, from_seq: int, left: list[tuple[int, int]]
 ) -> None:
     await append(api, talk(1, 22))
@@ -278,7 +278,7 @@ async def test_a_batch_is_opened_by_a_cut_through_it_and_not_by_one_at_its_end(
     assert await batches(api) == [*left, (8 * len(left) + 1, 22 + missing)]
 
 
-async def test_what_people_wrote_and_edited_moves_to_the_new_head_and_stays_shown(
+async def test_personal_texts_move_to_the_new_head_and_stay_shown(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 40)
@@ -291,7 +291,7 @@ async def test_what_people_wrote_and_edited_moves_to_the_new_head_and_stays_show
     kept = ok(await api.patch(f"{path}/{made[1]['id']}", json={"text": "Batch two."}), 200)
     through = ok(await api.patch(f"{path}/{made[2]['id']}", json={"text": "Batch three."}), 200)
     behind = ok(await api.patch(f"{path}/{made[3]['id']}", json={"text": "Batch four.", "pinned": True}), 200)
-    ok(await api.patch(f"{path}/{made[4]['id']}", json={"pinned": True}), 200)  # it still tells of what is cut off
+    ok(await api.patch(f"{path}/{made[4]['id']}", json={"pinned": True}), 200)  # it still covers truncated messages
 
     await cut_off(api, 21)
     of_nothing = {"first_seq": None, "last_seq": None, "first_message_id": None, "origin": "person", "stale": False}
@@ -329,7 +329,7 @@ async def test_what_a_person_deleted_does_not_come_back_with_a_cut(
     assert kept == [(None, "She kept the key.")], "of a batch that is gone not even a tombstone is left"
 
 
-async def test_a_memo_that_is_being_made_when_its_batch_is_cut_off_is_not_written(
+async def test_a_memo_of_a_truncated_batch_is_not_written(
     api: httpx.AsyncClient,
     sweep: Sweep,
     model: ScriptedModel,
@@ -373,7 +373,7 @@ async def test_behind_the_head_there_is_nothing_to_cut_off(
     assert await rows(database, tenant) == before
 
 
-async def test_from_the_first_message_on_an_emptied_chat_goes_on_like_a_new_one(
+async def test_a_chat_truncated_from_seq_1_continues_like_a_new_one(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, sweep, clock, 40)
@@ -409,7 +409,7 @@ STORY: list[Json] = [
 
 
 @pytest.mark.parametrize("from_seq", range(2, 10))
-async def test_a_chat_that_was_cut_off_counts_as_if_the_rest_had_never_been_said(
+async def test_truncated_messages_are_not_counted(
     api: httpx.AsyncClient, database: Database, tenant: str, from_seq: int
 ) -> None:
     await append(api, STORY)
@@ -442,7 +442,7 @@ async def test_a_cut_that_cannot_be_is_refused_and_changes_nothing(
 
 
 @pytest.mark.parametrize("way", [{"hidden": True}, {"excluded": True}, {"content": " "}], ids=str)
-async def test_a_batch_is_formed_at_the_eighth_eligible_message_as_they_stand(
+async def test_a_batch_forms_at_its_eighth_currently_eligible_message(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: Json
 ) -> None:
     await append(api, talk(1, 6))
@@ -470,7 +470,7 @@ async def test_deleted_messages_fill_no_batch(
     assert asked_about(model) == [2, 3, 4, 5, 6, 8, 9, 10]
 
 
-async def test_of_more_than_fill_a_batch_the_next_append_forms_batches_of_exactly_eight(
+async def test_the_next_append_forms_batches_of_exactly_eight(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 7))
@@ -502,7 +502,7 @@ async def test_the_cut_end_of_an_open_batch_is_not_counted(api: httpx.AsyncClien
     assert await batches(api) == [(1, 8), (9, 20)]
 
 
-async def test_an_edit_that_takes_nothing_away_leaves_the_anchor_where_it_is(api: httpx.AsyncClient) -> None:
+async def test_an_edit_that_removes_nothing_keeps_the_anchor(api: httpx.AsyncClient) -> None:
     await put(api, settings={"preset": "agent"})
     await append(api, talk(1, 64))
     before = (await context(api))["history"]
@@ -514,7 +514,7 @@ async def test_an_edit_that_takes_nothing_away_leaves_the_anchor_where_it_is(api
     assert (await context(api))["history"]["last_cut"]["reason"] == "rewind"
 
 
-async def test_a_context_does_not_walk_over_what_was_cut_off_or_hidden(
+async def test_a_context_does_not_scan_truncated_or_hidden_messages(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await put(api, settings={"memos": {"enabled": False}})

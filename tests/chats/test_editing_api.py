@@ -63,7 +63,7 @@ class Counters:
         return counters["messages"], counters["turns"], counters["tokens"], sent
 
     async def check(self, fresh: list[Json], chat_id: str) -> None:
-        """The chat `c` counts like one that was only ever told `fresh`, now and after a reply, a word and a reply."""
+        """Check that `c` has the counters of a chat with only `fresh`, now and after a reply, a message and a reply."""
         await append(self.api, fresh, chat_id)
         assert await self.of() == await self.of(chat_id)
         for more in ([said(1_000)], [said(1_001), said(1_002)]):
@@ -78,7 +78,7 @@ def counters(api: httpx.AsyncClient, database: Database, tenant: str) -> Counter
 
 
 async def rows(database: Database, tenant: str) -> Rows:
-    """Everything that stands of the chat `c`."""
+    """Return all rows of the chat `c`."""
     return await rows_of(database, chat_key(tenant, "c"))
 
 
@@ -185,7 +185,7 @@ async def test_only_a_message_with_tool_calls_may_be_emptied(
     assert await rows(database, tenant) == before
 
 
-async def test_a_message_that_is_made_blank_is_not_sent_until_it_says_something_again(api: httpx.AsyncClient) -> None:
+async def test_a_blank_message_is_not_sent_until_it_has_text_again(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 3))
     await edit(api, "m2", content=" \n\t")
     assert (await context(api))["history"]["messages"] == 2
@@ -193,7 +193,7 @@ async def test_a_message_that_is_made_blank_is_not_sent_until_it_says_something_
     assert (await context(api))["history"]["messages"] == 3
 
 
-async def test_a_retry_after_an_edit_is_still_a_retry_and_the_new_text_is_another(api: httpx.AsyncClient) -> None:
+async def test_after_an_edit_a_retry_still_needs_the_first_text(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 3))
     await edit(api, "m2", content="The lamp was never lit.")
     again = await append(api, talk(1, 3), status=200)
@@ -254,7 +254,7 @@ async def test_a_message_that_was_deleted_or_never_was_is_unknown(
     assert await rows(database, tenant) == before
 
 
-async def test_the_id_and_the_seq_of_a_deleted_message_are_never_free_again(
+async def test_id_and_seq_of_a_deleted_message_are_not_reused(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 3))
@@ -297,7 +297,7 @@ STORY: list[Json] = [
     {"role": "assistant", "content": "In a moment."},
     {"role": "user", "content": "Now."},
 ]
-"""Everybody who can speak, in an order in which turns depend on the neighbours; told as `s1…s12`."""
+"""Messages `s1…s12` of each role and kind, in an order in which turns depend on the neighbours."""
 
 
 def story(*, without: frozenset[int] = frozenset(), **content: str) -> list[Json]:
@@ -310,16 +310,14 @@ def story(*, without: frozenset[int] = frozenset(), **content: str) -> list[Json
 
 
 @pytest.mark.parametrize("gone", range(1, 13))
-async def test_a_chat_counts_as_if_a_deleted_message_had_never_been_said(
-    api: httpx.AsyncClient, counters: Counters, gone: int
-) -> None:
+async def test_deleted_messages_are_not_counted(api: httpx.AsyncClient, counters: Counters, gone: int) -> None:
     await append(api, story())
     await bury(api, f"s{gone}")
     await counters.check(story(without=frozenset({gone})), "d")
 
 
 @pytest.mark.parametrize("order", [range(1, 12), range(12, 1, -1), (6, 2, 10, 8, 4, 12, 3, 5, 11)], ids=str)
-async def test_a_chat_counts_what_is_left_after_every_one_of_many_deletions(
+async def test_counters_are_correct_after_each_of_many_deletions(
     api: httpx.AsyncClient, counters: Counters, order: tuple[int, ...]
 ) -> None:
     await append(api, story())
@@ -343,9 +341,7 @@ async def test_a_chat_counts_what_its_messages_say_now(api: httpx.AsyncClient, c
     await counters.check(fresh, "d")
 
 
-async def test_what_is_marked_or_hidden_still_counts_but_is_not_sent_if_hidden(
-    api: httpx.AsyncClient, counters: Counters
-) -> None:
+async def test_marked_and_hidden_messages_are_counted(api: httpx.AsyncClient, counters: Counters) -> None:
     await append(api, story())
     messages, turns, tokens, sent = await counters.of()
     assert (messages, turns, sent) == (12, 2, 11)
@@ -430,7 +426,7 @@ def ranges(*given: tuple[Any, ...]) -> list[Json]:
     ],
     ids=lambda given: str(given)[:40],
 )
-async def test_ranges_that_cannot_be_are_refused_by_their_place_and_change_nothing(
+async def test_invalid_ranges_are_rejected_by_index_without_a_change(
     api: httpx.AsyncClient, database: Database, tenant: str, given: Any, loc: list[Any]
 ) -> None:
     await append(api, talk(1, 8))
@@ -460,7 +456,7 @@ async def test_what_scenes_hid_is_the_users_once_the_user_hides_it(
     assert (await context(api))["history"]["messages"] == 6
 
 
-async def test_the_user_can_show_what_scenes_hid_without_any_memo_being_made(
+async def test_showing_what_scenes_hid_makes_no_memo_due(
     api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
@@ -499,7 +495,7 @@ async def test_the_user_can_show_what_scenes_hid_without_any_memo_being_made(
     ],
     ids=lambda given: str(given)[:40],
 )
-async def test_a_change_that_cannot_be_is_refused_by_its_field_and_changes_nothing(
+async def test_an_invalid_change_is_rejected_by_field_without_effect(
     api: httpx.AsyncClient, database: Database, tenant: str, body: Json, field: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -555,9 +551,7 @@ async def test_whoever_may_not_change_a_message_changes_nothing(
 # --- what it costs the others ---
 
 
-async def test_a_chat_that_was_changed_in_every_way_is_appended_to_and_read_with_no_more_statements(
-    app: FastAPI, api: httpx.AsyncClient
-) -> None:
+async def test_changes_do_not_add_statements_to_appends_and_reads(app: FastAPI, api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 40))
     await edit(api, "m35", content="Edited.")
     await add_swipe(api, "m36", "Swiped.")
@@ -575,7 +569,7 @@ async def test_a_chat_that_was_changed_in_every_way_is_appended_to_and_read_with
     assert (len(statements.asked), statements.frame) == (1, []), statements.asked
 
 
-async def test_a_retried_append_does_not_tell_what_a_deleted_message_said_last(api: httpx.AsyncClient) -> None:
+async def test_a_retried_append_does_not_reveal_a_deleted_text(api: httpx.AsyncClient) -> None:
     await append(api, [said(1), said(2)])
     await edit(api, "m1", content="A secret.")
     await bury(api, "m1")
@@ -612,6 +606,6 @@ async def test_a_message_is_found_by_whatever_id_it_has(api: httpx.AsyncClient, 
 
 
 @pytest.mark.parametrize("message_id", [".", ".."])
-async def test_an_id_that_a_client_would_take_out_of_a_path_is_refused(api: httpx.AsyncClient, message_id: str) -> None:
+async def test_an_id_that_breaks_a_path_is_rejected(api: httpx.AsyncClient, message_id: str) -> None:
     problem = await append(api, [said(1, id=message_id)], status=422)
     assert problem["errors"][0]["loc"] == ["body", "messages", 0, "id"]

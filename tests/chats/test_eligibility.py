@@ -95,7 +95,7 @@ def test_every_reason_is_in_the_list() -> None:
         Row("user", name="Kai"),
     ],
 )
-def test_by_default_what_people_and_characters_say_is_summarised(row: Row) -> None:
+def test_user_and_character_messages_are_summarised_by_default(row: Row) -> None:
     assert is_eligible(row, Filters(disabled=("Mira",)))
 
 
@@ -104,7 +104,7 @@ def test_system_messages_are_summarised_only_when_asked_for() -> None:
     assert is_eligible(Row("system"), Filters(include_system=True))
 
 
-def test_a_disabled_character_is_silent_and_a_user_of_that_name_is_not() -> None:
+def test_a_disabled_character_is_excluded_but_not_a_user() -> None:
     kai_off = Filters(disabled=("Kai",))
     assert why_ineligible(Row("assistant", name="Kai"), kai_off) == "disabled"
     assert is_eligible(Row("user", name="Kai"), kai_off)
@@ -129,7 +129,7 @@ def test_filters_come_back_from_json_as_they_were(chosen: Filters) -> None:
     assert Filters.from_json(orjson.loads(orjson.dumps(chosen.to_json()))) == chosen
 
 
-def test_filters_of_a_batch_from_before_a_filter_existed_have_its_default() -> None:
+def test_old_filters_get_the_default_of_a_new_filter() -> None:
     assert Filters.from_json({"include_user": False}) == Filters(include_user=False)
 
 
@@ -143,5 +143,5 @@ def test_every_role_is_sent_and_so_is_what_is_never_summarised(role: str, exclud
     "change",
     [{"deleted": True}, {"hidden_by": "user"}, {"hidden_by": "scenes"}, {"kind": "thought"}, {"blank": True}],
 )
-def test_tombstones_hidden_messages_thoughts_and_white_space_are_not_sent(change: dict[str, Any]) -> None:
+def test_deleted_hidden_or_blank_messages_are_not_sent(change: dict[str, Any]) -> None:
     assert not is_sent(replace(Row("user"), **change))

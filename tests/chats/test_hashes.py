@@ -10,9 +10,7 @@ _members = st.lists(st.tuples(st.integers(1, 2**31 - 1), st.binary(min_size=16, 
 
 
 @given(_roles, _texts, _roles, _texts)
-def test_an_identity_is_the_same_for_the_same_role_and_text_only(
-    role: str, content: str, other_role: str, other: str
-) -> None:
+def test_equal_identities_need_equal_role_and_text(role: str, content: str, other_role: str, other: str) -> None:
     assert (identity(role, content) == identity(other_role, other)) == ((role, content) == (other_role, other))
 
 
@@ -23,12 +21,12 @@ def test_a_digest_changes_with_the_text_and_with_the_speaker(
     assert (content_digest(*one) == content_digest(*other)) == (one == other)
 
 
-def test_a_word_that_moves_from_the_name_into_the_text_changes_the_digest() -> None:
+def test_a_word_moved_from_name_to_text_changes_the_digest() -> None:
     assert content_digest("user", "Mira says", "hello") != content_digest("user", "Mira", "says hello")
 
 
 @given(_members, _members)
-def test_a_range_has_the_hash_of_exactly_its_members_in_their_order(
+def test_a_range_hash_depends_on_its_members_and_their_order(
     one: list[tuple[int, bytes]], other: list[tuple[int, bytes]]
 ) -> None:
     assert (range_hash(one) == range_hash(other)) == (one == other)

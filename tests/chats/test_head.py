@@ -109,7 +109,7 @@ def test_what_was_there_before_is_told() -> None:
 
 
 @pytest.mark.parametrize(("silence_s", "cold"), [(-5, False), (0, False), (300, False), (301, True), (86_400, True)])
-def test_an_append_is_cold_when_the_silence_was_longer_than_the_cache_lives(silence_s: int, cold: bool) -> None:
+def test_an_append_is_cold_after_the_cache_has_expired(silence_s: int, cold: bool) -> None:
     later = NOON + timedelta(seconds=silence_s)
     assert advance(_head(), [_message(1)], now=later, created=False).cold is cold
     assert advance(_head(), [_message(1)], now=later, created=True).cold is False

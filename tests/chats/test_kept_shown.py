@@ -1,4 +1,4 @@
-"""What a person shows again, whoever hid it, scenes leave in sight; what they hide is told from what a person hides."""
+"""Auto-hide never hides what a person has shown again, and its own hiding differs from a person's."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ async def hidden_by(api: httpx.AsyncClient) -> list[str | None]:
     return [message["hidden_by"] for message in items]
 
 
-async def test_scenes_hide_what_is_in_sight_and_show_only_what_they_hid(
+async def test_scenes_hide_visible_messages_and_show_only_those(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 5))
@@ -85,7 +85,7 @@ async def test_what_a_person_shows_scenes_leave_in_sight(
     assert await hidden_by(api) == [None, None, "scenes", "scenes"]
 
 
-async def test_what_a_person_hid_and_shows_again_scenes_leave_in_sight(
+async def test_scenes_do_not_hide_what_a_person_has_shown_again(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 4))
@@ -100,7 +100,7 @@ async def test_what_a_person_hid_and_shows_again_scenes_leave_in_sight(
     assert await hidden_by(api) == [None, None, None, "user"]
 
 
-async def test_what_a_person_hides_after_all_is_that_persons_and_not_kept_in_sight(
+async def test_a_message_hidden_again_by_a_person_is_no_longer_kept(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 2))
@@ -150,7 +150,7 @@ async def test_another_edit_does_not_change_who_hides_a_message(
     assert await hidden_by(api) == [None, "scenes"]
 
 
-async def test_a_message_that_moves_in_a_re_import_stays_kept_in_sight(
+async def test_a_message_moved_by_a_reimport_stays_kept(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 4))

@@ -42,7 +42,7 @@ async def rich(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, databa
 
 
 @pytest.mark.parametrize("settled", [True, False], ids=["nothing due", "work due"])
-async def test_after_a_restore_the_context_is_byte_for_byte_what_it_was(
+async def test_a_restore_gives_the_same_context_byte_for_byte(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str, settled: bool
 ) -> None:
     await make_rich_chat(api, sweep, clock, database, tenant)
@@ -162,7 +162,7 @@ async def test_an_abandoned_line_stays_readable_as_it_was_left(
     assert await _everything(api, line) == left
 
 
-async def test_what_is_appended_after_a_restore_is_on_the_new_line_alone(
+async def test_appends_after_a_restore_are_on_the_new_line_only(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 16)
@@ -177,7 +177,7 @@ async def test_what_is_appended_after_a_restore_is_on_the_new_line_alone(
     assert (await get(api, "/messages/m17", line=former))["content"] == "The storm came."
 
 
-async def test_switching_back_and_forth_finds_each_line_as_it_was_left(
+async def test_switching_lines_restores_each_line_unchanged(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, rich: None
 ) -> None:
     await _checkpoint(api, "dusk")
@@ -307,7 +307,7 @@ async def test_a_deleted_checkpoint_leaves_no_row_and_all_lines(
     await _checkpoint(api, "dusk")
 
 
-async def test_a_line_that_keeps_nothing_of_the_former_one_was_never_cut(
+async def test_a_line_without_common_messages_has_no_cut(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 40)
@@ -323,7 +323,7 @@ async def test_a_line_that_keeps_nothing_of_the_former_one_was_never_cut(
 # --- work ---
 
 
-async def test_what_was_being_made_when_a_checkpoint_was_taken_is_made_on_the_restored_line(
+async def test_work_due_at_a_checkpoint_is_done_on_the_restored_line(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -361,7 +361,7 @@ async def test_only_the_current_line_is_worked_on(
     assert await statuses(api) == ["ready"] * 2
 
 
-async def test_work_of_lines_that_are_not_current_rests_out_of_the_workers_way(
+async def test_work_of_lines_that_are_not_current_is_parked(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -378,7 +378,7 @@ async def test_work_of_lines_that_are_not_current_rests_out_of_the_workers_way(
     assert await resting() == {second, frozen}
 
 
-async def test_what_a_job_makes_due_on_a_line_that_was_left_meanwhile_rests_too(
+async def test_work_scheduled_on_a_line_left_meanwhile_is_parked(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await put(api, settings=OWN_FOLDS)
@@ -484,7 +484,7 @@ def _any_talk(last: int) -> list[Json]:
 
 
 @pytest.mark.parametrize("at_seq", [1, 2, 3, 6, 8, 10, 13, 16, 17, 23, 24, 25, 31, 39, 40])
-async def test_a_fork_counts_what_it_has_as_if_the_rest_had_never_been_said(
+async def test_a_fork_counts_only_its_own_messages(
     api: httpx.AsyncClient, database: Database, tenant: str, at_seq: int
 ) -> None:
     messages = _any_talk(40)
@@ -787,7 +787,7 @@ async def test_racing_restores_and_appends_come_one_after_the_other(
 
 
 async def _everything(api: httpx.AsyncClient, line: str | None = None, *, chat_id: str = "c") -> dict[str, str]:
-    """All that a line tells, as text; what names the line or the chat is made the same for all of them."""
+    """Return all answers about a line as text, with the ids of line and chat replaced by constants."""
     paths = ["", "/messages?limit=500", "/memos?limit=500", "/messages/m3/revisions", "/inclusion?limit=500"]
     paths += [f"/context?format={name}" for name in FORMATS]
     if line is None:
@@ -803,7 +803,7 @@ async def _read(api: httpx.AsyncClient, chat_id: str, path: str, line: str | Non
 
 
 async def _move_on(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, first: int) -> None:
-    """Go on from `first`, until everything that can be asked tells something else."""
+    """Continue from `first` until each answer about the line differs."""
     await append(api, talk(first, first + 15))
     ok(await api.patch("/v1/chats/c/messages/m3", json={"content": f"The lamp went out at {first}."}), 200)
     clock.step(2)

@@ -1,4 +1,4 @@
-"""A chat whose row somebody else keeps: those who need it wait, but not for ever, and nobody else waits with them."""
+"""A chat whose row is locked: its requests wait for a limited time, and requests of other chats do not wait."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ async def holding(database_url: str, statement: str) -> AsyncIterator[Connection
 
 
 async def until_waited_for(holder: Connection) -> None:
-    """Until somebody waits for what `holder` keeps."""
+    """Wait until a connection waits for the lock of `holder`."""
     question = """SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))),
         pg_sleep(0.01), pg_stat_clear_snapshot()"""
     async with asyncio.timeout(PATIENCE_S):
@@ -63,7 +63,7 @@ async def until_waited_for(holder: Connection) -> None:
             pass
 
 
-async def test_a_locked_chat_refuses_its_own_requests_after_a_while_and_holds_up_no_other(
+async def test_a_locked_chat_times_out_and_blocks_no_other_chat(
     small_api: httpx.AsyncClient, database_url: str, tenant: str
 ) -> None:
     await append(small_api, [said(1)])
@@ -126,7 +126,7 @@ def _is_busy(answer: httpx.Response) -> None:
     assert int(answer.headers["retry-after"]) > 0
 
 
-async def test_a_chat_that_is_switched_to_another_line_meanwhile_is_still_there(
+async def test_a_chat_switched_to_another_line_meanwhile_is_found(
     api: httpx.AsyncClient, database: Database, database_url: str, tenant: str
 ) -> None:
     former = (await put(api))["line"]
@@ -159,7 +159,7 @@ async def test_a_chat_that_is_erased_meanwhile_is_not_found(
         await locking
 
 
-async def test_a_chat_that_becomes_anothers_while_its_user_is_erased_stays(
+async def test_a_chat_reassigned_during_its_users_erasure_stays(
     api: httpx.AsyncClient, database_url: str, tenant: str
 ) -> None:
     await put(api, user_id="mira")

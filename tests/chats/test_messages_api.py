@@ -16,7 +16,7 @@ CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "argume
 TAKEN = "was appended before with another role or text"
 
 
-async def test_messages_are_appended_in_the_requests_order_and_told_back(api: httpx.AsyncClient) -> None:
+async def test_messages_are_appended_and_returned_in_request_order(api: httpx.AsyncClient) -> None:
     answer = await append(api, [said(1, name="Mira"), said(2, name="Kai"), {"role": "narrator", "content": "Rain."}])
     assert answer["created"] == 3
     first, second, third = answer["messages"]
@@ -79,7 +79,7 @@ async def test_a_message_keeps_everything_that_was_said_of_it(api: httpx.AsyncCl
     assert [await get(api, f"/messages/{name}") for name in ("full", "call", "result")] == read
 
 
-async def test_the_time_of_a_message_is_the_callers_and_its_order_is_not(api: httpx.AsyncClient) -> None:
+async def test_a_messages_time_is_given_but_does_not_order_it(api: httpx.AsyncClient) -> None:
     times = [
         "2026-04-02T08:00:00+09:00",
         "1999-12-31T23:59:59Z",
@@ -128,7 +128,7 @@ async def test_a_retry_adds_nothing_and_answers_the_same(api: httpx.AsyncClient)
     assert (await get(api, ""))["counters"]["messages"] == 5
 
 
-async def test_known_messages_stay_and_new_ones_follow_in_the_requests_order(api: httpx.AsyncClient) -> None:
+async def test_known_messages_stay_and_new_ones_are_appended_in_order(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 4))
     answer = await append(api, [said(6), said(2), said(5), said(4), {"role": "user", "content": "No id."}])
     assert answer["created"] == 3
@@ -142,7 +142,7 @@ async def test_only_role_and_text_make_a_message_another_one(api: httpx.AsyncCli
     assert (answer["messages"][0]["name"], answer["messages"][0]["sent_at"]) == ("Mira", "2026-04-01T12:00:00Z")
 
 
-async def test_an_id_with_another_text_refuses_the_whole_request_and_names_it(api: httpx.AsyncClient) -> None:
+async def test_a_known_id_with_another_text_rejects_the_whole_request(api: httpx.AsyncClient) -> None:
     before = await append(api, talk(1, 3))
     changed = [said(4), said(1, content="Something else."), said(2), said(3, role="system")]
     problem = await append(api, changed, status=409)
@@ -161,7 +161,7 @@ async def test_the_same_id_twice_in_one_request_is_refused_by_place(api: httpx.A
     assert problem["errors"][0]["loc"] == ["body", "messages", 2, "id"]
 
 
-async def test_an_import_of_a_thousand_messages_is_one_request_that_wakes_one_piece_of_work_a_batch(
+async def test_an_import_of_1000_messages_creates_one_job_a_batch(
     api: httpx.AsyncClient,
 ) -> None:
     answer = await append(api, talk(1, 1_000))

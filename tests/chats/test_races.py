@@ -15,7 +15,7 @@ async def test_racing_retries_leave_one_copy_in_one_order(clients: list[httpx.As
     assert (counters["messages"], counters["turns"], counters["memos"]) == (12, 6, 1)
 
 
-async def test_racing_retries_that_overlap_leave_every_message_once_without_holes(
+async def test_overlapping_retries_store_each_message_once(
     clients: list[httpx.AsyncClient],
 ) -> None:
     for first in (1, 11, 21):
@@ -37,7 +37,7 @@ async def test_of_racing_appends_each_stays_together(clients: list[httpx.AsyncCl
     assert sorted(runs) == sorted([one["id"] for one in part] for part in parts)
 
 
-async def test_of_two_texts_under_one_id_the_first_stays_and_the_other_is_refused(
+async def test_of_two_texts_under_one_id_only_the_first_is_accepted(
     clients: list[httpx.AsyncClient],
 ) -> None:
     given = [[said(1, content=f"Text of {n}."), said(2, id=f"own-{n}")] for n in range(PROCESSES)]
@@ -68,7 +68,7 @@ async def test_first_messages_and_a_put_create_one_chat_together(clients: list[h
     assert [seq for seq, _ in await _ids(first)] == list(range(1, len(others) + 1))
 
 
-async def test_an_append_that_races_an_erasure_comes_before_or_after_it(clients: list[httpx.AsyncClient]) -> None:
+async def test_an_append_racing_an_erasure_comes_before_or_after_it(clients: list[httpx.AsyncClient]) -> None:
     eraser, *others = clients
     for _ in range(8):
         await append(eraser, talk(1, 10))
@@ -78,7 +78,7 @@ async def test_an_append_that_races_an_erasure_comes_before_or_after_it(clients:
         assert erased.status_code == 204
         assert {answer.status_code for answer in answers} <= {200, 201}
         left = await eraser.get("/v1/chats/c/messages")
-        if left.status_code == 200:  # whoever came after it made a chat of its own, from the first seq on
+        if left.status_code == 200:  # appends after the erasure created a new chat, from seq 1 on
             assert [(one["seq"], one["id"]) for one in left.json()["items"]] == [(1, "m11"), (2, "m12")]
             assert (await get(eraser, ""))["head_seq"] == 2
             ok(await eraser.delete("/v1/chats/c"), 204)

@@ -39,7 +39,7 @@ def nameless(messages: list[Json]) -> list[Json]:
 
 
 async def rows(database: Database, tenant: str) -> list[list[tuple[Any, ...]]]:
-    """Everything that stands of the chat."""
+    """Return all rows of the chat."""
     found = []
     async with database.raw() as connection:
         for table in ("chats", "messages", "swipes", "revisions", "memos", "work"):
@@ -60,7 +60,7 @@ async def test_the_same_list_changes_nothing_at_all(
     assert await rows(database, tenant) == before
 
 
-async def test_a_list_for_an_unknown_chat_creates_it_and_forms_its_batches(api: httpx.AsyncClient) -> None:
+async def test_a_list_for_an_unknown_chat_creates_it_with_batches(api: httpx.AsyncClient) -> None:
     assert counted(await reimport(api, talk(1, 17))) == (17, 0, 0)
     assert [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)] == [(1, 8), (9, 16)]
     assert (await get(api, ""))["counters"] | {"tokens": 0} == {"messages": 17, "turns": 8, "tokens": 0, "memos": 2}
@@ -95,7 +95,7 @@ async def test_only_the_memo_of_an_edited_message_is_made_again(
     assert said(11)["content"] not in memo["text"]
 
 
-async def test_what_is_missing_leaves_a_tombstone_and_what_is_new_at_the_end_is_appended(
+async def test_missing_messages_are_deleted_and_new_ones_appended(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 10))
@@ -109,7 +109,7 @@ async def test_what_is_missing_leaves_a_tombstone_and_what_is_new_at_the_end_is_
     assert whole == fresh
 
 
-async def test_a_deleted_message_that_the_list_has_stands_again_where_it_was(api: httpx.AsyncClient) -> None:
+async def test_a_deleted_message_in_the_list_is_revived_in_place(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 10))
     ok(await api.delete("/v1/chats/c/messages/m4"), 204)
     ok(await api.delete("/v1/chats/c/messages", params={"from_seq": 9}), 204)
@@ -131,7 +131,7 @@ async def test_who_speaks_and_what_else_was_given_can_change_too(api: httpx.Asyn
 
 
 @pytest.mark.parametrize("with_ids", [True, False])
-async def test_an_inserted_message_starts_a_line_that_keeps_what_comes_before_it(
+async def test_an_inserted_message_starts_a_line_with_the_same_head(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, with_ids: bool
 ) -> None:
     model.otherwise = quoting_memo
@@ -175,7 +175,7 @@ async def test_messages_that_move_bring_along_what_was_done_to_them(api: httpx.A
     assert [one for _, one, _ in await texts(api)] == ["m2", "m1", "m3", "m4", "m5", "m6"]
 
 
-async def test_what_people_wrote_goes_with_the_messages_it_stood_behind(
+async def test_personal_texts_move_with_the_messages_they_followed(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 32)
@@ -203,9 +203,7 @@ async def test_what_people_wrote_goes_with_the_messages_it_stood_behind(
     assert {memo["text"] for memo in await book(api) if memo["in_prompt"]} == {text for _, text, _ in found}
 
 
-async def test_a_long_chat_is_imported_again_with_as_many_statements_as_a_short_one(
-    app: FastAPI, api: httpx.AsyncClient
-) -> None:
+async def test_reimporting_a_long_chat_takes_no_more_statements(app: FastAPI, api: httpx.AsyncClient) -> None:
     counts = []
     for size in (120, 600):
         chat_id = f"of-{size}"
@@ -218,7 +216,7 @@ async def test_a_long_chat_is_imported_again_with_as_many_statements_as_a_short_
 
 
 @pytest.mark.parametrize("statement", [LIVING, SPEAKERS])
-async def test_what_was_just_imported_is_not_read_anew_for_each_of_its_places(
+async def test_an_import_is_read_by_primary_key_for_each_batch(
     api: httpx.AsyncClient, database: Database, tenant: str, statement: str
 ) -> None:
     await append(api, talk(1, 1_000), "known")

@@ -199,7 +199,7 @@ async def test_a_line_that_begins_has_one_more_than_the_former(
     assert (left.revision, left.changed) == (former.revision + 1, {"line", "work"})
 
 
-async def test_a_line_that_is_switched_to_has_one_more_than_the_former(
+async def test_switching_to_a_line_raises_the_revision_by_one(
     api: httpx.AsyncClient, database: Database, tenant: str, chat: Numbers
 ) -> None:
     await _restore(api)
@@ -235,7 +235,7 @@ async def test_a_fork_begins_with_the_time(
         assert before <= found.revision == found.base <= await read_now_ms(database)
 
 
-async def test_a_chat_that_is_erased_and_made_again_has_greater_numbers(
+async def test_a_recreated_chat_has_greater_revisions(
     api: httpx.AsyncClient, database: Database, tenant: str, chat: Numbers
 ) -> None:
     for content in ("One.", "Two.", "Three."):
@@ -361,9 +361,7 @@ async def test_the_triggers_of_the_tests_refuse_a_commit_without_it(
     assert await read_numbers(database, tenant) == chat
 
 
-async def test_the_triggers_of_the_tests_refuse_a_change_that_is_not_named(
-    database: Database, tenant: str, chat: Numbers
-) -> None:
+async def test_the_test_triggers_reject_an_unnamed_change(database: Database, tenant: str, chat: Numbers) -> None:
     line = (chat_key(tenant, "c"), chat.line)
 
     async def edit_as_memos() -> None:

@@ -61,7 +61,7 @@ def _dotted(path: Path) -> str:
 
 # --- Presets -----------------------------------------------------------------------------------------
 
-# What every preset says of what tells them apart, row by row.
+# The settings in which presets differ, one row each.
 TABLE: dict[str, tuple[Any, Any, Any, Any, Any, Any]] = {
     # memo, diary, scenes, agent, decay, companion
     "history.keep_messages": (16, 15, 16, 16, 20, 16),
@@ -86,7 +86,7 @@ def test_presets_are_what_the_table_says(setting: str) -> None:
     assert tuple(_at(effective({"preset": name}), path) for name in PRESETS) == TABLE[setting]
 
 
-def test_there_are_six_presets_each_with_a_text_and_memo_is_what_nobody_has_to_name() -> None:
+def test_there_are_six_presets_with_texts_and_a_default() -> None:
     assert list(PRESETS) == list(get_args(PresetName)) == list(PRESET_TEXTS)
     assert effective({}) == effective({"preset": "memo"}) == schema().whole()
 
@@ -133,7 +133,7 @@ _objects = st.dictionaries(_names, _values, max_size=4)
 
 
 def _merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396, section 2, as it is told there."""
+    """The algorithm of RFC 7396, section 2."""
     if not isinstance(patch, dict):
         return patch
     if not isinstance(target, dict):
@@ -211,7 +211,7 @@ def test_settings_are_the_same_from_memory(name: str, every: int, percent: int |
         ({"preset": "scenes", "history": {"keep_messages": 300}}, {"preset": "scenes"}),
     ],
 )
-def test_of_what_is_stored_only_what_is_no_longer_valid_does_not_count(
+def test_only_invalid_stored_settings_are_ignored(
     stored: dict[str, Any], kept: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert still_valid(stored) == kept
@@ -243,7 +243,7 @@ def test_a_budget_is_both_of_its_halves_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("path", SETTINGS, ids=_dotted)
-def test_rubbish_is_refused_for_every_setting_as_a_part_and_as_a_whole(path: Path) -> None:
+def test_invalid_values_are_rejected_for_each_setting(path: Path) -> None:
     rubbishes: tuple[Any, ...] = ("\0", [], {"a": 1})
     for rubbish in rubbishes:
         assert all(loc[: len(path)] == path for loc in _blamed(_nest(path, rubbish)))

@@ -1,4 +1,4 @@
-"""Swipes over HTTP: several texts of one message, of which one is selected and the others are seen by nobody."""
+"""Swipes over HTTP: several texts of one message, of which only the selected one is used."""
 
 import httpx
 import pytest
@@ -19,7 +19,7 @@ FIRST = said(2)["content"]
 
 
 async def rows(database: Database, tenant: str) -> Rows:
-    """Everything that stands of the chat `c`."""
+    """Return all rows of the chat `c`."""
     return await rows_of(database, chat_key(tenant, "c"))
 
 
@@ -78,7 +78,7 @@ async def test_selecting_what_is_selected_changes_nothing(
     assert await rows(database, tenant) == before
 
 
-async def test_the_same_text_can_be_a_swipe_twice_and_no_memo_is_made_for_it(
+async def test_a_text_can_be_two_swipes_without_a_new_memo(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -89,7 +89,7 @@ async def test_the_same_text_can_be_a_swipe_twice_and_no_memo_is_made_for_it(
     assert await due_rows(database, tenant) == []
 
 
-async def test_a_memo_is_made_of_the_selected_text_and_of_another_when_that_is_selected(
+async def test_a_memo_is_made_from_the_selected_swipe(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
     await append(api, [said(1), said(2, content=LEFT), *talk(3, 8)])
@@ -109,7 +109,7 @@ async def test_a_memo_is_made_of_the_selected_text_and_of_another_when_that_is_s
     assert "brass key" in (await book(api))[0]["text"]
 
 
-async def test_what_is_not_selected_is_in_no_answer_but_the_list_of_swipes(
+async def test_unselected_swipes_are_only_in_the_list_of_swipes(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
@@ -170,7 +170,7 @@ async def test_an_edit_changes_the_selected_text_alone(api: httpx.AsyncClient) -
 
 
 @pytest.mark.parametrize("last", ["swipe", "select", "edit", "delete"])
-async def test_a_retry_of_the_append_is_a_retry_whatever_has_become_of_the_message(
+async def test_a_retried_append_succeeds_after_changes_of_the_message(
     api: httpx.AsyncClient, database: Database, tenant: str, last: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -229,7 +229,7 @@ async def test_whoever_speaks_can_have_several_texts(api: httpx.AsyncClient, rol
 
 
 @pytest.mark.parametrize("index", [2, 3, 2**31 - 1])
-async def test_a_swipe_that_is_not_there_is_unknown_and_the_answer_says_which_are(
+async def test_an_unknown_swipe_is_404_and_lists_the_existing_ones(
     api: httpx.AsyncClient, database: Database, tenant: str, index: int
 ) -> None:
     await append(api, talk(1, 8))
@@ -260,7 +260,7 @@ async def test_a_swipe_that_is_not_there_is_unknown_and_the_answer_says_which_ar
     ],
     ids=lambda given: str(given)[:30],
 )
-async def test_a_swipe_that_cannot_be_is_refused_by_its_field_and_changes_nothing(
+async def test_an_invalid_swipe_is_rejected_by_field_without_effect(
     api: httpx.AsyncClient, database: Database, tenant: str, method: str, path: str, body: Json, field: str
 ) -> None:
     await append(api, talk(1, 8))

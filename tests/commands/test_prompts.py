@@ -26,7 +26,7 @@ async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert said == "memobook: MEMOBOOK_PROMPTS_DIR: nowhere: cannot be read (No such file or directory)\n"
 
 
-async def test_a_prompt_that_leaves_the_model_no_room_is_named_with_what_it_takes(tmp_path: Path) -> None:
+async def test_a_prompt_that_leaves_no_room_is_listed_with_its_size(tmp_path: Path) -> None:
     (tmp_path / "prompts").mkdir()
     places = " ".join(f"{{{{{name}}}}}" for name in sorted(MEMO.placeholders))
     (tmp_path / "prompts/memo.md").write_text(f"{'Rules. ' * 2_000}\n=== user ===\n{places}\n")
@@ -36,7 +36,7 @@ async def test_a_prompt_that_leaves_the_model_no_room_is_named_with_what_it_take
     assert said.endswith(" of the 4,096 tokens of MEMOBOOK_LLM_CONTEXT_TOKENS\n")
 
 
-def test_every_built_in_prompt_fits_the_smallest_model_that_can_be_set() -> None:
+def test_each_built_in_prompt_fits_the_smallest_allowed_model() -> None:
     for prompt in PROMPTS:
         assert count_tokens(prompt.system) + count_tokens(prompt.user) <= 4_096 * 3 / 4, prompt.name
 

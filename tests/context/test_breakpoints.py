@@ -19,40 +19,40 @@ def marks(plan: Plan) -> list[str]:
     return [one.after for one in rendered(plan, manner("anthropic")).breakpoints]
 
 
-def test_they_stand_after_user_after_memos_at_the_newest_16th_message_and_after_newest() -> None:
+def test_breakpoints_follow_user_memos_16th_message_and_newest() -> None:
     plan = Plan(prefix=PREFIX, history=talk(40), newest=entry(41))
     assert marks(plan) == ["segment:user", "segment:memos", "message:m32", "message:m41"]
 
 
-def test_the_16th_message_is_counted_from_the_anchor_and_not_by_seq() -> None:
+def test_the_16th_message_is_counted_from_the_anchor() -> None:
     plan = Plan(history=talk(40)[9:], newest=entry(41))
     assert marks(plan) == ["message:m25", "message:m41"]
 
 
-def test_with_something_volatile_before_newest_the_last_stands_at_the_end_of_the_history() -> None:
+def test_a_volatile_segment_moves_the_last_one_before_it() -> None:
     plan = Plan(prefix=PREFIX, history=talk(18), volatile=[segment("time")], newest=entry(19))
     assert marks(plan) == ["segment:user", "segment:memos", "message:m16", "message:m18"]
     assert marks(Plan(prefix=PREFIX, volatile=[segment("time")], newest=entry(1))) == ["segment:user", "segment:memos"]
 
 
-def test_without_newest_the_last_stands_at_the_end_of_the_history() -> None:
+def test_without_newest_the_last_one_is_at_the_history_end() -> None:
     assert marks(Plan(history=talk(4))) == ["message:m4"]
 
 
-def test_a_missing_segment_leaves_its_place_to_the_nearest_one_before_it() -> None:
+def test_without_its_segment_it_follows_the_nearest_one_before() -> None:
     assert marks(Plan(prefix=[segment("system"), segment("facts")])) == ["segment:system", "segment:facts"]
     assert marks(Plan(prefix=[segment("system")])) == ["segment:system"]
     assert marks(Plan(prefix=[segment("facts")])) == ["segment:facts"]
     assert marks(Plan(newest=entry(1))) == ["message:m1"]
 
 
-def test_none_stands_behind_a_callers_segment_that_moves_with_every_message() -> None:
+def test_none_follows_a_callers_segment_that_moves() -> None:
     note = segment("note", after="in_chat", depth=4)
     plan = Plan(prefix=PREFIX, history=talk(20), in_chat=[note], newest=entry(21))
     assert marks(plan) == ["segment:user", "segment:memos", "message:m16", "message:m17"]
 
 
-def test_a_callers_segment_behind_the_newest_message_disturbs_none() -> None:
+def test_a_callers_segment_after_newest_changes_none() -> None:
     plan = Plan(history=talk(2), in_chat=[segment("note", after="in_chat")], newest=entry(3))
     assert marks(plan) == ["message:m3"]
 
@@ -91,7 +91,7 @@ def flat(answer: Rendered) -> list[tuple[str, str, bool]]:
 
 
 @given(parts(), manners())
-def test_what_is_kept_up_to_a_breakpoint_is_read_again_in_the_next_turn(drawn: Parts, how: Manner) -> None:
+def test_a_prefix_up_to_a_breakpoint_is_reused_in_the_next_turn(drawn: Parts, how: Manner) -> None:
     said = sum(is_said(one) for one in drawn.history)
     segments = [one for one in all_segments(drawn) if one.after != "in_chat" or one.depth < said]
     now = arrange(segments, drawn.history, drawn.newest, 1)
@@ -126,7 +126,7 @@ PLAN = Plan(prefix=PREFIX, history=talk(3), newest=entry(4))
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_the_prefix_hash_stays_while_nothing_before_the_history_changes(fmt: Any) -> None:
+def test_the_prefix_hash_ignores_changes_after_its_prefix(fmt: Any) -> None:
     same = replace(PLAN, history=talk(5), newest=entry(6, text="Other."), volatile=[segment("time")])
     assert prefix_hash(PLAN, manner(fmt)) == prefix_hash(same, manner(fmt))
 
@@ -140,7 +140,7 @@ def test_the_prefix_hash_stays_while_nothing_before_the_history_changes(fmt: Any
         replace(PLAN, history=talk(3)[1:]),
     ],
 )
-def test_the_prefix_hash_tells_every_change_before_the_history_and_of_the_anchor(changed: Plan) -> None:
+def test_the_prefix_hash_changes_with_the_prefix_and_the_anchor(changed: Plan) -> None:
     assert prefix_hash(PLAN, manner("openai")) != prefix_hash(changed, manner("openai"))
 
 

@@ -98,7 +98,7 @@ def test_memos_go_group_by_group_wherever_they_are(fmt: Format, position: Positi
     assert order == every_omission(FULL, manner("openai"))[-1]
 
 
-def test_each_step_leaves_out_one_thing_more_than_the_step_before() -> None:
+def test_each_step_omits_one_item_more() -> None:
     for fewer, more in zip(lists := every_omission(FULL, manner("segments")), lists[1:], strict=False):
         assert more[: len(fewer)] == fewer
 
@@ -114,7 +114,7 @@ def test_history_goes_edge_by_edge_and_then_by_message() -> None:
     assert list(dict.fromkeys(starts)) == [1, 5, 9, 10, 11, 12, 13]
 
 
-def test_a_tight_budget_does_not_make_the_history_slide_with_every_turn() -> None:
+def test_a_tight_budget_does_not_move_the_history_every_turn() -> None:
     starts = []
     for length in range(40, 120, 2):
         one = Parts(history=talk(length), newest=entry(length + 1), edges=range(1, length, 8))
@@ -197,7 +197,7 @@ def test_it_is_what_trying_one_thing_after_the_other_finds(drawn: Parts, how: Ma
 
 
 def try_all(drawn: Parts, max_tokens: int, how: Manner) -> Rendered | int:
-    """The slow, obvious way: render every shorter context anew until one fits."""
+    """Return the expected result the slow way: render each shorter context until one fits."""
     tokens = 0
     for one in every_shorter(drawn):
         answer = render(word(arrange(all_segments(one), one.history, one.newest, one.anchor_seq), how))
@@ -250,9 +250,7 @@ def begins_at(history: Sequence[Entry], tail: Sequence[Entry], edge: int) -> boo
 
 
 @given(parts(), manners(), st.integers(0, 400), st.integers(0, 400))
-def test_a_smaller_budget_shows_nothing_that_a_bigger_one_left_out(
-    drawn: Parts, how: Manner, one: int, other: int
-) -> None:
+def test_a_smaller_budget_includes_nothing_a_larger_one_omits(drawn: Parts, how: Manner, one: int, other: int) -> None:
     small, big = fitted(drawn, min(one, other), how), fitted(drawn, max(one, other), how)
     assume(isinstance(small, Fitted) and isinstance(big, Fitted))
     assert isinstance(small, Fitted)
@@ -270,7 +268,7 @@ def shown(left: Fitted) -> set[str]:
 
 
 @given(parts(), manners())
-def test_what_is_said_to_be_needed_is_enough_and_one_token_less_is_not(drawn: Parts, how: Manner) -> None:
+def test_the_reported_minimum_is_exact(drawn: Parts, how: Manner) -> None:
     needed = fitted(drawn, -1, how)
     assert isinstance(needed, int)
     left = fitted(drawn, needed, how)
@@ -278,7 +276,7 @@ def test_what_is_said_to_be_needed_is_enough_and_one_token_less_is_not(drawn: Pa
     assert render(left.worded).tokens <= needed
 
 
-def test_a_layers_budget_is_filled_from_the_newest_on_and_stops_for_good() -> None:
+def test_a_layers_budget_fills_from_the_newest_and_then_stops() -> None:
     assert choose_newest_first([1, 5, 3, 2], 5) == {2, 3}
     assert choose_newest_first([1, 6, 3, 2], 6) == {2, 3}
     assert choose_newest_first([1, 6, 3, 2], None) == {0, 1, 2, 3}

@@ -14,7 +14,7 @@ CHAT: Json = {
 LORE = {"name": "lore", "text": "The lighthouse has 112 steps."}
 
 
-async def test_the_promise_of_max_tokens_is_kept_down_to_the_floor_which_the_refusal_tells(
+async def test_max_tokens_is_respected_down_to_the_reported_minimum(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"token_factor": 1.35})
@@ -71,7 +71,7 @@ async def test_the_chats_own_limit_counts_where_none_is_asked_for(api: httpx.Asy
     assert (await context(api, 422))["needed_tokens"] > 3
 
 
-async def test_a_scene_that_goes_on_does_not_slide_with_every_turn_of_a_tight_budget(api: httpx.AsyncClient) -> None:
+async def test_a_continuing_scene_does_not_slide_in_a_tight_budget(api: httpx.AsyncClient) -> None:
     await put(api, settings={"preset": "scenes"})
     await append(api, talk(1, 33))
     starts = []
@@ -86,9 +86,7 @@ async def test_a_scene_that_goes_on_does_not_slide_with_every_turn_of_a_tight_bu
     assert {start % 8 for start in starts} == {1}
 
 
-async def test_memos_have_a_budget_of_their_own_that_fills_from_the_newest(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
-) -> None:
+async def test_the_memo_budget_fills_from_the_newest(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
     await talk_with_memos(api, sweep, clock, 65)
     memos = (await context(api))["memo_window"]["memos"]
     assert memos == 6

@@ -11,16 +11,16 @@ def answers(seq: int, call_id: str) -> Entry:
     return entry(seq, "tool", "Found.", tool_call_id=call_id)
 
 
-def test_a_result_belongs_to_the_nearest_call_before_it_that_has_its_id() -> None:
+def test_a_result_belongs_to_the_nearest_earlier_call_of_its_id() -> None:
     history = [asks(1, "0"), answers(2, "0"), asks(3, "0"), answers(4, "0"), answers(5, "9")]
     assert find_calls(history) == {1: 0, 3: 2}
 
 
-def test_a_cut_is_allowed_everywhere_but_between_a_call_and_its_result() -> None:
+def test_a_cut_is_possible_except_between_a_call_and_its_result() -> None:
     assert inner_positions([entry(1), asks(2, "0"), entry(3), answers(4, "0"), entry(5)]) == {2, 3}
 
 
-def test_calls_that_the_next_messages_answer_one_by_one_are_native() -> None:
+def test_calls_answered_by_the_next_messages_are_native() -> None:
     assert find_native([asks(1, "0", "1"), answers(2, "1"), answers(3, "0"), entry(4)]) == {0, 1, 2}
 
 
@@ -36,7 +36,7 @@ def test_a_second_answer_to_a_call_is_not_native() -> None:
     assert find_native([asks(1, "0"), answers(2, "0"), answers(3, "0")]) == {0, 1}
 
 
-def test_a_call_in_an_unknown_shape_is_not_native_and_told_as_it_is() -> None:
+def test_a_call_of_unknown_shape_is_shown_as_text() -> None:
     odd = entry(1, "assistant", "", tool_calls=[{"id": "0", "function": "look"}])
     assert find_native([odd, answers(2, "0")]) == set()
     assert tell_calls(odd) == '[calls tool {"id": "0", "function": "look"}]'
@@ -49,6 +49,6 @@ def test_a_custom_tool_is_a_tool() -> None:
     assert tell_calls(sung) == "[calls sing la]"
 
 
-def test_a_nameless_result_is_named_after_the_function_that_was_called() -> None:
+def test_a_result_without_a_name_gets_the_functions_name() -> None:
     named = name_results([asks(1, "0"), answers(2, "0"), answers(3, "9")])
     assert [one.name for one in named] == [None, "look", None]

@@ -75,7 +75,7 @@ async def test_a_message_without_a_name_is_the_sole_active_characters(api: httpx
     assert f"Kai: {said(2)['content']}" in (await context(api, format="text"))["text"]
 
 
-async def test_the_history_is_verbatim_and_chronological_in_every_format(api: httpx.AsyncClient) -> None:
+async def test_the_history_is_verbatim_and_in_order_in_each_format(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 20))
     for name in FORMATS:
         shown = await context(api, format=name)
@@ -125,14 +125,14 @@ async def test_white_space_is_left_out_and_listed(api: httpx.AsyncClient) -> Non
     assert (await context(api))["segments"][-1]["sources"] == ["message:m5"]
 
 
-async def test_a_draft_is_said_by_the_name_that_the_user_has_in_the_history(api: httpx.AsyncClient) -> None:
+async def test_a_draft_has_the_users_name_from_the_history(api: httpx.AsyncClient) -> None:
     await put(api, settings={"timestamps": "inline"})
     await append(api, [said(1, name="Mira"), said(2)])
     newest = (await context(api, draft="Come to the sea."))["segments"][-1]
     assert newest["text"].endswith("] Mira: Come to the sea.")
 
 
-async def test_a_blank_draft_changes_nothing_as_a_blank_message_would_not(api: httpx.AsyncClient) -> None:
+async def test_a_blank_draft_changes_nothing(api: httpx.AsyncClient) -> None:
     await put(api, settings={"time": True})
     await append(api, talk(1, 5))
     drafted, shown = await context(api, draft=" "), await context(api)
@@ -141,7 +141,7 @@ async def test_a_blank_draft_changes_nothing_as_a_blank_message_would_not(api: h
     assert shown["segments"][-1]["name"] == "newest"
 
 
-async def test_a_draft_is_assembled_as_if_just_appended_and_not_stored(api: httpx.AsyncClient) -> None:
+async def test_a_draft_is_assembled_like_a_message_but_not_stored(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 4))
     draft: Json = {"draft": "Do you still have the key?"}
     before = await get(api, "")
@@ -155,7 +155,7 @@ async def test_a_draft_is_assembled_as_if_just_appended_and_not_stored(api: http
     assert stored["prefix_hash"] == (await context(api, format="openai", **draft))["prefix_hash"]
 
 
-async def test_prefill_lets_an_anthropic_conversation_end_with_the_assistant(api: httpx.AsyncClient) -> None:
+async def test_prefill_lets_an_anthropic_chat_end_with_the_assistant(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 2))
     closed = await context(api, format="anthropic")
     opened = await context(api, format="anthropic", prefill=True)
@@ -223,7 +223,7 @@ async def test_options_that_cannot_be_name_the_field(
         assert problem["errors"][0]["loc"] == ["query", *place]
 
 
-async def test_an_empty_chat_has_an_empty_context_and_an_unknown_one_has_none(api: httpx.AsyncClient) -> None:
+async def test_an_empty_chat_has_an_empty_context_an_unknown_one_404(api: httpx.AsyncClient) -> None:
     await context(api, 404)
     await put(api)
     for name in FORMATS:
@@ -234,7 +234,7 @@ async def test_an_empty_chat_has_an_empty_context_and_an_unknown_one_has_none(ap
         assert shown["memo_window"] == {"memos": 0, "first_seq": None, "last_seq": None, "gaps": []}
 
 
-async def test_an_append_answers_with_the_context_that_follows_from_it(api: httpx.AsyncClient) -> None:
+async def test_an_append_can_return_the_following_context(api: httpx.AsyncClient) -> None:
     answer = await append(api, talk(1, 3), context={"format": "openai", "max_tokens": 4_000})
     assert answer["context"] == await context(api, format="openai", max_tokens=4_000)
     assert "context_problem" not in answer

@@ -60,7 +60,7 @@ async def test_memos_and_history_change_together(api: httpx.AsyncClient, settle:
     assert shown["memo_window"] == {"memos": 2, "first_seq": 1, "last_seq": 16, "gaps": []}
 
 
-async def test_a_full_cut_waits_until_what_stands_for_the_old_text_is_made(
+async def test_a_full_cut_waits_for_the_memos_of_the_old_messages(
     api: httpx.AsyncClient, settle: Settle, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = refuses(500)
@@ -77,7 +77,7 @@ async def test_a_full_cut_waits_until_what_stands_for_the_old_text_is_made(
     assert (shown["history"]["messages"], shown["memo_window"]["memos"]) == (18, 2)
 
 
-async def test_what_is_empty_deleted_or_failed_for_good_holds_no_cut_back(
+async def test_empty_deleted_or_failed_memos_do_not_delay_a_cut(
     api: httpx.AsyncClient, settle: Settle, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     def answer(request: Json) -> Any:
@@ -100,7 +100,7 @@ async def test_what_is_empty_deleted_or_failed_for_good_holds_no_cut_back(
 
 
 @pytest.mark.parametrize(("silence_s", "anchor_seq", "reason"), [(300, 1, None), (301, 9, "cold")])
-async def test_a_history_whose_cache_is_gone_is_cut_before_the_first_new_message(
+async def test_a_cold_history_is_cut_before_the_first_new_message(
     api: httpx.AsyncClient, settle: Settle, clock: SteppedClock, silence_s: int, anchor_seq: int, reason: str | None
 ) -> None:
     await append(api, talk(1, 24))
@@ -123,9 +123,7 @@ async def test_a_cold_cut_that_would_have_to_wait_is_dropped(
     assert (shown["history"]["anchor_seq"], shown["history"]["last_cut"]) == (1, None)
 
 
-async def test_a_history_that_outgrows_its_patience_is_cut_regardless_and_shows_the_gap_until_it_is_filled(
-    api: httpx.AsyncClient, settle: Settle
-) -> None:
+async def test_a_history_at_its_maximum_is_cut_and_shows_the_gap(api: httpx.AsyncClient, settle: Settle) -> None:
     await append(api, talk(1, 63))
     assert (await context(api))["history"]["messages"] == 63
     await append(api, [said(64)])
@@ -141,7 +139,7 @@ async def test_a_history_that_outgrows_its_patience_is_cut_regardless_and_shows_
     assert filled["prefix_hash"] != shown["prefix_hash"], "what settles after its cut enters at once"
 
 
-async def test_a_forced_cut_without_an_edge_falls_before_a_message_of_the_user(api: httpx.AsyncClient) -> None:
+async def test_a_forced_cut_without_an_edge_is_before_a_user_message(api: httpx.AsyncClient) -> None:
     history = {"keep_messages": 4, "grow_messages": 4, "max_messages": 10}
     await put(api, settings={"history": history, "memos": {"every_messages": 64}})
     await append(api, talk(1, 11))
@@ -205,7 +203,7 @@ async def test_the_window_is_the_last_fifteen_memos_before_the_anchor(api: httpx
     assert (await context(api))["memo_window"]["first_seq"] == 33, "an older one takes the place"
 
 
-async def test_the_window_on_the_chats_row_is_what_the_book_says_after_every_change(
+async def test_the_cached_window_equals_the_book_after_each_change(
     api: httpx.AsyncClient, database: Database, tenant: str, settle: Settle, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     async def check(answer: Json | None = None) -> Json:
@@ -250,7 +248,7 @@ async def _check_window(database: Database, tenant: str) -> None:
     assert {"memos": [], "pinned": [], "gaps": []} | orjson.loads(row["memo_window"] or "{}") == book
 
 
-async def test_a_cut_that_waits_for_memos_is_judged_anew_when_memos_are_switched_off(api: httpx.AsyncClient) -> None:
+async def test_a_waiting_cut_is_judged_again_without_memos(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 33))
     assert (await context(api))["history"]["anchor_seq"] == 1
     await put(api, status=200, settings={"memos": {"enabled": False}, "history": {"edges": "every_8"}})

@@ -25,14 +25,14 @@ def test_a_callers_segment_has_its_own_role() -> None:
 
 
 @pytest.mark.parametrize("newest", [[], [{"role": "user", "content": "Hello."}]])
-def test_volatile_segments_are_a_system_message_before_newest_or_the_last_one(newest: list[Any]) -> None:
+def test_volatile_segments_are_a_system_message_before_newest(newest: list[Any]) -> None:
     volatile: list[Segment] = [segment("recalled"), segment("time")]
     plan = Plan(history=[entry(1, "assistant")], volatile=volatile, newest=entry(2) if newest else None)
     tail = [{"role": "system", "content": "The recalled.\n\nThe time."}, *newest]
     assert messages(plan) == [{"role": "assistant", "content": "Hello."}, *tail]
 
 
-def test_a_name_goes_into_its_field_or_where_that_refuses_it_into_the_text() -> None:
+def test_a_name_is_in_its_field_or_if_invalid_in_the_text() -> None:
     plan = Plan(history=[entry(1, name="Anna-1"), entry(2, name="Anna Müller"), entry(3, "system", name="The GM")])
     assert messages(plan) == [
         {"role": "user", "content": "Hello.", "name": "Anna-1"},
@@ -67,7 +67,7 @@ def test_tool_calls_and_their_results_are_kept_and_counted() -> None:
     assert answer.tokens == count_tokens(written) + count_tokens("Found.") + 8
 
 
-def test_the_result_of_a_call_that_is_no_longer_there_is_the_users_text() -> None:
+def test_a_result_without_its_call_is_a_user_text() -> None:
     plan = Plan(history=[entry(1, "tool", "Found.", tool_call_id="0")])
     assert messages(plan) == [{"role": "user", "content": "[tool] Found."}]
 
@@ -77,7 +77,7 @@ def test_a_call_without_a_result_is_told_in_text() -> None:
     assert messages(plan)[0] == {"role": "assistant", "content": "Wait.\n[calls look {}]"}
 
 
-def test_a_callers_segment_never_stands_between_a_call_and_its_result() -> None:
+def test_a_callers_segment_never_separates_call_and_result() -> None:
     history = [
         entry(1),
         entry(2, "assistant", "", tool_calls=[call("0")]),

@@ -20,7 +20,7 @@ def test_the_text_is_segments_and_lines_in_order() -> None:
     assert answer.text == "The system.\n\nThe memos.\n\nUser: Look!\nSakura: Where?\nThere?\n\nThe time.\n\nUser: Up."
 
 
-def test_a_segment_in_the_chat_says_who_speaks_as_the_messages_do() -> None:
+def test_a_segment_in_the_chat_names_its_speaker() -> None:
     plan = Plan(in_chat=[segment("a", after="in_chat", role="user", depth=1), segment("b", after="in_chat")])
     assert rendered(replace(plan, newest=entry(1)), manner("text")).text == (
         "[User] The a.\n\nUser: Hello.\n\n[System] The b."
@@ -38,7 +38,7 @@ def test_tools_and_the_narrator_are_lines_too() -> None:
     )
 
 
-def test_each_segment_is_listed_with_its_role_tokens_and_sources() -> None:
+def test_each_segment_has_its_role_tokens_and_sources() -> None:
     rows = rendered(PLAN, manner("segments")).segments
     assert [(row["name"], row["role"], row["text"], row["cacheable"], row["sources"]) for row in rows] == [
         ("system", "system", "The system.", True, []),
@@ -55,5 +55,5 @@ def test_the_listed_tokens_and_4_a_piece_are_all_the_tokens(fmt: Format) -> None
     assert sum(row["tokens"] for row in answer.segments) + 4 * 6 == answer.tokens
 
 
-def test_newest_is_cacheable_when_nothing_volatile_stands_before_it() -> None:
+def test_newest_is_cacheable_if_nothing_volatile_precedes_it() -> None:
     assert rendered(replace(PLAN, volatile=[]), manner("openai")).segments[-1]["cacheable"]

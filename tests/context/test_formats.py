@@ -151,7 +151,7 @@ def where(answer: Rendered, text: str) -> Iterable[int]:
 
 
 @pytest.mark.parametrize(("depth", "place"), [(0, 5), (1, 4), (3, 2), (5, 0), (99, 0)])
-def test_a_callers_segment_in_the_chat_has_as_many_messages_behind_it_as_its_depth(depth: int, place: int) -> None:
+def test_a_callers_segment_in_the_chat_is_at_its_depth(depth: int, place: int) -> None:
     note = segment("note", "A note.", after="in_chat", depth=depth)
     answer = rendered(Plan(history=talk(4), in_chat=[note], newest=entry(5)), manner("openai"))
     assert where(answer, "A note.") == [place]

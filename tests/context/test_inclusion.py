@@ -58,7 +58,7 @@ def test_an_old_message_that_nothing_stands_for_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("kind", ["summary", "recap"])
-def test_a_message_that_a_version_tells_of_is_in_it_if_it_is_the_one_that_is_shown(kind: Kind) -> None:
+def test_a_message_is_in_the_version_in_use_that_covers_it(kind: Kind) -> None:
     third, fourth = _cover(kind=kind, cover_id="3"), _cover(kind=kind, cover_id="4")
     shown = replace(LEFT_WINDOW, standing={f"{kind}:3"})
     assert find_status(Said(), [third], shown, Filters()) == (kind, f"{kind}:3")
@@ -67,7 +67,7 @@ def test_a_message_that_a_version_tells_of_is_in_it_if_it_is_the_one_that_is_sho
 
 
 @pytest.mark.parametrize("hidden_by", [None, "scenes"])
-def test_of_several_that_cover_a_message_the_first_layer_is_named(
+def test_the_first_of_several_covering_layers_is_named(
     hidden_by: str | None,
 ) -> None:
     covers = [_cover(), _cover(kind="summary"), _cover(kind="recap")]
@@ -76,7 +76,7 @@ def test_of_several_that_cover_a_message_the_first_layer_is_named(
     assert told == [("memo", BY), ("summary", f"summary:{ID}"), ("recap", f"recap:{ID}")]
 
 
-def test_what_stands_there_counts_before_what_does_not_and_what_is_to_come_before_what_has_left() -> None:
+def test_present_beats_absent_and_pending_beats_expired() -> None:
     recap = _cover(kind="recap", cover_id="4")
     shown = Shown(ANCHOR_SEQ, standing={"recap:4"}, over_budget={"memo:8"})
     worse = [
@@ -92,7 +92,7 @@ def test_what_stands_there_counts_before_what_does_not_and_what_is_to_come_befor
     assert told == ["out_of_budget", "pending", "failed", "expired", "none"]
 
 
-def test_what_is_never_summarised_by_one_layer_can_stand_in_another() -> None:
+def test_what_one_layer_excludes_another_can_include() -> None:
     silent = replace(_cover(), filters=Filters(include_user=False))
     shown = Shown(ANCHOR_SEQ, standing={BY, "recap:4"})
     covers = [silent, _cover(kind="recap", cover_id="4")]
@@ -101,7 +101,7 @@ def test_what_is_never_summarised_by_one_layer_can_stand_in_another() -> None:
 
 
 @pytest.mark.parametrize("seq", [3, ANCHOR_SEQ])
-def test_what_scenes_hide_stands_in_the_recap_that_is_shown_or_is_hidden(seq: int) -> None:
+def test_messages_hidden_by_scenes_are_in_the_recap_or_hidden(seq: int) -> None:
     hidden, recap = Said(seq, hidden_by="scenes"), _cover(kind="recap", cover_id="4")
     shown = Shown(ANCHOR_SEQ, standing={"recap:4"})
     assert find_status(hidden, [recap], shown, Filters()) == ("recap", "recap:4")
@@ -148,9 +148,7 @@ def test_what_is_not_sent_says_why_on_both_sides_of_the_anchor(seq: int, change:
         ({"tokens": 2}, Filters(min_tokens=3)),
     ],
 )
-def test_an_old_message_that_is_never_summarised_is_not_there_though_a_memo_lies_over_it(
-    change: dict[str, Any], filters: Filters
-) -> None:
+def test_an_excluded_old_message_is_none_in_spite_of_a_memo(change: dict[str, Any], filters: Filters) -> None:
     assert find_status(Said(**change), [_cover()], IN_WINDOW, filters) == ("none", None)
 
 
@@ -169,13 +167,11 @@ BEYOND_PINNED = replace(LEFT_WINDOW, pinned_over_budget={3})
 
 @pytest.mark.parametrize("covers", [[], *([_cover(state)] for state in get_args(State))])
 @pytest.mark.parametrize("change", [{}, {"excluded": True}, {"role": "system"}, {"role": "tool"}])
-def test_a_pinned_message_stands_there_itself_whatever_else_holds_for_it(
-    change: dict[str, Any], covers: list[Coverage]
-) -> None:
+def test_a_pinned_message_is_included_whatever_else_applies(change: dict[str, Any], covers: list[Coverage]) -> None:
     assert find_status(Said(**change), covers, PINNED, Filters()) == ("pinned", None)
 
 
-def test_a_pinned_message_that_is_still_in_the_history_is_verbatim_and_one_that_scenes_hide_is_pinned() -> None:
+def test_a_pinned_one_in_the_history_is_verbatim() -> None:
     assert find_status(Said(ANCHOR_SEQ), [_cover()], PINNED, Filters()) == ("verbatim", None)
     assert find_status(Said(ANCHOR_SEQ, hidden_by="scenes"), [_cover()], PINNED, Filters()) == ("pinned", None)
 
@@ -190,7 +186,7 @@ def test_a_pinned_message_that_is_still_in_the_history_is_verbatim_and_one_that_
         ("empty", set(), ("out_of_budget", None)),
     ],
 )
-def test_a_pinned_message_beyond_its_budget_reads_like_any_other_unless_nothing_stands_for_it(
+def test_a_pinned_one_over_budget_is_reported_like_others(
     state: State, standing: set[str], told: tuple[str, str | None]
 ) -> None:
     shown = replace(BEYOND_PINNED, standing=standing)
@@ -206,9 +202,7 @@ def test_a_pinned_message_beyond_its_budget_reads_like_any_other_unless_nothing_
         ({}, "out_of_budget"),
     ],
 )
-def test_a_pinned_message_beyond_its_budget_that_no_memo_tells_of_says_which_of_both_keeps_it_out(
-    change: dict[str, Any], status: str
-) -> None:
+def test_without_a_memo_a_pinned_one_over_budget_says_why(change: dict[str, Any], status: str) -> None:
     assert find_status(Said(**change), [], BEYOND_PINNED, Filters()) == (status, None)
 
 
@@ -225,9 +219,7 @@ def test_a_pinned_message_beyond_its_budget_that_no_memo_tells_of_says_which_of_
     st.lists(st.builds(_cover, st.sampled_from(get_args(State))), max_size=1),
     st.sampled_from([IN_WINDOW, BEYOND_BUDGET, LEFT_WINDOW]),
 )
-def test_every_message_has_one_status_and_names_what_stands_for_it_or_nothing(
-    message: Said, covers: list[Coverage], shown: Shown
-) -> None:
+def test_each_message_has_one_status_and_its_source(message: Said, covers: list[Coverage], shown: Shown) -> None:
     status, by = find_status(message, covers, shown, Filters())
     assert status in {*STATUSES, *get_args(Kind)}
     if status in ("memo", "expired", "out_of_budget", "pending", "failed"):
@@ -276,7 +268,7 @@ _COVERS = st.lists(
 
 @st.composite
 def _shown(draw: st.DrawFn) -> Shown:
-    """What can be shown at once: what stands there, what exceeds its budget, pinned ones and those beyond theirs."""
+    """Draw what a context includes: versions, items over budget, pinned messages and those over their budget."""
     standing, pinned = draw(_MARKS), draw(_ANY_SEQS)
     return Shown(
         ANCHOR_SEQ,
@@ -338,7 +330,7 @@ def _is_told_of(message: Said, rules: Filters) -> bool:
 
 
 def _kept_out(message: Said, each: Sequence[Filters]) -> list[tuple[str, str | None]]:
-    """What somebody did to keep it out; hiding does not count where it would not have been told of anyway."""
+    """Return the status of an excluded message; hiding counts only if the message would be summarised otherwise."""
     if message.excluded:
         return [("excluded", None)]
     heard = {"user": [one.include_user for one in each], "system": [one.include_system for one in each]}

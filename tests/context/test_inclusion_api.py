@@ -40,7 +40,7 @@ async def test_a_message_is_verbatim_or_stands_in_its_memo(
     assert list(dict.fromkeys(by)) == sources, "what it says is what the context is made of"
 
 
-async def test_a_memo_that_has_left_the_window_or_its_budget_leaves_its_messages_behind(
+async def test_an_expired_memo_leaves_its_messages_out(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings={"memos": {"window": 2}})
@@ -58,7 +58,7 @@ async def test_a_memo_that_has_left_the_window_or_its_budget_leaves_its_messages
     assert [run[0] for run in await _runs(api)] == ["expired"] * 4 + ["out_of_budget"] * 2 + ["verbatim"]
 
 
-async def test_what_is_not_made_yet_is_pending_then_failed_or_nothing_memorable(
+async def test_a_missing_memo_is_pending_then_failed_or_none(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 64))
@@ -73,7 +73,7 @@ async def test_what_is_not_made_yet_is_pending_then_failed_or_nothing_memorable(
     assert (await _runs(api))[0] == ("none", None, range(1, 9)), "a deleted memo stands for nothing"
 
 
-async def test_what_is_never_summarised_is_nowhere_once_it_is_out_of_the_history(
+async def test_excluded_messages_are_none_after_the_history(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, characters=[{"name": "Kai"}, {"name": "Ren", "disabled": True}])
@@ -126,7 +126,7 @@ async def test_bounds_that_cannot_be_are_refused_by_name(api: httpx.AsyncClient,
     assert problem["errors"][0]["loc"] == ["query", *query]
 
 
-async def test_an_empty_chat_has_an_empty_report_and_an_unknown_one_none(api: httpx.AsyncClient) -> None:
+async def test_an_empty_chat_has_an_empty_report_an_unknown_one_404(api: httpx.AsyncClient) -> None:
     await get(api, "/inclusion", 404)
     await put(api)
     assert await get(api, "/inclusion") == {"items": [], "next_cursor": None}
@@ -162,7 +162,7 @@ async def _runs(api: httpx.AsyncClient) -> list[tuple[str, str | None, range]]:
     return runs
 
 
-async def test_what_a_memo_was_made_of_stays_so_when_the_settings_change(
+async def test_a_memos_sources_keep_their_status_after_new_settings(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
@@ -174,7 +174,7 @@ async def test_what_a_memo_was_made_of_stays_so_when_the_settings_change(
     assert await _runs(api) == before
 
 
-async def test_a_memo_that_is_held_is_pending_for_what_scenes_hide_of_the_history(
+async def test_a_held_memo_is_pending_for_hidden_messages(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 32))
@@ -191,7 +191,7 @@ async def test_a_memo_that_is_held_is_pending_for_what_scenes_hide_of_the_histor
     ]
 
 
-async def test_what_a_forced_cut_takes_of_a_batch_that_fills_is_pending(api: httpx.AsyncClient) -> None:
+async def test_a_forced_cut_leaves_an_open_batch_pending(api: httpx.AsyncClient) -> None:
     history = {"keep_messages": 1, "grow_messages": 0, "max_messages": 5}
     await put(api, settings={"memos": {"every_messages": 6}, "history": history})
     await append(api, talk(1, 4))

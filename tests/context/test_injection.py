@@ -1,4 +1,4 @@
-"""Where a text stands that is injected by position, depth and role, in each format."""
+"""Where each format puts a segment with a position, depth and role."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def order(answer: Rendered, *texts: str) -> list[str]:
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_before_the_prompt_is_ahead_of_everything_and_nobodys_role(fmt: Format, role: SegmentRole) -> None:
+def test_before_the_prompt_comes_first_and_without_a_role(fmt: Format, role: SegmentRole) -> None:
     answer = shown(recap(position="before_prompt", role=role), fmt)
     assert texts_of(answer)[0].startswith(RECAP)
     assert [row["name"] for row in answer.segments][:2] == ["recap", "system"]
@@ -77,9 +77,7 @@ def test_in_the_chat_it_has_its_role(role: SegmentRole) -> None:
     ("role", "said"),
     [("system", ("user", f"[System] {RECAP}")), ("user", ("user", RECAP)), ("assistant", ("assistant", RECAP))],
 )
-def test_a_role_that_a_format_lacks_in_the_chat_is_written_before_the_text(
-    role: SegmentRole, said: tuple[str, str]
-) -> None:
+def test_a_role_the_format_lacks_is_written_into_the_text(role: SegmentRole, said: tuple[str, str]) -> None:
     messages = shown(recap(position="in_chat", depth=2, role=role), "anthropic").messages or []
     flat = [(one["role"], block["text"]) for one in messages for block in one["content"]]
     assert [one for one in flat if RECAP in one[1]] == [said]
@@ -110,7 +108,7 @@ def test_whether_to_scan_is_handed_through_where_it_is_said(fmt: Format, scan: b
 
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[list[Entry], Entry | None]:
-    """Messages that can be told apart, with tool calls that are answered at once, late, or never."""
+    """Draw distinct messages with tool calls that are answered at once, late or never."""
     history = []
     for at, role in enumerate(
         draw(st.lists(st.sampled_from(["user", "assistant", "tool", "narrator"]), max_size=10)), 1
@@ -133,7 +131,7 @@ def conversations(draw: st.DrawFn) -> tuple[list[Entry], Entry | None]:
     st.booleans(),
     st.booleans(),
 )
-def test_depth_counts_messages_back_from_the_end_and_parts_no_call_from_its_result(
+def test_depth_counts_from_the_end_and_separates_no_tool_call(
     said: tuple[list[Entry], Entry | None], depth: int, role: SegmentRole, fmt: Format, prefill: bool, volatile: bool
 ) -> None:
     history, newest = said
@@ -156,7 +154,7 @@ def _is_parted(history: list[Entry], before: int) -> bool:
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_what_stands_before_the_prompt_changes_the_prefix_and_what_stands_in_the_chat_does_not(fmt: Format) -> None:
+def test_only_segments_before_the_prompt_change_the_prefix(fmt: Format) -> None:
     def prefix_hash(one: Segment) -> str:
         return shown(one, fmt).prefix_hash
 
@@ -165,7 +163,7 @@ def test_what_stands_before_the_prompt_changes_the_prefix_and_what_stands_in_the
     assert prefix_hash(late) == prefix_hash(late._replace(text="Other.", tokens=2))
 
 
-def test_breakpoints_stand_where_they_did_with_a_recap_before_the_prompt() -> None:
+def test_a_recap_before_the_prompt_keeps_the_breakpoints() -> None:
     prefix = [segment("system"), segment("user"), segment("facts"), segment("memos")]
 
     def marks(*segments: Segment) -> list[str]:

@@ -1,6 +1,6 @@
-"""What the layers tell, in a context over HTTP: where it stands, whose it is, what it changes.
+"""The segments of summary, diary and recap in a context over HTTP.
 
-What a layer leaves on the chat's row is written there as it would, so that no test waits for how it comes about.
+The tests write a layer's context cache directly instead of running its jobs.
 """
 
 from typing import Any
@@ -65,9 +65,7 @@ def names(shown: Json) -> list[str]:
     return [part["name"] for part in shown["segments"]]
 
 
-async def test_each_layer_stands_in_its_place_with_its_sources_and_in_the_instruction(
-    api: httpx.AsyncClient, leave: Any
-) -> None:
+async def test_each_layer_has_its_position_sources_and_instruction(api: httpx.AsyncClient, leave: Any) -> None:
     await put(api, **CHAT)
     await append(api, talk(1, 5))
     bare = await context(api)
@@ -121,7 +119,7 @@ async def test_the_recap_stands_where_the_settings_want_it(
         assert names(await context(api, format=fmt)) == places
 
 
-async def test_a_recap_in_the_chat_is_sent_at_its_depth_and_in_its_role(api: httpx.AsyncClient, leave: Any) -> None:
+async def test_a_recap_in_the_chat_has_its_depth_and_role(api: httpx.AsyncClient, leave: Any) -> None:
     injected = {"position": "in_chat", "depth": 2, "role": "user", "scan": True}
     await put(api, settings={"instruction": "", "scenes": {"recap": injected}})
     await append(api, talk(1, 5))
@@ -159,7 +157,7 @@ async def test_the_diary_is_that_of_whose_prompt_it_is(
     assert found.get("text") == (None if whose is None else DIARY_TEXT.replace("She", whose))
 
 
-async def test_a_character_that_the_chat_does_not_have_is_refused_in_words_that_help(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_character_is_rejected_with_a_helpful_text(api: httpx.AsyncClient) -> None:
     await put(api, characters=[{"name": "Kai"}, {"name": "Ren"}])
     asked = await context(api, 422, character="Kay")
     assert (asked["code"], asked["detail"]) == (
@@ -191,7 +189,7 @@ async def test_gaps_of_all_layers_are_listed_together(api: httpx.AsyncClient, le
         ("every_message", [*range(1, 16)]),
     ],
 )
-async def test_a_history_is_trimmed_at_the_edges_of_the_layer_that_makes_them(
+async def test_a_history_is_trimmed_at_its_layers_edges(
     api: httpx.AsyncClient, leave: Any, edges: str, starts: list[int]
 ) -> None:
     await put(api, settings={"preset": "agent", "history": {"edges": edges}})
@@ -203,9 +201,7 @@ async def test_a_history_is_trimmed_at_the_edges_of_the_layer_that_makes_them(
     assert list(dict.fromkeys(found)) == starts
 
 
-async def test_a_limit_leaves_out_the_diary_then_the_summary_and_the_recap_wherever_it_stands(
-    api: httpx.AsyncClient, leave: Any
-) -> None:
+async def test_a_limit_omits_the_diary_then_the_summary_and_the_recap(api: httpx.AsyncClient, leave: Any) -> None:
     await put(api, **CHAT)
     await append(api, talk(1, 5))
     for position in ("before_prompt", "in_prompt", "in_chat"):
@@ -227,7 +223,7 @@ async def test_the_report_names_the_version_that_stands_for_a_message(api: httpx
     assert await _statuses(api) == [("summary", "summary:3")] * 12 + [("none", None)] * 4 + [("verbatim", None)] * 17
 
 
-async def test_what_scenes_have_hidden_stands_in_the_recap_while_that_is_shown(
+async def test_what_scenes_hide_is_included_by_a_recap_in_use(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})

@@ -9,7 +9,7 @@ from app.layers.contribution import SegmentSpec
 from tests.context.plans import entry, segment
 
 
-def test_the_services_segments_stand_around_the_history_by_how_rarely_they_change() -> None:
+def test_segments_are_ordered_by_how_rarely_they_change() -> None:
     own = [name for name in ORDER if name not in ("history", "newest")]
     plan = arrange([segment(name) for name in reversed(own)], [entry(1)], entry(2), 1)
     assert [one.name for one in plan.prefix] == own[:-2]
@@ -17,7 +17,7 @@ def test_the_services_segments_stand_around_the_history_by_how_rarely_they_chang
     assert not plan.in_chat
 
 
-def test_a_callers_segment_stands_behind_the_one_it_names_also_when_that_is_missing() -> None:
+def test_a_callers_segment_follows_the_one_it_names_if_missing() -> None:
     callers = [segment("b", after="user"), segment("a", after="user"), segment("c", after="facts")]
     plan = arrange([*callers, segment("memos"), segment("user")], [], None, 1)
     assert [one.name for one in plan.prefix] == ["user", "b", "a", "c", "memos"]
@@ -29,19 +29,19 @@ def test_a_callers_segment_behind_the_history_is_volatile(after: str) -> None:
     assert [one.name for one in plan.volatile] == ["note"]
 
 
-def test_a_callers_segment_behind_newest_stands_in_the_chat_at_depth_0() -> None:
+def test_a_callers_segment_after_newest_is_at_depth_0() -> None:
     plan = arrange([segment("note", after="newest", depth=3)], [entry(1)], None, 1)
     assert [(one.name, one.depth) for one in plan.in_chat] == [("note", 0)]
 
 
-def test_what_stands_before_the_prompt_is_ahead_of_everything_also_of_what_follows_the_first() -> None:
+def test_segments_before_the_prompt_come_first() -> None:
     recap = segment("recap", after="before_prompt")
     plan = arrange([segment("note", after="system"), segment("system"), recap, segment("memos")], [], None, 1)
     assert [one.name for one in plan.prefix] == ["recap", "system", "note", "memos"]
 
 
 @pytest.mark.parametrize("recap", [segment("recap"), segment("recap", after="before_prompt")])
-def test_a_callers_segment_behind_the_recap_stands_in_the_order_wherever_the_recap_does(recap: Segment) -> None:
+def test_a_callers_segment_after_the_recap_keeps_its_position(recap: Segment) -> None:
     plan = arrange([segment("note", after="recap"), segment("memos"), segment("user"), recap], [], None, 1)
     names = [one.name for one in plan.prefix if one.name != "recap"]
     assert names == ["user", "note", "memos"]
@@ -62,7 +62,7 @@ def test_a_layer_inserts_its_segment_in_both_tables() -> None:
     assert [one.name for one in plan.prefix] == ["pinned", "words", "diary"]
 
 
-def test_segments_at_one_position_are_in_the_order_of_the_registry() -> None:
+def test_segments_at_one_position_are_in_registry_order() -> None:
     a, b, c = (SegmentSpec(name, after="pinned", trimmed_before="diary") for name in "abc")
     after_a = SegmentSpec("a2", after="a", trimmed_before="a")
     tables = SegmentTables.of([after_a, a, b, c])

@@ -24,7 +24,7 @@ def _seqs(lines: Sequence[PinnedLine]) -> list[int]:
     return [line.seq for line in lines]
 
 
-def test_pinned_messages_stand_in_story_order_under_a_heading_each_with_who_says_it() -> None:
+def test_pinned_messages_are_in_story_order_with_their_speakers() -> None:
     pinned = [
         entry(2, text="Keep this.", name="Mira"),
         entry(5, "assistant", "I will.\n\nAlways."),
@@ -37,14 +37,14 @@ def test_pinned_messages_stand_in_story_order_under_a_heading_each_with_who_says
     assert segment.sources == ("message:m2", "message:m5", "message:m9")
 
 
-def test_a_pinned_message_has_its_time_where_the_history_has_times() -> None:
+def test_a_pinned_message_has_its_time_if_the_history_has_times() -> None:
     speech = Speech("inline", "Asia/Tokyo", "Sakura")
     pinned = [entry(1, "assistant", "Hi.", sent_at=datetime(2026, 4, 1, 13, 15, tzinfo=UTC))]
     lines, _ = choose_pinned(pinned, _settings(None), speech)
     assert [line.text for line in lines] == ["[04/01 22:15] Sakura: Hi."]
 
 
-def test_what_a_pinned_message_costs_is_counted_with_who_says_it() -> None:
+def test_a_pinned_messages_cost_includes_its_speaker() -> None:
     pinned = talk(3)
     costs = [count_tokens(word_line(one, PLAIN)) for one in pinned]
     assert costs[0] > pinned[0].tokens
@@ -55,13 +55,13 @@ def test_what_a_pinned_message_costs_is_counted_with_who_says_it() -> None:
     assert tuple(map(_seqs, too_few)) == ([3], [1, 2])
 
 
-def test_the_first_that_exceeds_the_budget_leaves_no_room_for_a_shorter_older_one() -> None:
+def test_after_one_over_budget_no_older_one_is_included() -> None:
     pinned = [entry(1, text="Yes."), entry(2, text="A much longer thing to say. " * 9), entry(3, text="No.")]
     kept, left_out = choose_pinned(pinned, _settings(20), PLAIN)
     assert (_seqs(kept), _seqs(left_out)) == ([3], [1, 2])
 
 
-def test_without_room_nothing_is_kept_and_without_a_limit_everything() -> None:
+def test_without_room_none_is_kept_and_without_a_limit_all() -> None:
     assert tuple(map(_seqs, choose_pinned(talk(3), _settings(0), PLAIN))) == ([], [1, 2, 3])
     assert tuple(map(_seqs, choose_pinned(talk(3), _settings(None), PLAIN))) == ([1, 2, 3], [])
     assert choose_pinned([], _settings(0), PLAIN) == ([], [])
@@ -81,7 +81,7 @@ def _pinned_and_settings(draw: st.DrawFn) -> tuple[list[Entry], Speech, dict[str
 
 
 @given(_pinned_and_settings(), st.integers(0, 19))
-def test_pinned_messages_are_the_longest_newest_run_that_their_budget_takes(
+def test_pinned_messages_are_the_longest_newest_run_in_budget(
     drawn: tuple[list[Entry], Speech, dict[str, Any], int], rest: int
 ) -> None:
     pinned, speech, budget, limit = drawn

@@ -1,4 +1,4 @@
-"""Pinned messages over HTTP: when they stand in the context, which of them, and what they cost."""
+"""Pinned messages over HTTP: which of them are in the context, when, and their cost."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -68,7 +68,7 @@ def worded(*numbers: int) -> str:
     return "\n\n".join([HEADING, *(f"{who[one['role']]}: {one['content']}" for one in map(said, numbers))])
 
 
-async def test_a_pinned_message_stands_in_the_history_until_a_cut_and_then_before_it(api: httpx.AsyncClient) -> None:
+async def test_a_pinned_message_moves_before_the_history_at_a_cut(api: httpx.AsyncClient) -> None:
     await put(api, settings={"preset": "agent"})
     await append(api, talk(1, 32))
     await pin(api, 3, 17)
@@ -89,7 +89,7 @@ async def test_a_pinned_message_stands_in_the_history_until_a_cut_and_then_befor
     assert segment(await context(api)) is None
 
 
-async def test_pinned_messages_stand_in_story_order_in_whichever_order_they_were_pinned(
+async def test_pinned_messages_ignore_the_order_of_pinning(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"time": True})
@@ -113,7 +113,7 @@ async def test_a_pinned_message_is_not_said_twice_and_its_memo_stays(
     assert shown["memo_window"] == without["memo_window"]
 
 
-async def test_pinned_messages_have_their_times_where_the_history_has_them(api: httpx.AsyncClient) -> None:
+async def test_pinned_messages_have_times_if_the_history_has(api: httpx.AsyncClient) -> None:
     await put(api, time_zone="Asia/Tokyo", settings={"preset": "agent", "timestamps": "inline"})
     first = said(1, name="Sakura", content="Hi.", sent_at="2026-04-01T13:15:00Z")
     await append(api, [first, *talk(2, 33)])
@@ -121,7 +121,7 @@ async def test_pinned_messages_have_their_times_where_the_history_has_them(api: 
     assert (segment(await context(api)) or {})["text"] == f"{HEADING}\n\n[04/01 22:15] Sakura: Hi."
 
 
-async def test_the_instruction_tells_of_pinned_messages_and_of_memos_as_far_as_there_are_any(
+async def test_the_instruction_covers_pinned_messages_and_memos(
     api: httpx.AsyncClient,
 ) -> None:
     await cut_at_17(api)
@@ -170,7 +170,7 @@ def _kinds() -> Iterator[dict[str, Any]]:
         }
 
 
-async def test_neither_tombstones_nor_thoughts_nor_what_the_user_hid_are_kept_but_what_scenes_hid_is(
+async def test_scenes_but_not_users_can_hide_pinned_messages(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     kinds = list(_kinds())
@@ -193,7 +193,7 @@ async def test_neither_tombstones_nor_thoughts_nor_what_the_user_hid_are_kept_bu
     assert [f"message:{one['message_id']}" for one in report if one["status"] == "pinned"] == expected
 
 
-async def test_what_the_user_hides_or_deletes_is_no_longer_kept_though_it_is_pinned(api: httpx.AsyncClient) -> None:
+async def test_a_pinned_message_that_is_hidden_or_deleted_is_omitted(api: httpx.AsyncClient) -> None:
     await cut_at_17(api)
     await pin(api, 3, 5, 7)
     ok(await api.patch("/v1/chats/c/messages/m3", json={"hidden": True}), 200)
@@ -212,7 +212,7 @@ async def test_another_chats_pinned_messages_are_not_seen(api: httpx.AsyncClient
     assert sources(ok(await api.get("/v1/chats/d/context"), 200)) == ["message:m3"]
 
 
-async def test_pinned_messages_have_a_budget_of_their_own_that_fills_from_the_newest(api: httpx.AsyncClient) -> None:
+async def test_the_pinned_budget_fills_from_the_newest(api: httpx.AsyncClient) -> None:
     await cut_at_17(api)
     await pin(api, 3, 5, 7)
     one = count_tokens(f"User: {said(3)['content']}")
@@ -227,7 +227,7 @@ async def test_pinned_messages_have_a_budget_of_their_own_that_fills_from_the_ne
     assert sources(await context(api)) == ["message:m7"]
 
 
-async def test_pinned_messages_are_never_trimmed_and_a_limit_below_them_says_what_is_needed(
+async def test_pinned_messages_are_never_trimmed_for_a_limit(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"token_factor": 1.35})
@@ -252,7 +252,7 @@ async def test_pinned_messages_are_never_trimmed_and_a_limit_below_them_says_wha
         assert sources(shown) == [f"message:m{n}" for n in range(1, 17)]
 
 
-async def test_a_pinned_message_that_a_limit_trims_off_the_history_does_not_come_back_as_pinned(
+async def test_a_pinned_message_trimmed_by_a_limit_is_not_added_again(
     api: httpx.AsyncClient,
 ) -> None:
     await cut_at_17(api)
@@ -263,7 +263,7 @@ async def test_a_pinned_message_that_a_limit_trims_off_the_history_does_not_come
     assert sources(shown) == ["message:m3"]
 
 
-async def test_a_pin_changes_what_stands_before_the_history_once_it_is_out_of_it(api: httpx.AsyncClient) -> None:
+async def test_a_pin_after_the_cut_changes_the_prefix(api: httpx.AsyncClient) -> None:
     await cut_at_17(api)
     bare = (await context(api))["prefix_hash"]
     await pin(api, 17)
@@ -289,7 +289,7 @@ async def test_a_context_with_pinned_messages_is_one_statement_too(app: FastAPI,
     assert (len(statements.asked), statements.frame) == (1, []), statements.asked
 
 
-async def test_the_report_says_of_each_pinned_message_whether_it_stands_there_itself(
+async def test_the_report_says_which_pinned_messages_are_included(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await put(api, settings={"memos": {"window": 1}})
@@ -310,7 +310,7 @@ async def test_the_report_says_of_each_pinned_message_whether_it_stands_there_it
     assert {report[n][1] for n in (9, 10, 11, 12)} == {f"memo:{(await get(api, '/memos'))['items'][1]['id']}"}
 
 
-async def test_what_a_pages_pinned_messages_are_is_told_by_all_of_the_chat(api: httpx.AsyncClient) -> None:
+async def test_a_page_reports_pins_by_the_whole_chat(api: httpx.AsyncClient) -> None:
     one = count_tokens(f"User: {said(3)['content']}")
     await cut_at_17(api, pinned={"budget": {"type": "absolute", "value": 2 * one}})
     await pin(api, 3, 5, 7, 9)

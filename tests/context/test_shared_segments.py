@@ -42,7 +42,7 @@ def words_of(left: Fitted) -> list[str]:
     return [one.text for whole in left.contributions for one in whole.items]
 
 
-def test_items_are_sorted_by_their_order_and_then_as_the_layers_are_registered() -> None:
+def test_items_are_sorted_by_order_then_by_layer() -> None:
     (merged,) = merge_contributions(
         [facts(item("a3", 3), item("a1", 1), item("a2", 2)), facts(item("b1", 1), item("b0"), heading="## Known")]
     )
@@ -50,7 +50,7 @@ def test_items_are_sorted_by_their_order_and_then_as_the_layers_are_registered()
     assert merged.heading == "## Facts"
 
 
-def test_each_segment_is_merged_where_its_first_layer_contributes() -> None:
+def test_a_segment_is_merged_at_its_first_layer() -> None:
     late = Contribution("memos", [item("m")], placement=Placement("in_chat", 3), is_window=True)
     first, second = merge_contributions(
         [facts(item("a"), left_out=[item("x")], heading=""), late, facts(item("b"), left_out=[item("y")])]
@@ -71,7 +71,7 @@ def test_two_layers_share_one_segment(fmt: Format) -> None:
     assert [text.count(words) for words in ("## Facts", "Kai has a key.", "The lamp is out.")] == [1, 1, 1]
 
 
-def test_a_tight_budget_drops_the_groups_of_both_layers_and_lists_each() -> None:
+def test_a_tight_budget_drops_and_lists_groups_of_both_layers() -> None:
     ours = facts(*[item(f"Our fact {n}.", n, group=TrimGroup(n, f"facts {n}")) for n in (1, 2)])
     theirs = facts(*[item(f"Their fact {n}.", n, group=TrimGroup(n, f"their facts {n}")) for n in (1, 2)])
     names = ["facts 1", "their facts 1", "facts 2", "their facts 2"]

@@ -22,19 +22,19 @@ SETS = [some for size in range(len(HEADINGS) + 1) for some in combinations(HEADI
 
 
 @pytest.mark.parametrize("present", SETS, ids="+".join)
-def test_the_instruction_tells_how_to_use_each_part_that_is_there_and_no_other(present: tuple[str, ...]) -> None:
+def test_the_instruction_explains_exactly_the_present_parts(present: tuple[str, ...]) -> None:
     instruction = word_instruction(None, present)
     assert tuple(name for name, heading in HEADINGS.items() if f'Under "{heading}" stand' in instruction) == present
     memory = [name for name in present if name != "pinned"]
     assert instruction.count("do not recite it") == bool(memory), "said once, of memory alone"
 
 
-def test_every_set_of_parts_has_an_instruction_of_its_own_in_whichever_order_it_is_named() -> None:
+def test_each_set_of_parts_has_one_instruction_in_any_order() -> None:
     assert all(word_instruction(None, present) == word_instruction(None, set(present)) for present in SETS)
     assert len({word_instruction(None, present) for present in SETS}) == len(SETS)
 
 
-def test_the_instruction_knows_the_diary_as_what_the_character_wrote() -> None:
+def test_the_instruction_describes_the_diary_as_the_characters() -> None:
     assert "you yourself have written" in word_instruction(None, {"diary"})
 
 

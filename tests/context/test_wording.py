@@ -26,11 +26,11 @@ NEW_YEAR = datetime(2024, 12, 31, 20, 15, tzinfo=UTC)
         ("tool", None, "[tool] Hello."),
     ],
 )
-def test_a_name_or_a_role_that_would_be_lost_stands_before_the_text(role: str, name: str | None, said: str) -> None:
+def test_a_lost_name_or_role_is_written_before_the_text(role: str, name: str | None, said: str) -> None:
     assert word_message(entry(1, role, name=name), PLAIN) == said
 
 
-def test_the_only_characters_name_is_not_repeated_before_its_own_messages() -> None:
+def test_the_only_characters_name_is_not_written() -> None:
     speech = Speech(character="Sakura")
     assert word_message(entry(1, "assistant", name="Sakura"), speech) == "Hello."
     assert word_message(entry(1, "assistant", name="Kai"), speech) == "Kai: Hello."
@@ -48,7 +48,7 @@ def test_a_line_always_says_who_speaks() -> None:
     assert word_line(entry(1, "user"), Speech(user_name="Mira")) == "Mira: Hello."
 
 
-def test_inline_timestamps_are_in_the_chats_time_zone_before_who_speaks() -> None:
+def test_inline_timestamps_are_local_and_before_the_speaker() -> None:
     assert word_message(entry(1, "assistant", sent_at=NEW_YEAR), INLINE) == "[01/01 05:15] Sakura: Hello."
     assert word_message(entry(1, "user", sent_at=NEW_YEAR), INLINE) == "[01/01 05:15] Mira: Hello."
     assert word_message(entry(1, "narrator", sent_at=NEW_YEAR), INLINE) == "[01/01 05:15] [Narrator] Hello."

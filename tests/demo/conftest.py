@@ -1,4 +1,4 @@
-"""What tests of the demo stand on."""
+"""Fixtures for the tests of the demo."""
 
 import tempfile
 from collections.abc import Iterator

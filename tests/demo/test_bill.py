@@ -31,7 +31,7 @@ def test_what_repeats_the_former_call_is_read() -> None:
     assert bill.tokens == 400
 
 
-def test_a_history_that_begins_elsewhere_is_found_up_to_the_mark_before_it() -> None:
+def test_a_history_with_a_new_start_is_cached_up_to_its_mark() -> None:
     assert Bill().add(call("s", "b", "c"), call("s", "a", "b")) == Bill(read=100, written=200)
 
 
@@ -47,7 +47,7 @@ def test_what_stands_behind_the_last_mark_is_paid_as_it_is() -> None:
     assert Bill().add(replace(call("s", "a", "b"), marks=((1, 100),)), None) == Bill(written=100, plain=200)
 
 
-def test_a_sliding_window_puts_nothing_into_the_cache_but_its_prefix() -> None:
+def test_a_sliding_window_caches_only_its_prefix() -> None:
     account = Account()
     account.add(call("s", "a"))
     account.add(call("s", "a", "b"))

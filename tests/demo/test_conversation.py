@@ -62,7 +62,7 @@ def test_messages_are_short_and_long_and_play_a_role() -> None:
 @pytest.mark.parametrize(
     "told",
     [
-        "Row Me Home by Seven",  # the tune that nobody else knows
+        "Row Me Home by Seven",  # the tune that only he knows
         "swallow",  # the key, given, lost and found
         "two on the second of October|8:31",  # the birthday
         "[Bb]oth feet",  # the promise
@@ -122,7 +122,7 @@ UTTERANCES = [
 TURNING_POINT = "Marten died in that bunk on the third of November"
 
 
-def test_a_summary_without_a_model_still_tells_of_the_turning_point_many_folds_later() -> None:
+def test_an_extractive_summary_keeps_the_turning_point() -> None:
     told = ""
     for first in range(0, len(UTTERANCES), 7):
         told = summary_quotes.fold_quotes(told, UTTERANCES[first : first + 7], count_tokens=count_tokens)

@@ -50,7 +50,7 @@ def list_segments(preset: str) -> set[str]:
     return {segment.name for layer in LAYERS if layer.settings.of(settings).enabled for segment in layer.segments}
 
 
-def test_the_keeper_writes_his_diary_by_the_tool_and_its_older_part_is_folded(diary: str) -> None:
+def test_the_keepers_diary_is_written_by_tool_and_folded(diary: str) -> None:
     assert "The characters write 7 diary entries as they go" in diary
     assert "Quill's diary: 7 entries" in diary
     assert "· after message 4\n      A mender came up in the rain: Nell Harrow" in diary
@@ -62,7 +62,7 @@ def test_the_keeper_writes_his_diary_by_the_tool_and_its_older_part_is_folded(di
     assert diary.partition("— word for word in the prompt —")[2].count("· after message") == 7 - int(folded[1])
 
 
-def test_with_a_diary_the_prompt_has_diary_summary_and_the_history_with_times(diary: str) -> None:
+def test_the_diary_preset_shows_diary_summary_and_times(diary: str) -> None:
     assert segments_of(diary) == [
         *("system", "character", "user", "instruction", "diary", "summary", "history", "(overhead)")
     ]
@@ -72,7 +72,7 @@ def test_with_a_diary_the_prompt_has_diary_summary_and_the_history_with_times(di
     assert "no memo, summary or recap covers" not in diary
 
 
-def test_scenes_end_where_the_story_pauses_and_older_ones_are_hidden(scenes: str) -> None:
+def test_scenes_end_at_pauses_and_older_ones_are_hidden(scenes: str) -> None:
     assert "The scenes: 3 closed, one open" in scenes
     assert "Without a model, scenes end where the story paused longest." in scenes
     assert "   1  Sat 6 Sep 2025 · messages 1–12 · quoted, no model\n" in scenes
@@ -87,7 +87,7 @@ def test_with_scenes_the_running_recap_stands_before_the_prompt(scenes: str) -> 
     assert "by the running recap · 1–23" in scenes
 
 
-def test_a_companion_has_memos_a_diary_and_times_and_says_what_it_lacks(companion: str) -> None:
+def test_a_companion_shows_memos_diary_times_and_what_it_lacks(companion: str) -> None:
     assert "does not make consolidation and recall yet, so the preset companion is played without." in companion
     assert "The memo book: 4 memos of 34 messages" in companion
     assert "Quill's diary: 6 entries" in companion
@@ -131,7 +131,7 @@ def test_other_settings_of_a_conversation_stay() -> None:
         apply_preset({"settings": [1]}, "diary")
 
 
-def test_the_page_names_every_preset_and_the_values_of_its_settings() -> None:
+def test_the_page_names_each_preset_and_its_settings() -> None:
     header, _, *rows = re.findall(r"^\|.*\|$", PAGE, re.MULTILINE)
     names = re.findall(r"`(\w+)`", header)
     assert sorted(names) == sorted(PRESETS)

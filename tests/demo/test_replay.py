@@ -59,9 +59,7 @@ def test_a_context_is_asked_for_where_the_assistant_speaks_next(
         ("tu", [("", False, 1), ("u", True, 0)]),
     ],
 )
-def test_a_tool_is_called_behind_what_it_follows_and_before_what_comes_next(
-    story: str, expected: list[tuple[str, bool, int]]
-) -> None:
+def test_a_tool_is_called_between_its_neighbouring_messages(story: str, expected: list[tuple[str, bool, int]]) -> None:
     assert steps(story) == expected
 
 
@@ -76,7 +74,7 @@ async def test_a_service_that_is_gone_is_one_line() -> None:
             await Api(client).get("/v1/chats/x")
 
 
-async def test_whether_a_chat_exists_is_not_confused_with_being_let_in(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_a_missing_chat_differs_from_a_rejected_key(app: FastAPI, api: httpx.AsyncClient) -> None:
     assert not await Api(api).exists("/v1/chats/demo")
     await Api(api).put("/v1/chats/demo", {})
     assert await Api(api).exists("/v1/chats/demo")
@@ -103,7 +101,7 @@ async def test_the_environments_admin_key_is_used_as_it_is(fresh_database_url: s
         assert key == ADMIN_KEY
 
 
-async def test_where_keys_exist_the_demo_has_one_of_its_own_until_it_ends(fresh_database_url: str) -> None:
+async def test_if_keys_exist_the_demo_has_its_own_until_it_ends(fresh_database_url: str) -> None:
     settings = Settings(database_url=fresh_database_url, _env_file=None)
     database = Database(sqlalchemy_url(fresh_database_url), pool_size=2)
     try:

@@ -26,20 +26,20 @@ def test_it_tells_how_far_it_is(shown: str) -> None:
     assert told[-1] == MESSAGES
 
 
-def test_the_memo_book_says_what_each_memo_covers_and_who_wrote_it(shown: str) -> None:
+def test_the_memo_book_shows_each_memos_range_and_origin(shown: str) -> None:
     assert "The memo book: 5 memos of 42 messages" in shown
     assert "   1  Sat 6 Sep 2025 · messages 1–8 · quoted, no model\n      · " in shown
     assert len(re.findall(r"quoted, no model", shown)) == 5
 
 
-def test_memos_are_in_the_prompt_or_wait_for_the_cut_but_no_cut_was_forced(shown: str) -> None:
+def test_memos_are_shown_or_wait_for_a_cut_that_is_not_forced(shown: str) -> None:
     book = shown.partition("The context of")[0]
     assert book.index("— in the prompt —") < book.index("— waiting: ")
     assert "no memo" not in book
     assert "no memo, summary or recap covers" not in shown
 
 
-def test_it_says_that_there_is_no_model_and_how_the_model_knows_each_message(shown: str) -> None:
+def test_the_output_names_the_missing_model_and_each_status(shown: str) -> None:
     assert "No model is configured (MEMOBOOK_LLM_BASE_URL)" in shown
     standing = shown.partition("known to the model\n")[2].partition("\n\n")[0]
     counts = [int(line.split()[0]) for line in standing.splitlines()]
@@ -48,7 +48,7 @@ def test_it_says_that_there_is_no_model_and_how_the_model_knows_each_message(sho
     assert re.search(r"by a memo · 1–\d+$", standing, re.MULTILINE)
 
 
-def test_a_diary_is_neither_written_nor_shown_where_the_preset_has_none(shown: str) -> None:
+def test_without_a_diary_in_the_preset_none_is_shown(shown: str) -> None:
     assert "diary" not in shown
 
 
@@ -61,7 +61,7 @@ def test_the_context_has_its_tokens_by_segment(shown: str) -> None:
     assert sum(rows.values()) == int(total[1].replace(",", ""))
 
 
-def test_the_prompt_cache_saves_something_while_the_chat_goes_on(shown: str) -> None:
+def test_the_prompt_cache_saves_tokens_in_a_continuing_chat(shown: str) -> None:
     row = re.search(r"^  these contexts, cached +[\d,]+ +(\d+)%", shown, re.M)
     assert row is not None
     assert 10 <= int(row[1]) < 60

@@ -17,7 +17,7 @@ def test_an_empty_chat_has_an_empty_context_and_saves_nothing() -> None:
     assert "over 0 calls" in "\n".join(word_savings(Account()))
 
 
-def test_a_long_segment_is_shortened_in_the_middle_and_gaps_are_told() -> None:
+def test_a_long_segment_is_shortened_and_gaps_are_listed() -> None:
     context = {
         "tokens": 110,
         "max_tokens": 200,
@@ -60,7 +60,7 @@ def test_messages_are_counted_by_what_the_model_knows_of_them() -> None:
     ]
 
 
-def test_messages_that_another_layer_covers_are_counted_by_its_own_word() -> None:
+def test_messages_of_other_layers_are_counted_by_their_status() -> None:
     context = {
         "tokens": 4,
         "max_tokens": 200,

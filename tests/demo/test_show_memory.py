@@ -134,7 +134,7 @@ def test_a_summary_without_a_model_is_a_list_of_quotations() -> None:
     assert "  · Mira: “Hello.”\n  · Kai: “Late.”" in text
 
 
-def test_a_summary_that_a_person_wrote_for_no_messages_names_none() -> None:
+def test_a_personal_summary_without_messages_names_no_range() -> None:
     text = "\n".join(word_summary(version("Long ago.", origin="person", first_seq=None, last_seq=None)))
     assert "The summary: version 3, written by a person" in text
 
@@ -177,7 +177,7 @@ def test_a_scene_has_its_title_its_recap_and_why_it_ends() -> None:
     assert "Threads" not in text
 
 
-def test_the_open_scene_has_no_end_and_what_could_not_be_made_says_why() -> None:
+def test_the_open_scene_has_no_end_and_failures_have_a_reason() -> None:
     opened = scene(number=2, title=None, first_seq=9, last_seq=None, messages=3, open=True, recap=None, reason=None)
     text = scenes(scene(status="failed", error="no answer in 60 s", recap=None, title=None), opened)
     assert "1 closed, one open" in text
@@ -185,7 +185,7 @@ def test_the_open_scene_has_no_end_and_what_could_not_be_made_says_why() -> None
     assert "messages 9–11 · still open" in text
 
 
-def test_breaks_by_pauses_are_explained_and_what_is_hidden_is_told() -> None:
+def test_breaks_by_pause_are_explained_and_hiding_is_shown() -> None:
     text = scenes(scene(closed_by="time", reason="no model: 59 h passed here"), hidden=(1, 2, 3, 6))
     assert "Without a model, scenes end where the story paused longest." in text
     assert "It ends with a pause (no model: 59 h passed here)." in text
@@ -193,6 +193,6 @@ def test_breaks_by_pauses_are_explained_and_what_is_hidden_is_told() -> None:
     assert "Hidden" not in scenes(scene())
 
 
-def test_the_running_recap_leaves_out_headings_with_nothing_under_them() -> None:
+def test_the_recap_omits_headings_without_content() -> None:
     lines = list(word_recap(version("# Outcomes\n- They met.\n\n# Threads\n\n# State")))
     assert lines[-2:] == ["  Outcomes:", "    · They met."]

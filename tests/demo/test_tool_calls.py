@@ -16,7 +16,7 @@ def says(role: str = "assistant", content: str = "", **fields: Any) -> dict[str,
     return {"role": role, "content": content, **fields}
 
 
-def test_a_call_takes_the_place_of_its_message_and_its_result_is_left_out() -> None:
+def test_a_call_replaces_its_message_and_its_result_is_omitted() -> None:
     hello, late = says("user", "Hello?"), says(content="Late.")
     log = [
         hello,

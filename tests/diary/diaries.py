@@ -53,7 +53,7 @@ async def contents(api: httpx.AsyncClient, **query: Any) -> list[str]:
 
 
 async def prompt(api: httpx.AsyncClient, **options: Any) -> str:
-    """The diary as it stands in the prompt; empty if it does not."""
+    """Return the diary segment of the prompt, or ""."""
     segments = (await context(api, **options))["segments"]
     return next((str(one["text"]) for one in segments if one["name"] == "diary"), "")
 

@@ -18,7 +18,7 @@ from tests.talk import Json, append, context, edit, get, ok, put, talk, walk
 # --- writing and reading ---
 
 
-async def test_what_a_person_writes_stands_in_the_prompt_at_once_under_its_date(api: httpx.AsyncClient) -> None:
+async def test_a_persons_entry_is_in_the_prompt_at_once_with_its_date(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, talk(1, 3))
     entry = await write(api)
@@ -98,7 +98,7 @@ async def test_a_disabled_character_is_not_meant_unless_it_is_named(api: httpx.A
     assert await contents(api, character="Mira") == ["Still mine."]
 
 
-async def test_the_diary_of_a_character_that_is_gone_can_still_be_read(api: httpx.AsyncClient) -> None:
+async def test_the_diary_of_a_removed_character_can_still_be_read(api: httpx.AsyncClient) -> None:
     await keep_diary(api, KAI, MIRA)
     await write(api, "Before I left.", character="Mira")
     await put(api, characters=[KAI], status=200)
@@ -117,7 +117,7 @@ async def test_days_are_those_of_the_chats_time_zone(api: httpx.AsyncClient, clo
 
 
 @pytest.mark.parametrize("preset", ["memo", "diary", "scenes", "agent", "decay", "companion"])
-async def test_what_a_person_or_a_character_wrote_is_shown_in_every_preset(api: httpx.AsyncClient, preset: str) -> None:
+async def test_entries_of_people_and_characters_show_in_each_preset(api: httpx.AsyncClient, preset: str) -> None:
     await put(api, settings={"preset": preset}, characters=[KAI])
     await append(api, talk(1, 2))
     await write(api, "By a person.")
@@ -126,7 +126,7 @@ async def test_what_a_person_or_a_character_wrote_is_shown_in_every_preset(api: 
     assert shown.index("By a person.") < shown.index("By myself.")
 
 
-async def test_only_the_last_lines_go_into_the_prompt_and_no_entry_in_part(api: httpx.AsyncClient) -> None:
+async def test_the_prompt_has_the_last_lines_and_only_whole_entries(api: httpx.AsyncClient) -> None:
     await keep_diary(api, lines=7)
     await put(api, settings={"diary": {"enabled": False}}, status=200)
     for n in range(1, 5):
@@ -167,7 +167,7 @@ async def test_an_entry_is_kept_in_the_words_it_was_written_in(api: httpx.AsyncC
         assert (await write(api, content))["content"] == content
 
 
-async def test_a_diary_of_nobody_is_unknown_and_one_without_entries_empty(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_diary_is_404_and_one_without_entries_empty(api: httpx.AsyncClient) -> None:
     for path in ("/diary", "/diary/folded"):
         await get(api, path, 404)
     await write(api, status=404)
@@ -197,9 +197,7 @@ async def test_a_diary_is_its_tenants_alone(api: httpx.AsyncClient, database: Da
     await discard(api, entry["id"], 404)
 
 
-async def test_writing_in_one_of_many_diaries_reads_no_more_than_in_the_only_one(
-    app: FastAPI, api: httpx.AsyncClient
-) -> None:
+async def test_writing_to_one_of_many_diaries_reads_no_other(app: FastAPI, api: httpx.AsyncClient) -> None:
     await keep_diary(api, KAI, MIRA, {"name": "Ines"}, {"name": "Tomo"})
     await append(api, talk(1, 2))
     await write(api, "The first.", character="Kai")

@@ -8,7 +8,7 @@ from app.layers.derived import DerivedRow, Rehashed
 from tests.chats.ranges import message
 
 
-def test_turns_are_counted_again_from_the_first_message_that_goes_or_comes_back() -> None:
+def test_turns_are_recounted_from_the_first_change_of_presence() -> None:
     edited = (message(2), message(2, digest=b"new"))
     gone = (message(5), message(5, deleted=True))
     back = (message(4, deleted=True), message(4))

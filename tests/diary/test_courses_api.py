@@ -11,8 +11,8 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.operations.queries import count_work
 from app.sweep import Sweep
-from tests.conversation_answers import tell
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write
+from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, bury, context, cut_off, get, ok, put, said, talk
 
@@ -26,7 +26,7 @@ async def keep_some(api: httpx.AsyncClient) -> None:
         await write(api, f"Written at {n}.")
 
 
-async def test_what_was_cut_off_was_never_written_but_a_persons_words_move_to_the_new_head(
+async def test_a_truncation_moves_only_personal_entries_to_the_head(
     api: httpx.AsyncClient,
 ) -> None:
     await keep_some(api)
@@ -63,7 +63,7 @@ async def test_a_number_is_never_given_twice(api: httpx.AsyncClient, database: D
 
 
 @pytest.mark.parametrize("gone", [bury, cut_off])
-async def test_what_is_written_while_the_newest_message_is_gone_stands_behind_the_one_before_it(
+async def test_an_entry_follows_the_newest_message_that_exists(
     api: httpx.AsyncClient, gone: Callable[..., Awaitable[object]]
 ) -> None:
     await keep_diary(api)
@@ -81,7 +81,7 @@ async def test_what_is_written_while_the_newest_message_is_gone_stands_behind_th
     assert len(ok(await api.get("/v1/chats/d/diary"), 200)["items"]) == 2
 
 
-async def test_what_is_written_where_every_message_was_deleted_stands_before_the_first(
+async def test_an_entry_after_deletion_of_all_messages_comes_first(
     api: httpx.AsyncClient,
 ) -> None:
     await keep_diary(api)
@@ -100,7 +100,7 @@ async def test_a_fork_has_what_was_written_up_to_there(api: httpx.AsyncClient) -
     assert len(await entries(api)) == 6
 
 
-async def test_a_restored_checkpoint_has_the_diary_of_then_and_the_other_line_its_own(api: httpx.AsyncClient) -> None:
+async def test_each_line_has_the_diary_of_its_checkpoint(api: httpx.AsyncClient) -> None:
     await keep_some(api)
     before = await context(api)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "six"}), 201)
@@ -114,7 +114,7 @@ async def test_a_restored_checkpoint_has_the_diary_of_then_and_the_other_line_it
     assert "Saved at 8." in await prompt(api, line=left)
 
 
-async def test_an_import_that_inserts_a_message_takes_the_entries_along(api: httpx.AsyncClient) -> None:
+async def test_an_import_that_inserts_a_message_keeps_the_entries(api: httpx.AsyncClient) -> None:
     await keep_some(api)
     wanted = [*talk(1, 3), said(3, id="between", content="Something between."), *talk(4, 6)]
     ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
@@ -140,7 +140,7 @@ async def test_an_import_brings_no_entry_back_that_was_deleted(api: httpx.AsyncC
     assert await contents(api) == ["Saved at 2.", "Written at 2."]
 
 
-async def test_an_import_takes_an_entry_along_that_a_person_edited_and_the_copy_has_already(
+async def test_an_import_does_not_copy_an_edited_entry_twice(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
@@ -156,7 +156,7 @@ async def test_an_import_takes_an_entry_along_that_a_person_edited_and_the_copy_
     assert "Edited by a person." in await prompt(api)
 
 
-async def test_what_is_still_to_be_folded_where_the_story_was_left_rests_until_it_goes_on_there(
+async def test_a_fold_due_on_another_line_is_parked_until_it_returns(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, lines=10)
@@ -189,10 +189,10 @@ async def test_an_erased_chat_keeps_no_diary(api: httpx.AsyncClient) -> None:
     assert await entries(api) == []
 
 
-async def test_a_fork_does_not_know_the_folded_diary_of_what_came_after_it(
+async def test_a_fork_omits_a_folded_diary_of_later_messages(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = tell
+    model.otherwise = echo
     await keep_diary(api, lines=4)
     for n in range(1, 6):
         await append(api, talk(n, n))
@@ -206,10 +206,10 @@ async def test_a_fork_does_not_know_the_folded_diary_of_what_came_after_it(
     assert "w4w" not in str([one["text"] for one in shown if one["name"] == "diary"])
 
 
-async def test_a_fork_does_not_know_a_fold_onto_one_of_what_came_after_it(
+async def test_a_fork_omits_a_fold_based_on_later_messages(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = tell
+    model.otherwise = echo
     await keep_diary(api, lines=4)
     await append(api, talk(1, 6))
     for n in range(1, 4):

@@ -36,7 +36,7 @@ async def turns(api: httpx.AsyncClient, first: int, last: int) -> None:
         await append(api, talk(2 * n - 1, 2 * n))
 
 
-async def test_every_so_many_turns_the_service_writes_in_the_characters_voice(
+async def test_the_service_writes_an_entry_after_so_many_turns(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
@@ -87,7 +87,7 @@ async def test_a_character_knows_whom_it_talks_with(
 @pytest.mark.parametrize(
     ("speakers", "writer"), [(("Juno", "Juno"), "Juno"), ((None, None), "Character"), (("Juno", "Vale"), "Character")]
 )
-async def test_whom_the_chat_does_not_name_writes_by_the_name_that_stands_before_the_messages(
+async def test_a_character_not_in_the_chat_writes_by_its_message_name(
     api: httpx.AsyncClient,
     sweep: Sweep,
     model: ScriptedModel,
@@ -137,7 +137,7 @@ async def test_without_a_model_nobody_writes_for_the_character(
     assert await prompt(api) == ""
 
 
-async def test_turns_are_counted_anew_from_what_a_character_writes_itself(
+async def test_turns_are_counted_from_a_characters_own_entry(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
@@ -155,7 +155,7 @@ async def test_turns_are_counted_anew_from_what_a_character_writes_itself(
 
 
 @pytest.mark.parametrize("asked", [False, True])
-async def test_a_character_that_writes_about_the_turn_which_its_call_completes_writes_alone(
+async def test_a_character_that_wrote_itself_gets_no_generated_entry(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, asked: bool
 ) -> None:
     await keep_diary(api, KAI, MIRA, auto_write_turns=1)
@@ -179,7 +179,7 @@ async def test_a_character_that_writes_about_the_turn_which_its_call_completes_w
     ]
 
 
-async def test_of_several_characters_those_write_that_spoke_and_did_not_write_themselves(
+async def test_only_characters_that_spoke_and_did_not_write_get_one(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     ines, off = {"name": "Ines"}, {"name": "Off", "disabled": True}
@@ -195,7 +195,7 @@ async def test_of_several_characters_those_write_that_spoke_and_did_not_write_th
     ]
 
 
-async def test_whoever_is_alone_but_for_disabled_ones_writes_about_what_is_said_without_a_name(
+async def test_the_only_enabled_character_writes_of_nameless_messages(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, KAI, {"name": "Off", "disabled": True}, auto_write_turns=2)
@@ -220,7 +220,7 @@ async def test_who_is_not_to_write_does_not(
     assert [entry["first_seq"] for entry in await entries(api)] == [5]
 
 
-async def test_a_period_in_which_nothing_of_the_character_is_left_is_not_written_about(
+async def test_a_period_without_the_characters_messages_has_no_entry(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
@@ -241,14 +241,14 @@ def reread(request: Request) -> list[str]:
 
 
 def from_first(request: Request) -> str:
-    """An entry, or a fold, that names the first message of each period it tells of."""
+    """Return an entry or a fold that names the first message of each period it covers."""
     text = str(request["messages"][-1]["content"])
     if "older part of your diary anew" in text:
         return " ".join(re.findall(r"From \d+\.", text))
     return f"From {about(request)[0].split()[-1]}"
 
 
-async def test_entries_made_from_the_anchor_back_stand_and_are_reread_in_story_order(
+async def test_entries_made_backwards_are_reread_in_story_order(
     api: httpx.AsyncClient, database: Database, model: ScriptedModel, clock: SteppedClock, nothing_due: None
 ) -> None:
     await keep_diary(api, auto_write_turns=3, lines=40)
@@ -266,7 +266,7 @@ async def test_entries_made_from_the_anchor_back_stand_and_are_reread_in_story_o
         assert set(reread(request)) <= set(story[:own])
 
 
-async def test_a_tool_call_made_meanwhile_stands_behind_the_entry_about_earlier_turns(
+async def test_a_concurrent_tool_entry_follows_that_of_earlier_turns(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
@@ -285,7 +285,7 @@ async def test_a_tool_call_made_meanwhile_stands_behind_the_entry_about_earlier_
     assert shown.index(WRITTEN) < shown.index("By myself.")
 
 
-async def test_an_entry_that_failed_at_first_stands_before_those_about_later_turns(
+async def test_a_retried_entry_precedes_those_of_later_turns(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
@@ -303,7 +303,7 @@ async def test_an_entry_that_failed_at_first_stands_before_those_about_later_tur
     assert re.findall(r"From \d+\.", await prompt(api)) == ["From 1.", "From 3."]
 
 
-async def test_what_is_folded_is_older_than_what_is_shown_also_of_an_import(
+async def test_folded_entries_of_an_import_are_older_than_shown_ones(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2, lines=12)
@@ -332,7 +332,7 @@ async def written(api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, cl
     return str(entry["id"])
 
 
-async def test_an_entry_whose_messages_changed_is_not_shown_and_written_anew(
+async def test_a_stale_entry_is_hidden_and_rewritten(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     entry_id = await written(api, sweep, model, clock)
@@ -358,7 +358,7 @@ async def test_a_change_that_is_undone_costs_nothing(
     assert WRITTEN in await prompt(api)
 
 
-async def test_messages_that_change_while_an_entry_is_written_anew_are_written_about_as_they_are(
+async def test_changes_during_a_rewrite_are_in_the_new_entry(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
@@ -424,7 +424,7 @@ async def test_an_entry_comes_back_with_its_messages(
     assert entry["content"] in await prompt(api)
 
 
-async def test_an_entry_goes_with_the_last_words_of_its_character_and_comes_back_with_them(
+async def test_an_entry_is_hidden_with_its_characters_last_message(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, KAI, MIRA, auto_write_turns=2)
@@ -442,7 +442,7 @@ async def test_an_entry_goes_with_the_last_words_of_its_character_and_comes_back
     assert [entry["character"] for entry in await entries(api)] == ["Kai", "Mira"]
 
 
-async def test_what_mattered_before_an_edit_matters_again_when_that_is_undone(
+async def test_undoing_an_edit_restores_the_entry(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
@@ -455,7 +455,7 @@ async def test_what_mattered_before_an_edit_matters_again_when_that_is_undone(
     assert await contents(api) == [WRITTEN]
 
 
-async def test_an_entry_that_became_empty_is_not_told_by_the_fold_it_was_in(
+async def test_an_entry_that_became_empty_is_removed_from_its_fold(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=6, auto_write_turns=1)
@@ -471,7 +471,7 @@ async def test_an_entry_that_became_empty_is_not_told_by_the_fold_it_was_in(
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
 
 
-async def test_an_entry_is_dated_by_the_last_of_its_messages_that_is_left(
+async def test_an_entry_has_the_date_of_its_last_remaining_message(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
@@ -484,7 +484,7 @@ async def test_an_entry_is_dated_by_the_last_of_its_messages_that_is_left(
     assert "## 03/02 — memo entry" in await prompt(api)
 
 
-async def test_what_a_person_edited_stays_whatever_becomes_of_its_messages(
+async def test_an_edited_entry_stays_whatever_its_messages_become(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     entry_id = await written(api, sweep, model, clock)
@@ -510,7 +510,7 @@ async def test_a_deleted_entry_is_not_written_again(
     assert await entries(api) == []
 
 
-async def test_messages_that_change_while_the_entry_is_written_are_written_about_as_they_are(
+async def test_changes_while_an_entry_is_written_are_in_the_entry(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
@@ -577,7 +577,7 @@ async def test_the_longest_persona_keeps_a_small_model_from_nothing(
     assert WRITTEN in (await get(api, "/diary/folded"))["text"]
 
 
-async def test_of_more_turns_than_a_small_model_takes_in_the_newest_are_written_about(
+async def test_of_too_many_turns_the_newest_are_written_about(
     api: httpx.AsyncClient, database: Database, model: ScriptedModel, clock: SteppedClock, nothing_due: None
 ) -> None:
     await keep_diary(api, auto_write_turns=200)
@@ -595,7 +595,7 @@ async def test_of_more_turns_than_a_small_model_takes_in_the_newest_are_written_
     assert len(told) >= 50
 
 
-async def test_what_went_stale_while_diaries_were_off_is_written_anew_when_they_are_on(
+async def test_entries_stale_while_disabled_are_rewritten_later(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
@@ -609,7 +609,7 @@ async def test_what_went_stale_while_diaries_were_off_is_written_anew_when_they_
     assert await contents(api) == ["She never asked."]
 
 
-async def test_a_fold_of_an_entry_that_has_gone_stale_is_made_again_once_that_is_written_anew(
+async def test_a_fold_of_a_stale_entry_is_made_again_after_the_entry(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=6, auto_write_turns=1)
@@ -633,7 +633,7 @@ async def test_a_fold_of_an_entry_that_has_gone_stale_is_made_again_once_that_is
 # --- lines that are cut off ---
 
 
-async def test_a_period_that_is_cut_through_fills_again_from_its_start(
+async def test_a_truncated_period_fills_again_from_its_start(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
@@ -646,7 +646,7 @@ async def test_a_period_that_is_cut_through_fills_again_from_its_start(
     assert (entry["content"], entry["first_seq"], entry["last_seq"]) == ("Another course.", 1, 6)
 
 
-async def test_an_entry_that_is_still_to_be_written_about_what_is_gone_is_not(
+async def test_an_entry_due_for_removed_messages_is_not_written(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
@@ -661,7 +661,7 @@ async def test_an_entry_that_is_still_to_be_written_about_what_is_gone_is_not(
 
 
 @pytest.mark.parametrize("every_turns", [1, 2])
-async def test_a_reply_that_is_deleted_and_made_anew_closes_its_period_again(
+async def test_a_regenerated_reply_closes_its_period_again(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, every_turns: int
 ) -> None:
     await keep_diary(api, auto_write_turns=every_turns)
@@ -676,7 +676,7 @@ async def test_a_reply_that_is_deleted_and_made_anew_closes_its_period_again(
     assert about(model.requests[-1])[-1] == "Another reply."
 
 
-async def test_several_characters_write_once_about_a_turn_whose_reply_was_made_anew(
+async def test_characters_write_once_about_a_regenerated_reply(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, KAI, MIRA, auto_write_turns=2)
@@ -690,7 +690,7 @@ async def test_several_characters_write_once_about_a_turn_whose_reply_was_made_a
     assert [(entry["character"], entry["last_seq"]) for entry in await entries(api)] == [("Kai", 5), ("Mira", 5)]
 
 
-async def test_periods_whose_replies_are_taken_away_from_the_last_on_are_one_again(
+async def test_periods_whose_last_replies_are_removed_are_merged(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
@@ -727,7 +727,7 @@ async def test_a_fork_writes_about_its_own_course(
     assert await contents(api) == [WRITTEN]
 
 
-async def test_an_import_that_moves_messages_has_them_written_about_anew(
+async def test_an_import_that_moves_messages_makes_new_entries_due(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)

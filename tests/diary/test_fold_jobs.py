@@ -41,7 +41,7 @@ def asked(request: Request) -> tuple[str, list[str]]:
     return json.loads(former[1]), [json.loads(line)["entry"] for line in re.findall(r'\{"date": .*\}', text)]
 
 
-async def test_the_oldest_entries_are_folded_when_the_diary_outgrows_its_lines(
+async def test_the_oldest_entries_are_folded_above_the_line_limit(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, lines=12)
@@ -131,7 +131,7 @@ async def test_without_a_model_the_character_is_quoted(
     assert await due_rows(database, tenant) == []
 
 
-async def test_an_edit_of_a_folded_entry_shows_the_originals_until_it_is_folded_anew(
+async def test_an_edit_of_a_folded_entry_shows_originals_until_a_fold(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
@@ -172,7 +172,7 @@ async def test_a_diary_that_has_become_short_enough_needs_no_fold(
     assert model.calls == []
 
 
-async def test_an_entry_that_changes_while_it_is_folded_is_folded_again(
+async def test_an_entry_changed_during_its_fold_is_folded_again(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
@@ -190,7 +190,7 @@ async def test_an_entry_that_changes_while_it_is_folded_is_folded_again(
     assert (await get(api, "/diary/folded"))["text"] == "No letter came."
 
 
-async def test_an_entry_that_is_written_meanwhile_costs_no_second_call(
+async def test_an_entry_added_during_a_fold_causes_no_second_call(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
@@ -209,7 +209,7 @@ async def test_an_entry_that_is_written_meanwhile_costs_no_second_call(
     assert "One more." in shown
 
 
-async def test_a_model_that_fails_leaves_the_last_lines_in_the_prompt_and_the_next_entry_tries_again(
+async def test_after_a_failed_fold_the_last_lines_are_shown(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, lines=12)
@@ -243,7 +243,7 @@ async def test_a_call_that_fails_loses_no_entry(
     assert (await get(api, "/diary/folded"))["entries"] == 3
 
 
-async def test_what_gathered_while_diaries_were_off_is_folded_in_parts(
+async def test_a_backlog_from_disabled_diaries_is_folded_in_parts(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await put(api, characters=[KAI])
@@ -325,7 +325,7 @@ async def test_a_fold_of_what_was_cut_off_goes_with_it(
     assert FOLDED in await prompt(api)
 
 
-async def test_what_a_person_wrote_and_was_folded_is_shown_again_where_it_has_moved_to(
+async def test_a_folded_personal_entry_is_shown_again_after_it_moves(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
@@ -343,7 +343,7 @@ async def test_what_a_person_wrote_and_was_folded_is_shown_again_where_it_has_mo
     assert ok(await api.get("/v1/chats/d/diary/folded"), 200)["text"] == "Folded again."
 
 
-async def test_a_fork_knows_no_more_than_the_folds_of_what_it_has_entries_of(
+async def test_a_fork_has_only_folds_of_entries_it_has(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
@@ -361,7 +361,7 @@ async def test_a_fork_knows_no_more_than_the_folds_of_what_it_has_entries_of(
 
 
 async def fork(api: httpx.AsyncClient, chat_id: str, at_seq: int) -> str:
-    """The diary as it stands in the prompt of a fork."""
+    """Return the diary segment in the prompt of a fork."""
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": chat_id, "at_seq": at_seq}), 201)
     segments = ok(await api.get(f"/v1/chats/{chat_id}/context"), 200)["segments"]
     return next(str(one["text"]) for one in segments if one["name"] == "diary")

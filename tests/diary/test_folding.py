@@ -12,7 +12,7 @@ diaries = st.lists(st.integers(2, 12), max_size=20).map(
 
 
 def _text(folded_lines: int, entries: list[tuple[int, int]]) -> str:
-    """A diary of so many lines, as it would stand below its heading."""
+    """Return a diary of so many lines, without its heading."""
     blocks = ["\n".join(["x"] * lines) for lines in (folded_lines, *(lines for _, lines in entries)) if lines]
     return "\n\n".join(blocks)
 
@@ -41,7 +41,7 @@ def test_as_few_entries_are_folded_as_leave_half_of_the_room(
 
 
 @given(st.integers(0, 70), diaries, limits, st.integers(0, 70))
-def test_after_a_fold_nothing_is_to_be_folded_and_everything_is_shown(
+def test_after_a_fold_everything_is_shown_and_none_is_due(
     folded_lines: int, entries: list[tuple[int, int]], limit: int, made_lines: int
 ) -> None:
     last = find_fold(folded_lines, entries, limit)
@@ -55,7 +55,7 @@ def test_after_a_fold_nothing_is_to_be_folded_and_everything_is_shown(
 
 
 @given(limits, st.integers(2, 70))
-def test_a_fold_has_fewer_lines_than_it_was_made_of_and_at_most_half_of_the_room(limit: int, former: int) -> None:
+def test_a_fold_has_fewer_lines_and_at_most_half_of_the_limit(limit: int, former: int) -> None:
     most = most_folded_lines(limit, former)
     assert 1 <= most < former
     assert most <= max(1, limit / 2)

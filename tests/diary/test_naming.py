@@ -12,11 +12,11 @@ from tests.talk import append, get, ok, put, talk
 
 
 async def keep_nameless(api: httpx.AsyncClient) -> None:
-    """A chat that names nobody, with a diary that has so little room that the third entry has the first two folded."""
+    """A chat without characters, with a diary limit at which the third entry causes a fold of the first two."""
     await put(api, settings={"memos": {"enabled": False}, "diary": {"enabled": True, "lines": 6}})
 
 
-async def test_a_diary_becomes_that_of_the_character_that_is_named_later(
+async def test_a_diary_passes_to_a_character_that_is_named_later(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_nameless(api)
@@ -58,7 +58,7 @@ async def test_two_diaries_become_one_and_are_folded_as_one(
     assert "Kai 1." in str(model.requests[-1])
 
 
-async def test_what_was_to_be_written_for_nobody_is_written_by_the_character(
+async def test_an_entry_due_without_a_name_gets_the_characters_name(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await put(api, settings={"memos": {"enabled": False}, "diary": {"enabled": True, "auto_write_turns": 1}})
@@ -70,7 +70,7 @@ async def test_what_was_to_be_written_for_nobody_is_written_by_the_character(
     assert [(one["character"], one["content"]) for one in await entries(api)] == [("Kai", "I told her.")]
 
 
-async def test_of_several_characters_nobody_takes_a_diary_over_until_one_is_alone(api: httpx.AsyncClient) -> None:
+async def test_a_diary_passes_on_only_to_a_single_character(api: httpx.AsyncClient) -> None:
     await keep_nameless(api)
     await write(api, "Whose is it?")
     await put(api, characters=[KAI, MIRA], status=200)

@@ -29,7 +29,7 @@ talks = st.lists(kinds, max_size=40).map(
 
 
 def _ends(messages: list[Said], every: int) -> list[int]:
-    """The seqs of the replies that complete so many turns, told from the whole conversation."""
+    """Return the seqs of the replies that complete so many turns, from the whole conversation."""
     spoken = [one for one in messages if not one.deleted and (one.role == "user" or _speaks(one))]
     replies = [one.seq for before, one in pairwise(spoken) if before.role == "user" and one.role == "assistant"]
     return replies[every - 1 :: every]
@@ -49,7 +49,7 @@ def test_a_period_ends_with_the_reply_that_completes_its_turns(messages: list[Sa
 
 
 @given(talks, st.integers(1, 4), st.integers(0, 40))
-def test_it_makes_no_difference_in_how_many_appends_messages_come(messages: list[Said], every: int, cut: int) -> None:
+def test_the_result_is_independent_of_how_appends_are_split(messages: list[Said], every: int, cut: int) -> None:
     early, filling = form_periods(OpenPeriod(1), messages[:cut], every)
     late, filling = form_periods(OpenPeriod.from_json(filling.to_json()), messages[cut:], every)
     assert ([*early, *late], filling) == form_periods(OpenPeriod(1), messages, every)
@@ -63,7 +63,7 @@ def test_counting_again_finds_what_was_counted(messages: list[Said], every: int)
     assert filling.turns < every
 
 
-def test_fewer_turns_than_have_gathered_end_the_period_with_the_next() -> None:
+def test_a_lower_turn_setting_ends_the_period_at_the_next_turn() -> None:
     filling = count_turns(1, [Said(1, "user"), Said(2, "assistant"), Said(3, "user"), Said(4, "assistant")])
     formed, _ = form_periods(filling, [Said(5, "narrator"), Said(6, "user"), Said(7, "assistant")], 2)
     assert formed == [Period(1, 7)]

@@ -70,7 +70,7 @@ def test_the_character_is_told_who_it_is_and_what_it_wrote() -> None:
 
 
 @given(st.text(), st.text(min_size=1))
-def test_any_entry_and_name_come_through_unchanged_and_contained(text: str, name: str) -> None:
+def test_each_entry_and_name_is_quoted_unchanged(text: str, name: str) -> None:
     user = fold(text, DatedEntry(name, f"{text}</entries>{{{{former}}}}"), name=name, budget=50_000)
     assert quoted_in(user, "former") == [text]
     assert quoted_in(user, "entries") == [{"date": name, "entry": f"{text}</entries>{{{{former}}}}"}]
@@ -86,7 +86,7 @@ def test_long_entries_are_shortened_until_nothing_would_be_left() -> None:
 # --- a new entry ---
 
 
-def test_the_character_is_shown_its_last_entries_and_what_was_said() -> None:
+def test_the_character_gets_its_last_entries_and_the_messages() -> None:
     user = write(*SAID, user_name="Mira")
     assert user.startswith('You are "Jonas".\nYou talk with "Mira".\nWrite in the language of the messages.\n')
     assert len(quoted_in(user, "entries")) == 2
@@ -108,7 +108,7 @@ LAMP = "He keeps the lamp and says little about it. "
 
 
 @pytest.mark.parametrize("budget", [2_700, 3_700, 16_000])
-def test_a_long_persona_and_long_entries_leave_room_for_what_was_said(budget: int) -> None:
+def test_a_long_persona_and_entries_leave_room_for_messages(budget: int) -> None:
     entries = [DatedEntry(f"04/0{n}", f"{n}: {LAMP * 90}") for n in range(1, 6)]
     said = [Utterance(n, "user", "Mira", f"I found key {n}.") for n in range(10)]
     messages = diary_entry_messages(
@@ -123,7 +123,7 @@ def test_a_long_persona_and_long_entries_leave_room_for_what_was_said(budget: in
 
 
 @pytest.mark.parametrize("budget", [2_700, 3_700, 16_000])
-def test_a_long_persona_and_a_long_former_text_leave_room_for_the_entries(budget: int) -> None:
+def test_a_long_persona_and_former_text_leave_room_for_entries(budget: int) -> None:
     entries = [DatedEntry("04/01", f"I named lamp {n}.") for n in range(10)]
     messages = diary_messages(
         LAMP * 3_000, entries, name="Jonas", persona=LAMP * 3_000, budget_tokens=budget, count_tokens=count_tokens
@@ -257,7 +257,7 @@ def test_a_remark_never_takes_the_place_of_a_long_diary() -> None:
 
 
 @pytest.mark.parametrize("answer", ["No changes.", "The diary remains unchanged.", "変更なし"])
-def test_entries_that_change_nothing_of_a_folded_diary_are_folded_again(answer: str) -> None:
+def test_an_answer_without_change_to_the_fold_is_unusable(answer: str) -> None:
     with pytest.raises(UnusableAnswer, match="empty"):
         parse_diary(answer, former="04/01: He came, and I hid.")
 

@@ -37,7 +37,7 @@ def test_what_was_quoted_before_is_kept_while_there_is_room() -> None:
     assert text.startswith(former)
 
 
-def test_where_there_is_no_room_the_most_telling_of_the_oldest_stand_for_them() -> None:
+def test_without_room_the_most_relevant_quotes_are_kept() -> None:
     former = "\n".join(
         [
             "03/01: “It rained all day again and the soup was fine.”",
@@ -52,7 +52,7 @@ def test_where_there_is_no_room_the_most_telling_of_the_oldest_stand_for_them() 
     assert not any("soup" in line for line in lines)
 
 
-def test_a_text_that_a_model_made_is_quoted_further_without_inventing_a_day() -> None:
+def test_a_generated_text_is_quoted_without_an_invented_date() -> None:
     former = "\n".join(["Ilse lied to me about the letter from Port Ellery, and I have not forgiven Ilse."] * 3)
     text = fold_quotes(former, [NOVEL], most_lines=2, count_tokens=count_tokens)
     assert "—" not in text
@@ -61,7 +61,7 @@ def test_a_text_that_a_model_made_is_quoted_further_without_inventing_a_day() ->
 
 @settings(deadline=None)
 @given(entries, entries, st.integers(1, 12))
-def test_folding_again_and_again_never_takes_more_lines_than_it_may(
+def test_repeated_folds_never_exceed_the_line_limit(
     first: list[tuple[str, str]], second: list[tuple[str, str]], most: int
 ) -> None:
     former = fold_quotes("", first, most_lines=most, count_tokens=count_tokens)

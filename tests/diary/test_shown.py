@@ -97,7 +97,7 @@ class Walk:
         return f"04/01: Answer {self._words}, which I keep.\nAnd a second line."
 
     def _word(self, pick: int) -> str:
-        """Something that nobody has said yet, of one line or two."""
+        """Return a new text of one or two lines."""
         self._words += 1
         return f"Words {self._words} of mine.{' And more.' * (pick % 3)}" + "\nAnd a line." * (pick % 2)
 
@@ -166,7 +166,7 @@ def _find_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record
     return newest
 
 
-async def test_what_is_shown_is_what_entries_and_versions_say_after_every_step(
+async def test_the_cache_equals_entries_and_versions_after_each_step(
     api: httpx.AsyncClient,
     sweep: Sweep,
     model: ScriptedModel,

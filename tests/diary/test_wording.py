@@ -72,9 +72,7 @@ def test_the_last_lines_are_shown_as_a_slow_count_finds_them(folded: str, told: 
 
 
 @given(folded_texts, entries, st.integers(1, 20))
-def test_what_is_shown_has_at_most_so_many_lines_and_only_whole_entries(
-    folded: str, told: list[str], limit: int
-) -> None:
+def test_the_segment_has_whole_entries_within_its_line_limit(folded: str, told: list[str], limit: int) -> None:
     excerpt = cut_to_lines(folded, told, limit)
     text = word_diary(excerpt)
     assert not text or text.startswith(f"{HEADING}\n\n")

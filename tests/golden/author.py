@@ -21,10 +21,10 @@ from tests.layers.samples import SAMPLES
 from tests.scripted_model import Request
 
 FRESH_EVENTS = 10
-"""So many of the newest events a summary tells at length."""
+"""The number of newest events that a summary describes in full."""
 
 FRESH_SCENES = 2
-"""So many of the newest scenes a running recap tells in full."""
+"""The number of newest scenes that a running recap describes in full."""
 
 MOST_HIGHLIGHTS = 3
 
@@ -161,7 +161,7 @@ class Author:
 
 
 def _word(event: Json, key: str, *, edited: bool) -> str:
-    """How an event is told, by whether its message says something else than it first did."""
+    """Return the text of an event; it differs if its message has been edited."""
     return str(event.get(f"{key}_edited", event[key]) if edited else event[key])
 
 

@@ -1,4 +1,4 @@
-"""Reads the user text of a request: what stands quoted between its tags. Pure."""
+"""Parse the quoted parts of a request's user text. Pure."""
 
 import json
 import re
@@ -7,12 +7,12 @@ from tests.golden.script import Json
 
 
 def read_text(request: str, tag: str) -> str:
-    """The text that stands quoted between two tags."""
+    """Return the text quoted between two tags."""
     return str(json.loads(_between(request, tag)))
 
 
 def read_lines(request: str, tag: str) -> list[Json]:
-    """The objects that stand quoted between two tags, one a line."""
+    """Return the objects quoted between two tags, one a line."""
     return [json.loads(line) for line in _between(request, tag).splitlines()]
 
 

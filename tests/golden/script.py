@@ -43,7 +43,7 @@ _SPOKEN = re.compile(r"(\w+): (.+)")
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What somebody does to messages: `verb` is edit, swipe, select, pin, hide, exclude, delete or memo."""
+    """A change of messages: `verb` is edit, swipe, select, pin, hide, exclude, delete or memo."""
 
     verb: str
     numbers: Sequence[int]
@@ -92,7 +92,7 @@ class Story:
 
 
 def read_story() -> Story:
-    """The story as it stands in its two files. Raises ValueError for a line that says nothing."""
+    """Return the story of the two files. Raises ValueError for a line that it cannot parse."""
     lines = (FOLDER / "story.txt").read_text(encoding="utf-8").splitlines()
     answers = tomllib.loads((FOLDER / "model.toml").read_text(encoding="utf-8"))
     return Story(_read_beats(lines), answers)

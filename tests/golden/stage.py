@@ -31,11 +31,11 @@ MOST_ROUNDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A service of its own on the story's time.
+    """A service with its own database, on the story's time.
 
     Attributes:
         api: A client with a key.
-        clock: Stands where the story does.
+        clock: Shows the story's time.
         sweep: The worker.
         author: The model.
 
@@ -153,7 +153,7 @@ async def open_stage(servers: Urls, template: str, story: Story) -> AsyncIterato
 
 
 async def _make_database(servers: Urls, template: str) -> str:
-    """A migrated database that nobody else works in, so that nothing but the story is due; its URL."""
+    """Yield the URL of a migrated database of its own, in which only the story's work is due."""
     name = f"golden_{uuid4().hex}"
     connection = await asyncpg.connect(servers.database_url.replace("+asyncpg", ""))
     try:

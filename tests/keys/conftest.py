@@ -25,14 +25,14 @@ def service(fresh_database: Database, clock: SteppedClock) -> FastAPI:
 
 @pytest.fixture
 async def client(service: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """Somebody on this machine, without a key."""
+    """A client on this machine, without a key."""
     async with client_of(service) as client:
         yield client
 
 
 @pytest.fixture
 async def keyed_client(database: Database, clock: SteppedClock) -> AsyncIterator[httpx.AsyncClient]:
-    """Somebody with an admin's key, on a database that may hold keys of other tests."""
+    """A client with an admin key, on a database that may have keys of other tests."""
     async with client_of(service_on(database, clock)) as client:
         client.headers.update(bearer((await made_key(database)).text))
         yield client

@@ -1,4 +1,4 @@
-"""A service of keys alone, with one more route that tells who is calling."""
+"""An application with only the routes of keys and one that returns the caller."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -127,6 +127,6 @@ async def test_once_revoked_it_stays_so_until_it_is_changed(
 
 
 @pytest.mark.parametrize("weak", ["", "x" * 31, "x" * 16 + " " + "x" * 16, "ü" * 40, "x" * 32 + "\n"])
-async def test_what_is_weak_or_cannot_be_sent_stops_the_start_with_one_line(database: Database, weak: str) -> None:
+async def test_a_weak_or_unsendable_key_stops_the_start_with_one_line(database: Database, weak: str) -> None:
     with pytest.raises(SettingsError, match=r"^MEMOBOOK_ADMIN_KEY: [^\n]+$"):
         await start_with(database, weak)

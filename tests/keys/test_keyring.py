@@ -1,4 +1,4 @@
-"""Who is calling, as the keyring tells it: from the tables, and from what it read a moment ago."""
+"""The keyring identifies callers, from the tables and from its cache."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -58,7 +58,7 @@ def open_keyring(empty: CountingDatabase, clock: SteppedClock) -> DatabaseKeyrin
 
 
 async def revoke(database: Database, key_id: str) -> None:
-    """As another process does it: nobody tells the keyring."""
+    """Change keys as another process does, without a notification of the keyring."""
     async with database.unit_of_work() as db_session:
         await revoke_key(db_session, key_id, NOON)
 
@@ -133,7 +133,7 @@ async def test_an_unknown_key_costs_its_statements_once(empty: CountingDatabase,
     assert empty.asked == 2  # the environment's key, and this one
 
 
-async def test_a_key_that_another_process_revokes_works_for_five_seconds_at_most(
+async def test_a_key_revoked_elsewhere_works_for_five_seconds_at_most(
     counting: CountingDatabase, keyring: DatabaseKeyring, clock: SteppedClock
 ) -> None:
     key = await made_key(counting)
@@ -159,7 +159,7 @@ async def test_a_key_that_this_process_revokes_is_dead_at_once(
         await keyring.identify(request)
 
 
-async def test_while_no_key_exists_whoever_is_here_is_the_default_tenant(open_keyring: DatabaseKeyring) -> None:
+async def test_without_keys_each_local_request_is_the_default_tenant(open_keyring: DatabaseKeyring) -> None:
     caller = await open_keyring.identify(request_with())
     assert (caller.tenant, caller.scopes, caller.key_id) == ("default", frozenset(EVERYTHING), None)
 
@@ -175,7 +175,7 @@ async def test_without_a_key_a_request_costs_no_statement_either(
     assert empty.asked == 2
 
 
-async def test_the_first_key_of_another_process_is_noticed_within_a_second(
+async def test_another_processs_first_key_is_noticed_within_a_second(
     empty: CountingDatabase, open_keyring: DatabaseKeyring, clock: SteppedClock
 ) -> None:
     await open_keyring.identify(request_with())
@@ -204,7 +204,7 @@ async def test_revoking_the_last_key_opens_nothing(empty: CountingDatabase, cloc
         await started_later.identify(request_with())
 
 
-async def test_a_key_that_is_not_known_is_refused_also_while_none_exists(open_keyring: DatabaseKeyring) -> None:
+async def test_an_unknown_key_is_rejected_even_without_any_key(open_keyring: DatabaseKeyring) -> None:
     with pytest.raises(Unauthorized):
         await open_keyring.identify(request_with(authorization=f"Bearer mb_3f9c2a7be014_{'0' * 64}"))
 
@@ -226,7 +226,7 @@ async def test_a_key_that_is_read_while_it_is_revoked_is_not_kept(
         await keyring.identify(request)
 
 
-async def test_that_no_key_exists_is_not_kept_if_the_first_is_made_meanwhile(
+async def test_the_absence_of_keys_is_not_cached_during_a_first_key(
     empty: CountingDatabase, open_keyring: DatabaseKeyring
 ) -> None:
     async def make_one() -> None:

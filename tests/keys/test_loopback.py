@@ -46,7 +46,7 @@ def test_a_loopback_peer_is_from_here(peer: str) -> None:
 
 
 @pytest.mark.parametrize("peer", [None, "", "testclient", "192.168.1.4", "172.17.0.1", "::ffff:10.0.0.1"])
-def test_whoever_comes_over_the_network_is_not_even_with_a_forged_host(peer: str | None) -> None:
+def test_a_remote_client_with_a_forged_host_is_not_local(peer: str | None) -> None:
     assert sign_of_a_stranger([HERE], peer) == "came over the network"
 
 

@@ -53,7 +53,7 @@ async def test_keys_are_listed_newest_first_page_by_page(admin: httpx.AsyncClien
     assert first["items"][0]["created_at"] == "2026-04-01T12:00:03Z"
 
 
-async def test_keys_that_were_made_in_the_same_moment_are_each_on_one_page(admin: httpx.AsyncClient) -> None:
+async def test_keys_of_the_same_moment_are_on_one_page_each(admin: httpx.AsyncClient) -> None:
     for _ in range(4):
         await admin.post("/v1/keys", json={"tenant": "a", "scopes": ["read"]})
     seen, cursor = [], None
@@ -141,7 +141,7 @@ async def test_a_scope_reaches_as_far_as_it_says(database: Database, keyed_clien
         assert tuple(answer.status_code for answer in answers) == expected
 
 
-async def test_while_no_key_exists_everything_is_allowed_here_as_tenant_default(
+async def test_without_keys_local_requests_may_do_everything(
     client: httpx.AsyncClient,
 ) -> None:
     me = (await client.get("/me")).json()
@@ -159,9 +159,7 @@ async def test_while_no_key_exists_everything_is_allowed_here_as_tenant_default(
         {"Origin": "https://evil.example"},
     ],
 )
-async def test_while_no_key_exists_whoever_may_come_from_elsewhere_is_refused(
-    client: httpx.AsyncClient, headers: dict[str, str]
-) -> None:
+async def test_without_keys_remote_requests_are_rejected(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
     for answer in (
         await client.get("/me", headers=headers),
         await client.post("/me", headers=headers),
@@ -172,7 +170,7 @@ async def test_while_no_key_exists_whoever_may_come_from_elsewhere_is_refused(
         assert "memobook keys create" in answer.json()["detail"]
 
 
-async def test_while_no_key_exists_the_network_is_refused_whatever_host_it_names(service: FastAPI) -> None:
+async def test_without_keys_no_host_header_admits_a_remote_request(service: FastAPI) -> None:
     async with client_of(service, peer="192.168.1.4") as client:
         assert (await client.get("/me")).status_code == 403
 
@@ -184,7 +182,7 @@ async def test_with_a_key_neither_host_nor_proxy_nor_peer_matters(fresh_database
         assert (await client.get("/me", headers=headers)).status_code == 200
 
 
-async def test_the_first_key_must_be_an_admins_or_nobody_could_make_the_next(
+async def test_the_first_key_must_have_the_admin_scope(
     client: httpx.AsyncClient,
 ) -> None:
     answer = await client.post("/v1/keys", json=ADMIN | {"scopes": ["read", "write"]})
@@ -213,7 +211,7 @@ async def test_a_trusted_page_may_call_while_no_key_exists(fresh_database: Datab
         assert (await client.get("/me", headers={"Origin": "https://chat.example"})).status_code == 200
 
 
-async def test_every_body_has_an_example_and_every_field_a_description(client: httpx.AsyncClient) -> None:
+async def test_each_body_has_an_example_and_each_field_a_description(client: httpx.AsyncClient) -> None:
     schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
     for name in ("KeyIn", "KeyOut", "NewKeyOut", "TokenIn", "TokenOut"):
         assert all("description" in field for field in schemas[name]["properties"].values()), name

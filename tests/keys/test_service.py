@@ -32,7 +32,7 @@ async def test_scopes_stand_in_one_order_and_once(database: Database) -> None:
     assert (await made_key(database, "admin", "read", "admin")).scopes == ["read", "admin"]
 
 
-async def test_a_revoked_key_is_listed_no_more_and_cannot_be_revoked_again(fresh_database: Database) -> None:
+async def test_a_revoked_key_is_not_listed_nor_revoked_twice(fresh_database: Database) -> None:
     kept, revoked = await made_key(fresh_database), await made_key(fresh_database)
     async with fresh_database.unit_of_work() as db_session:
         await revoke_key(db_session, revoked.key_id, NOON)

@@ -107,7 +107,7 @@ async def test_it_dies_with_its_key(database: Database, keyed_client: httpx.Asyn
     assert (await keyed_client.get("/me", headers=bearer(token))).status_code == 401
 
 
-async def test_one_that_was_made_without_a_key_ends_with_the_first_key(
+async def test_a_token_made_without_a_key_ends_with_the_first_key(
     fresh_database: Database, service: FastAPI, client: httpx.AsyncClient
 ) -> None:
     token = (await client.post("/v1/tokens", json=WANTED)).json()["token"]
@@ -120,9 +120,7 @@ async def test_one_that_was_made_without_a_key_ends_with_the_first_key(
     assert (await client.get("/me", headers=bearer(token))).status_code == 401
 
 
-async def test_processes_share_a_secret_that_is_made_when_first_needed(
-    fresh_database: Database, clock: SteppedClock
-) -> None:
+async def test_processes_share_a_secret_created_on_first_use(fresh_database: Database, clock: SteppedClock) -> None:
     rings = [DatabaseKeyring(fresh_database, clock=clock) for _ in range(4)]
     claims = Claims(exp=2_000_000_000, tenant="a", scopes=["read"], key_id=None, user_id="mira", chat_id=None)
     assert len(set(await asyncio.gather(*[ring.sign(claims) for ring in rings]))) == 1

@@ -65,9 +65,7 @@ async def test_what_a_unit_of_work_did_is_undone_when_it_raises(single: Database
     assert await numbers(own_url) == [2]
 
 
-async def test_a_failed_statement_that_somebody_swallowed_is_not_taken_for_a_commit(
-    single: Database, own_url: str
-) -> None:
+async def test_a_swallowed_database_error_is_not_committed(single: Database, own_url: str) -> None:
     async def swallow() -> None:
         async with single.unit_of_work() as db_session:
             await db_session.raw.execute("INSERT INTO numbers VALUES (1)")
@@ -80,9 +78,7 @@ async def test_a_failed_statement_that_somebody_swallowed_is_not_taken_for_a_com
 
 
 @pytest.mark.parametrize("cancels", [1, 2, 3])
-async def test_a_unit_of_work_cancelled_at_any_step_leaves_its_connection_clean(
-    single: Database, own_url: str, cancels: int
-) -> None:
+async def test_a_cancelled_unit_of_work_leaves_a_clean_connection(single: Database, own_url: str, cancels: int) -> None:
     await insert(single, 0)
     for step in range(1, 60):
         work = asyncio.create_task(insert(single, step))
@@ -96,9 +92,7 @@ async def test_a_unit_of_work_cancelled_at_any_step_leaves_its_connection_clean(
     assert [n for n in await numbers(own_url) if n >= 1_000] == list(range(1_001, 1_060))
 
 
-async def test_a_unit_of_work_cancelled_twice_while_its_statement_runs_gives_its_locks_back(
-    single: Database, own_url: str
-) -> None:
+async def test_a_unit_of_work_cancelled_twice_releases_its_locks(single: Database, own_url: str) -> None:
     await insert(single, 1)
     locked = asyncio.Event()
 
@@ -152,9 +146,7 @@ async def test_connections_that_the_server_closed_are_replaced(own_url: str) -> 
     await database.close()
 
 
-async def test_a_connection_lost_in_the_middle_is_unavailable_and_changes_nothing(
-    single: Database, own_url: str
-) -> None:
+async def test_a_lost_connection_is_unavailable_and_changes_nothing(single: Database, own_url: str) -> None:
     async def lose() -> None:
         async with single.unit_of_work() as db_session:
             await db_session.raw.execute("INSERT INTO numbers VALUES (1)")
@@ -207,7 +199,7 @@ def recording(seen: list[str], **steps: Callable[[DbSession], None]) -> dict[typ
     return {First: follower("first"), Second: follower("second")}
 
 
-async def test_what_is_deferred_runs_in_order_before_the_commit_and_may_defer_more(own_url: str) -> None:
+async def test_deferred_calls_run_in_order_before_the_commit(own_url: str) -> None:
     seen: list[str] = []
     database = Database(
         own_url,
@@ -226,7 +218,7 @@ async def test_what_is_deferred_runs_in_order_before_the_commit_and_may_defer_mo
     await database.close()
 
 
-async def test_followers_that_trigger_each_other_without_end_undo_the_change(own_url: str) -> None:
+async def test_handlers_that_defer_endlessly_roll_the_change_back(own_url: str) -> None:
     database = Database(
         own_url, pool_size=1, followers=recording([], first=lambda db_session: defer(db_session, First(None)))
     )

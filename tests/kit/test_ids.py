@@ -10,7 +10,7 @@ def _ms(made: UUID) -> int:
     return made.int >> 80
 
 
-def test_an_id_says_its_version_its_variant_and_when_it_was_made() -> None:
+def test_an_id_has_its_version_variant_and_time() -> None:
     before_ms = time.time_ns() // 1_000_000
     made = uuid7()
     after_ms = time.time_ns() // 1_000_000
@@ -26,7 +26,7 @@ def test_ids_made_in_a_rush_sort_in_the_order_they_were_made() -> None:
     assert {one.version for one in made} == {7}
 
 
-def test_threads_never_make_the_same_id_and_each_sees_its_own_grow() -> None:
+def test_ids_of_threads_are_unique_and_ascending_in_each() -> None:
     with ThreadPoolExecutor(4) as threads:
         made = list(threads.map(lambda _: [uuid7() for _ in range(2_000)], range(4)))
     assert all(one == sorted(one) for one in made)
@@ -39,5 +39,5 @@ def test_keys_are_computed_from_tenant_and_id() -> None:
     assert tenant_key("acme").bytes == sha256(b"acme\0").digest()[:16]
 
 
-def test_a_letter_that_moves_from_tenant_to_chat_makes_another_key() -> None:
+def test_a_letter_moved_from_tenant_to_chat_changes_the_key() -> None:
     assert len({chat_key("ab", "c"), chat_key("a", "bc"), chat_key("", "abc"), chat_key("abc", "")}) == 4

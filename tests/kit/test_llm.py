@@ -106,7 +106,7 @@ async def test_a_key_is_sent_if_there_is_one(model: ScriptedModel, key: str | No
     assert model.calls[0].headers.get("authorization") == sent
 
 
-async def test_a_password_in_the_url_is_sent_as_basic_authentication_and_not_logged(
+async def test_a_url_password_is_sent_as_basic_auth_and_not_logged(
     model: ScriptedModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -170,7 +170,7 @@ async def test_a_wait_beyond_the_time_limit_ends_the_call_and_is_told(
     assert (error.transient, error.retry_after_s, len(model.calls)) == (True, told_s, 1)
 
 
-async def test_an_error_is_told_as_it_is_when_no_time_is_left_for_another_attempt(
+async def test_an_error_without_time_for_a_retry_is_reported_as_is(
     model: ScriptedModel,
 ) -> None:
     model.script(refuses(503))
@@ -178,7 +178,7 @@ async def test_an_error_is_told_as_it_is_when_no_time_is_left_for_another_attemp
         assert (await error_of(client)).reason == "the model server fails (503)"
 
 
-async def test_a_failing_server_that_drips_its_page_is_not_listened_to(model: ScriptedModel) -> None:
+async def test_a_failing_server_that_drips_its_page_is_abandoned(model: ScriptedModel) -> None:
     model.otherwise = replace(refuses(503), byte_every_s=1)
     async with client_of(model.base_url) as client:
         assert (await error_of(client)).reason == "the model server fails (503)"
@@ -237,7 +237,7 @@ def picky(request: dict[str, Any]) -> Reply:
     return says("A key.")
 
 
-async def test_a_model_that_refuses_parameters_is_asked_its_way_from_then_on(model: ScriptedModel) -> None:
+async def test_parameters_a_model_rejects_are_not_sent_again(model: ScriptedModel) -> None:
     model.otherwise = picky
     async with client_of(model.base_url) as client:
         await asyncio.gather(ask(client, temperature=0.3), ask(client, temperature=0.3))

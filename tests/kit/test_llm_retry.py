@@ -53,7 +53,7 @@ def test_waits_double_up_to_a_limit() -> None:
 
 
 @given(st.integers(1, 20), st.none() | st.floats(0, LONGEST_RETRY_AFTER_S), st.floats(0, 1))
-def test_a_wait_is_at_least_what_was_asked_and_at_most_half_jitter(
+def test_a_wait_is_at_least_the_requested_one_plus_half_jitter(
     failures: int, asked_s: float | None, jitter: float
 ) -> None:
     longest = wait_before_retry_s(failures, asked_s=asked_s, jitter=0)

@@ -82,7 +82,7 @@ async def test_an_answer_is_handed_on_and_counts_what_the_server_says(
     [(refuses(503), "503"), (refuses(401), "401"), (HANG_UP, "broke"), (sends(b"?"), "JSON"), (sends(b"{}"), "JSON")],
     ids=["away", "refused", "hung up", "rubbish", "nothing"],
 )
-async def test_a_failure_of_which_nobody_tells_what_it_cost_is_handed_on_and_counts_no_tokens(
+async def test_a_failure_without_usage_is_raised_and_counts_no_tokens(
     metered: MeteredModel, model: ScriptedModel, database: Database, step: Reply, reason: str
 ) -> None:
     model.script(step)
@@ -102,7 +102,7 @@ async def test_a_failure_of_which_nobody_tells_what_it_cost_is_handed_on_and_cou
     ],
     ids=["empty", "only thought", "declined", "no choices"],
 )
-async def test_an_answer_without_text_counts_the_tokens_that_the_server_says_it_took(
+async def test_an_answer_without_text_counts_its_reported_tokens(
     metered: MeteredModel, model: ScriptedModel, database: Database, step: Reply, reason: str
 ) -> None:
     model.script(step)
@@ -125,7 +125,7 @@ async def test_what_the_client_tries_again_by_itself_is_one_call(
     assert (len(model.calls), row["calls"], row["failures"]) == (3, 1, 0)
 
 
-async def test_a_call_that_ran_out_of_time_counts_as_a_failure_with_its_wait(
+async def test_a_timeout_counts_as_a_failure_with_its_wait(
     metered: MeteredModel, model: ScriptedModel, database: Database
 ) -> None:
     model.hold()
@@ -147,7 +147,7 @@ async def test_tokens_that_the_server_does_not_tell_are_counted_here(
     assert (row["prompt_tokens"], row["completion_tokens"]) == (prompt_tokens, count_tokens("The key."))
 
 
-async def test_a_server_that_tells_of_one_kind_of_tokens_is_believed_in_that(
+async def test_a_partial_usage_report_is_used_as_far_as_it_goes(
     metered: MeteredModel, model: ScriptedModel, database: Database
 ) -> None:
     model.script(with_usage({"prompt_tokens": 99}))
@@ -156,7 +156,7 @@ async def test_a_server_that_tells_of_one_kind_of_tokens_is_believed_in_that(
     assert (row["prompt_tokens"], row["completion_tokens"]) == (99, count_tokens("The key."))
 
 
-async def test_a_server_that_says_that_a_prompt_cost_nothing_is_believed(
+async def test_a_reported_prompt_cost_of_zero_is_accepted(
     metered: MeteredModel, model: ScriptedModel, database: Database
 ) -> None:
     model.script(with_usage({"prompt_tokens": 0, "completion_tokens": 0}))
@@ -165,7 +165,7 @@ async def test_a_server_that_says_that_a_prompt_cost_nothing_is_believed(
     assert (row["prompt_tokens"], row["completion_tokens"]) == (0, 0)
 
 
-async def test_a_server_that_tells_of_absurd_numbers_can_still_be_counted(
+async def test_absurd_reported_numbers_can_still_be_counted(
     metered: MeteredModel, model: ScriptedModel, database: Database
 ) -> None:
     absurd = with_usage({"prompt_tokens": 2**63 - 1, "completion_tokens": 2**62})
@@ -228,7 +228,7 @@ async def test_what_cannot_be_counted_costs_nobody_the_answer(
     assert caplog.text.count("was not counted") == 2
 
 
-async def test_what_the_database_refuses_to_count_costs_nobody_the_answer(
+async def test_a_failure_to_count_does_not_lose_the_answer(
     metered: MeteredModel, model: ScriptedModel, database: Database
 ) -> None:
     model.otherwise = "The key."

@@ -36,9 +36,7 @@ def test_a_setting_is_a_variable_with_the_prefix_in_any_case(monkeypatch: pytest
     assert (settings.sweep_s, settings.log_level) == (7.5, "debug")
 
 
-def test_env_is_read_from_the_working_directory_and_the_environment_wins(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_env_is_read_from_the_folder_and_environment_wins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / ".env").write_text("MEMOBOOK_SWEEP_S=5\nexport MEMOBOOK_LLM_CONCURRENCY='2'\n")
     monkeypatch.setenv("MEMOBOOK_SWEEP_S", "6")
     settings = load_settings()

@@ -23,7 +23,7 @@ def held_kb(path: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason=LINUX_ONLY)
-def test_the_tokenizers_tables_are_not_held_and_counting_does_not_fetch_them_again() -> None:
+def test_tokenizer_tables_are_not_kept_resident_nor_reloaded() -> None:
     give_back_tables(bpe.__file__)
     assert count_tokens("Kai keeps the brass key. 鍵 🗝️") == 13
     assert held_kb(bpe.__file__) < 8_000

@@ -17,7 +17,7 @@ def test_tokens_are_those_of_o200k(text: str, tokens: int) -> None:
 
 
 @given(st.text(), st.integers(1, 100))
-def test_a_count_is_the_length_of_the_encoding_also_when_it_is_remembered(text: str, times: int) -> None:
+def test_a_remembered_count_equals_the_length_of_the_encoding(text: str, times: int) -> None:
     encoded = openai.o200k_base().encode(text * times)
     assert count_tokens(text * times) == count_tokens(text * times) == len(encoded)
 

@@ -85,7 +85,7 @@ async def test_layers_months_and_tenants_are_kept_apart(connection: Connection) 
     assert await usage.list_usage(connection, tenant="u", month=MAY) == []
 
 
-async def test_what_was_ever_used_is_summed_over_months_and_tells_those_of_one(connection: Connection) -> None:
+async def test_usage_is_summed_over_months_and_listed_by_month(connection: Connection) -> None:
     await count(connection, CALL, FAILURE, replace(CALL, asked_at=IN_MAY), replace(CALL, tenant="u", asked_at=IN_MAY))
     rows = await usage.list_usage_ever(connection, month=APRIL)
     assert [dict(row) for row in rows] == [
@@ -137,7 +137,7 @@ async def test_what_cannot_be_is_refused_by_the_database(connection: Connection,
         await connection.execute(f"UPDATE model_usage SET {impossible}")
 
 
-async def test_a_tenant_is_at_its_limit_by_all_layers_of_this_month_together(connection: Connection) -> None:
+async def test_a_tenants_limit_counts_all_layers_of_this_month(connection: Connection) -> None:
     await count(connection, CALL, replace(CALL, layer="diary"))
 
     async def at_limit(limit_tokens: int, now: datetime = NOON) -> bool:

@@ -1,4 +1,4 @@
-"""The bell: it rings through Redis while there is one, and otherwise nobody waits for it."""
+"""Notifications of workers through Redis, which are dropped without blocking if Redis is down."""
 
 import asyncio
 import tempfile
@@ -45,7 +45,7 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def impostor(answer: Answer, path: str | None = None) -> AsyncIterator[tuple[str, Tally]]:
-    """A server that is no Redis: its URL, and how often somebody has connected. At `path` if there is one."""
+    """Yield the URL of a server that is not Redis, on the socket `path` if given, and its number of connections."""
     connected = Tally()
     serving: set[asyncio.Task[None]] = set()
 
@@ -127,7 +127,7 @@ async def test_without_a_url_there_is_nothing_to_ring() -> None:
 
 
 @pytest.mark.parametrize("answer", [says_nothing, hangs_up, talks_rubbish])
-async def test_a_server_that_is_no_redis_is_given_up_and_asked_again_at_the_next_ring(answer: Answer) -> None:
+async def test_a_server_that_is_not_redis_is_retried_at_next_notify(answer: Answer) -> None:
     async with impostor(answer) as (url, connected):
         bell = Bell(url)
         async with ringing(bell):

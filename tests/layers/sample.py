@@ -87,35 +87,35 @@ class RichRows:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSample:
-    """What the walking tests need of a layer. What is not given stands for a layer that has nothing of the kind.
+    """What the tests over all layers need from one layer. The defaults are for a layer without such a thing.
 
     Attributes:
-        last_attempts: By the prefix of each job, how its last attempt fails because its source changed.
+        last_attempts: By job prefix, how the job's last attempt fails because its source changed.
         jobs_without_draft: The prefixes of jobs whose source cannot change, because they read and write in one
             transaction.
-        begins: By the name of each of its own tables that is copied with a line, the seq at which a row begins, without
+        begins: By the name of each of its tables that is copied with a line, the seq at which a row begins, without
             the SQL of the table's `info["begins"]`.
         wording: By the version of each prompt, the beginning of the sha-256 of its words.
-        examples: The names of the persons in the examples of its prompts; no other layer's examples have them.
+        examples: The names of the persons in the examples of its prompts, which no other layer uses.
         prompts_without_text: The names of prompts that ask for a decision, not for a text.
-        settings: Settings under which 16 messages leave something in each of its lists, also while no worker runs.
-        write: Writes in the chat `c` of 16 messages or more what people write, so that each of its lists has two items
-            once the work is done.
+        settings: Settings under which 16 messages create an item in each of its lists, even without a worker.
+        write: Writes texts as a person into the chat `c` of 16 or more messages, so that each list has two items once
+            the work is done.
         operations: What clients call: `GET /v1/…`. A name that is changed or removed breaks them.
         path_parameters: The values of parameters of its paths that no list right above them has, in a chat where
             `write` was called, or that has 16 messages.
-        before: By operation id, what has to be done before the example of an operation is sent; it gets the client and
-            the path of the chat, and returns the parameters that the operation is sent with.
+        before: By operation id, a function to call before the operation's example is sent; it gets the client and
+            the path of the chat, and returns parameters of the operation's path.
         missing: By the path of each of its lists below the chat, the code of the problem if an item is not there.
         in_presets: By the path of a setting, its value in each preset, in the order of `PRESETS`:
             `{"memos.enabled": (True, False, False, False, False, True)}`.
-        author: What a good model answers to its prompts in the golden story: gets the story, returns a function of the
-            request's user text by the name of each prompt. The prompts of the layers that `tests/golden/author.py`
-            plays itself are not among them.
-        unasked_prompts: The names of its prompts that no preset leads to.
-        golden_settings: For the golden story: a preset, what one chat of two has set otherwise, and the segments that
-            differ by it, by what a failure calls it.
-        rich: What the chat that is copied with all of its rows has of the layer.
+        author: The answers of a good model to its prompts in the golden story: takes the story, returns a function of
+            the request's user text by the name of each prompt. The prompts of the layers whose answers
+            `tests/golden/author.py` has itself are not included.
+        unasked_prompts: The names of its prompts that no preset uses.
+        golden_settings: For the golden story, by a label: a preset, the settings of one of two chats, and the segments
+            that differ because of them.
+        rich: The layer's rows in the chat with a value in each column (`tests/chats/rich.py`).
 
     """
 

@@ -53,7 +53,7 @@ def test_every_preset_is_known_to_switch_it_on_or_not(layer: Layer) -> None:
 
 
 @each_layer
-def test_every_prompt_of_a_preset_has_an_answer_in_the_golden_story(layer: Layer) -> None:
+def test_each_preset_prompt_has_an_answer_in_the_golden_story(layer: Layer) -> None:
     in_use = any(layer.settings.of(effective({"preset": preset})).enabled for preset in PRESETS)
     answers = Author(read_story()).answers
     asked = {prompt.name for prompt in layer.prompts} - SAMPLES[layer.name].unasked_prompts if in_use else set()

@@ -246,7 +246,7 @@ async def test_the_settings_place_the_segment(
     assert segment_of(await context(api)) is None
 
 
-async def test_its_edges_are_a_choice_of_the_settings_and_a_cut_waits_for_them(
+async def test_its_edges_can_be_chosen_and_a_cut_waits_for_them(
     app: FastAPI, api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting

@@ -35,7 +35,7 @@ with_namespaces = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True, scope="session")
 def heeded_signals() -> None:
-    """Have what is started here heed the signals that whoever runs the tests had ignored: `nohup`, a shell's `&`."""
+    """Restore signal handlers that the parent process ignores (`nohup`, a shell's `&`), so that children react."""
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""`memobook up` in a process of its own, with the stand-in for the service: DATA and PORT are its arguments."""
+"""Run `memobook up` with a fake service in a process of its own. Arguments: DATA PORT."""
 
 import asyncio
 import sys

@@ -1,6 +1,6 @@
-"""Stands in for the service's own commands: `migrate`, `worker` and `api --host H --port P`.
+"""A fake of the service's commands `migrate`, `worker` and `api --host H --port P`.
 
-`SERVICE_FAILS` in the environment names the one of them that ends at once with code 3.
+The environment variable `SERVICE_FAILS` names a command that exits at once with code 3.
 """
 
 import os

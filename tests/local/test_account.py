@@ -60,7 +60,7 @@ def test_a_namespace_does_not_reach_what_is_somebody_elses(tmp_path: Path) -> No
 
 @as_root
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="asks for util-linux")
-def test_where_namespaces_are_forbidden_one_line_names_the_directory(open_place: Path) -> None:
+def test_forbidden_namespaces_are_an_error_naming_the_directory(open_place: Path) -> None:
     (open_place / "home").mkdir(mode=0o700)
     script = (
         "import sys; from pathlib import Path; from app.local.account import choose_account\n"
@@ -83,7 +83,7 @@ def test_where_namespaces_are_forbidden_one_line_names_the_directory(open_place:
 
 
 @as_root
-def test_files_of_a_user_who_cannot_reach_them_are_not_taken_over(tmp_path: Path) -> None:
+def test_files_that_their_user_cannot_reach_are_not_taken_over(tmp_path: Path) -> None:
     files = tmp_path / "postgres"
     files.mkdir()
     os.chown(files, 65_534, 65_534)

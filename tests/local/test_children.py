@@ -44,7 +44,7 @@ def test_an_end_is_told_in_words() -> None:
     assert how_it_ended(-9) == "killed by SIGKILL"
 
 
-async def test_a_child_that_ends_before_it_is_ready_is_an_error_with_its_last_words(tmp_path: Path) -> None:
+async def test_a_child_that_ends_early_raises_with_its_last_output(tmp_path: Path) -> None:
     child = Child(
         command("import sys; sys.exit('no such thing')", log=tmp_path / "log"),
         pid_file=PidFile(tmp_path / "child.pid", tmp_path),

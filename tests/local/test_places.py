@@ -83,7 +83,7 @@ def test_an_address_that_cannot_be_is_one_line(host: str, port: int) -> None:
         free_port(host, port)
 
 
-def test_port_0_takes_a_free_one_that_the_system_gives_to_nobody_else() -> None:
+def test_port_0_takes_a_port_outside_the_ephemeral_range() -> None:
     taken = free_port("127.0.0.1", 0)
     assert 20_000 <= taken < 30_000
     assert free_port("127.0.0.1", taken) == taken

@@ -177,7 +177,7 @@ async def all_answer(stack: Stack) -> bool:
         return False
 
 
-async def test_a_pid_that_a_killed_postgresql_had_may_be_anybodys_by_now(data: Path) -> None:
+async def test_a_stale_pid_may_belong_to_another_process(data: Path) -> None:
     async with servers_only(data):
         text_of_file = (data / "postgres/postmaster.pid").read_text()
         owner = (data / "postgres").stat()

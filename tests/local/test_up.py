@@ -98,7 +98,7 @@ async def test_ctrl_c_while_it_starts_leaves_nothing_running(open_place: Path) -
         pass
 
 
-async def test_api_and_worker_end_with_a_supervisor_that_is_killed_and_the_next_run_finds_its_data(
+async def test_children_end_with_a_killed_supervisor_and_data_is_kept(
     data: Path,
 ) -> None:
     async with foreground(data) as process:

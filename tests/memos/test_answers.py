@@ -215,7 +215,7 @@ def test_a_long_highlight_without_spaces_is_cut_anywhere() -> None:
     assert found.text == "船" * (MAX_HIGHLIGHT_CHARS - 1) + "…"
 
 
-def test_an_endless_or_deeply_nested_answer_is_read_all_the_same() -> None:
+def test_an_endless_or_deeply_nested_answer_is_parsed() -> None:
     assert len(parse_highlights("".join(f"{n}. Mira counted {n} boats.\n" for n in range(1, 50_000)))) == 3
     for answer in (
         "[" * 100_000,

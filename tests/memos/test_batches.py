@@ -106,7 +106,7 @@ def _in_parts(parts: Sequence[Sequence[Said]], chosen: Sequence[Settings]) -> tu
 
 
 @given(talks(), settings)
-def test_a_batch_goes_from_the_former_one_to_its_last_eligible_message(messages: list[Said], chosen: Settings) -> None:
+def test_a_batch_ends_at_its_last_eligible_message(messages: list[Said], chosen: Settings) -> None:
     size, each = chosen
     formed, open_batch = form_batches(None, messages, size=size, filters=each)
     assert formed == _slow(messages, [chosen] * len(messages))
@@ -153,7 +153,7 @@ def test_changed_settings_apply_from_the_next_batch_on(
     assert formed == _slow(messages, in_force)
 
 
-def test_a_batch_keeps_the_size_and_the_filters_it_was_opened_with() -> None:
+def test_a_batch_keeps_the_size_and_filters_it_was_opened_with() -> None:
     all_of_them, characters_only = Filters(), Filters(include_user=False)
     messages = [Said(seq, "user" if seq % 2 else "assistant") for seq in range(1, 21)]
     _, open_batch = form_batches(None, messages[:1], size=4, filters=all_of_them)
@@ -166,7 +166,7 @@ def test_a_batch_keeps_the_size_and_the_filters_it_was_opened_with() -> None:
     assert open_batch == OpenBatch(21, 2, characters_only)
 
 
-def test_a_batch_without_anything_eligible_yet_takes_changed_settings_at_once() -> None:
+def test_a_batch_without_eligible_messages_takes_new_settings() -> None:
     nobody = Filters(include_user=False)
     _, open_batch = form_batches(None, [Said(1), Said(2)], size=8, filters=nobody)
     formed, _ = form_batches(open_batch, [Said(3), Said(4)], size=2, filters=Filters())
@@ -174,7 +174,7 @@ def test_a_batch_without_anything_eligible_yet_takes_changed_settings_at_once() 
 
 
 @pytest.mark.parametrize("size", [1, 8, 64])
-def test_an_import_of_1000_messages_forms_all_of_its_batches_at_once(size: int) -> None:
+def test_an_import_of_1000_messages_forms_all_batches_at_once(size: int) -> None:
     formed, open_batch = form_batches(None, [Said(seq) for seq in range(1, 1_001)], size=size, filters=Filters())
     assert [(batch.first_seq, batch.last_seq) for batch in formed] == [
         (first, first + size - 1) for first in range(1, 1_002 - size, size)
@@ -192,7 +192,7 @@ def test_a_first_message_later_on_the_line_opens_a_batch_there() -> None:
 
 
 @given(talks(), settings, st.data())
-def test_the_batch_that_fills_counts_what_is_eligible_in_it_after_any_change(
+def test_the_open_batchs_count_is_correct_after_any_change(
     messages: list[Said], chosen: Settings, data: st.DataObject
 ) -> None:
     size, each = chosen

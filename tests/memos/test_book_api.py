@@ -72,7 +72,7 @@ async def test_from_a_memo_to_its_first_message_and_back_is_one_step(
     assert await get(api, f"/memos/{memo['id']}") == memo
 
 
-async def test_a_book_without_a_memo_is_empty_and_one_of_nobody_unknown(api: httpx.AsyncClient) -> None:
+async def test_a_book_without_memos_is_empty_and_an_unknown_one_404(api: httpx.AsyncClient) -> None:
     await get(api, "/memos", 404)
     await put(api)
     assert await get(api, "/memos") == {"items": [], "next_cursor": None}
@@ -104,7 +104,7 @@ async def test_a_book_is_its_tenants_alone(
 # --- a person's own ---
 
 
-async def test_what_a_person_writes_shows_at_once_and_covers_no_messages(api: httpx.AsyncClient) -> None:
+async def test_a_written_memory_is_shown_at_once_and_covers_nothing(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 5))
     memo = await write(api)
     assert (memo["first_seq"], memo["last_seq"], memo["first_message_id"]) == (None, None, None)
@@ -195,7 +195,7 @@ async def test_an_edit_makes_a_pending_memo_ready_and_its_work_undone(
     assert await due_rows(database, tenant) == []
 
 
-async def test_an_edit_of_a_stale_memo_is_true_of_its_messages_as_they_are_now(
+async def test_an_edit_makes_a_stale_memo_fresh(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     (memo,) = await made(api, sweep, clock)
@@ -285,7 +285,7 @@ async def test_a_memo_is_made_again_with_a_wish_that_holds_this_once(
     assert "Mention the brass key." not in str(model.requests[-1])
 
 
-async def test_a_failed_memo_is_tried_again_with_all_its_attempts_before_it(
+async def test_a_failed_memo_is_retried_with_all_attempts(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     model.script("Certainly! What else?")
@@ -300,7 +300,7 @@ async def test_a_failed_memo_is_tried_again_with_all_its_attempts_before_it(
     assert await statuses(api) == ["ready"]
 
 
-async def test_what_a_person_edited_is_rewritten_only_when_asked_for_by_name(
+async def test_an_edited_memo_is_regenerated_only_on_explicit_request(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     (memo,) = await made(api, sweep, clock)
@@ -315,7 +315,7 @@ async def test_what_a_person_edited_is_rewritten_only_when_asked_for_by_name(
     assert (again["edited"], again["text"]) == (False, memo["text"])
 
 
-async def test_what_a_person_wrote_covers_nothing_that_a_model_could_summarise(api: httpx.AsyncClient) -> None:
+async def test_a_written_memory_has_nothing_to_regenerate(api: httpx.AsyncClient) -> None:
     await put(api)
     memo = await write(api)
     refused = await ask(api, "POST", f"/{memo['id']}/regenerate", 409, {"replace_edited": True})
@@ -355,7 +355,7 @@ async def test_a_malformed_wish_is_refused_by_the_name_of_its_field(
 # --- all at once ---
 
 
-async def test_people_and_workers_on_one_book_at_once_wait_for_each_other_and_never_fail(
+async def test_people_and_workers_on_one_book_never_fail(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     memos = await made(api, sweep, clock, 3)

@@ -28,7 +28,7 @@ async def history(api: httpx.AsyncClient) -> tuple[int, str | None]:
     return found["anchor_seq"], found["last_cut"] and found["last_cut"]["reason"]
 
 
-async def test_a_cut_waits_for_its_memos_and_comes_with_the_last_of_them(
+async def test_a_cut_waits_for_its_memos_and_follows_the_last_one(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 33))
@@ -44,7 +44,7 @@ async def test_a_cut_waits_for_its_memos_and_comes_with_the_last_of_them(
     assert await shown(api) == [1, 2]
 
 
-async def test_a_cut_no_longer_waits_for_a_memo_that_has_failed_for_good(
+async def test_a_cut_does_not_wait_for_a_memo_that_failed_for_good(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = lambda request: RUBBISH if "number 10." in str(request) else MEMO
@@ -58,7 +58,7 @@ async def test_a_cut_no_longer_waits_for_a_memo_that_has_failed_for_good(
     assert (await context(api))["memo_window"]["gaps"] == [[9, 16]]
 
 
-async def test_a_cut_no_longer_waits_for_a_memo_that_was_deleted_or_written_by_a_person(
+async def test_a_cut_does_not_wait_for_a_deleted_or_personal_memo(
     api: httpx.AsyncClient,
 ) -> None:
     await append(api, talk(1, 33))
@@ -80,7 +80,7 @@ async def test_a_cut_that_waited_goes_where_it_would_go_now(
     assert await history(api) == (25, "full")
 
 
-async def test_a_history_that_outgrows_its_patience_is_cut_and_shows_the_gap(
+async def test_a_history_at_its_maximum_is_cut_with_a_gap(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 63))
@@ -93,7 +93,7 @@ async def test_a_history_that_outgrows_its_patience_is_cut_and_shows_the_gap(
     assert (window["memos"], window["first_seq"], window["last_seq"], window["gaps"]) == (6, 1, 48, [])
 
 
-async def test_a_memo_of_messages_still_in_the_history_is_not_in_the_prompt(
+async def test_a_memo_of_messages_in_the_history_is_not_shown(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
@@ -107,7 +107,7 @@ async def test_a_memo_of_messages_still_in_the_history_is_not_in_the_prompt(
 # --- the window ---
 
 
-async def test_the_sixteenth_memo_pushes_the_oldest_out_of_the_prompt_but_not_out_of_the_book(
+async def test_the_sixteenth_memo_expires_the_oldest_from_the_prompt(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
@@ -121,7 +121,7 @@ async def test_the_sixteenth_memo_pushes_the_oldest_out_of_the_prompt_but_not_ou
     assert [memo["number"] for memo in await book(api)] == list(range(1, 17))
 
 
-async def test_an_older_memo_takes_the_place_of_one_that_does_not_count(
+async def test_an_older_memo_replaces_one_that_does_not_count(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = lambda request: "NONE" if "number 26." in str(request) else MEMO

@@ -79,7 +79,7 @@ async def test_an_append_that_is_refused_makes_nothing_due(
     assert await book(api) == []
 
 
-async def test_an_append_cancelled_at_any_step_is_there_with_its_batch_or_not_at_all(
+async def test_a_cancelled_append_is_stored_with_its_batch_or_not(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await put(api)
@@ -105,7 +105,7 @@ async def test_a_retried_append_makes_nothing_due_again(
     assert await statuses(api) == ["ready"]
 
 
-async def test_an_import_of_a_thousand_messages_is_one_memo_for_each_eight(
+async def test_an_import_of_1000_messages_makes_a_memo_per_eight(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 1_000))
@@ -146,7 +146,7 @@ async def test_a_made_memo_says_what_made_it(
     assert (memo["stale"], memo["edited"], memo["error"]) == (False, False, None)
 
 
-async def test_nothing_memorable_is_an_empty_memo_that_is_not_asked_for_again(
+async def test_nothing_memorable_is_an_empty_memo_without_a_retry(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.script("NONE")
@@ -157,7 +157,7 @@ async def test_nothing_memorable_is_an_empty_memo_that_is_not_asked_for_again(
     assert await sweep.drain() == 0
 
 
-async def test_a_batch_with_nothing_eligible_left_is_empty_without_asking_the_model(
+async def test_a_batch_without_eligible_messages_makes_no_call(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -167,7 +167,7 @@ async def test_a_batch_with_nothing_eligible_left_is_empty_without_asking_the_mo
     assert model.calls == []
 
 
-async def test_an_empty_memo_that_nobody_was_asked_for_says_what_would_have_made_it(
+async def test_an_empty_memo_without_a_call_names_the_summariser(
     api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -177,7 +177,7 @@ async def test_an_empty_memo_that_nobody_was_asked_for_says_what_would_have_made
     assert (memo["status"], memo["origin"], memo["model"]) == ("empty", "extractive", None)
 
 
-async def test_a_batch_that_begins_with_what_is_not_summarised_leads_to_its_first_message_that_is(
+async def test_a_memo_links_to_its_first_summarised_message(
     api: httpx.AsyncClient,
 ) -> None:
     await append(api, [said(1, role="system"), *talk(2, 9)])
@@ -185,7 +185,7 @@ async def test_a_batch_that_begins_with_what_is_not_summarised_leads_to_its_firs
     assert (memo["first_seq"], memo["last_seq"], memo["first_message_id"]) == (1, 9, "m2")
 
 
-async def test_rubbish_is_a_failure_that_is_retried_with_growing_delays_and_then_for_good(
+async def test_an_unusable_answer_is_retried_later_and_then_fails(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = RUBBISH
@@ -241,7 +241,7 @@ async def test_a_memo_that_no_model_was_asked_for_revives_nothing(
     assert await statuses(api) == ["failed", "empty"]
 
 
-async def test_the_models_next_success_revives_nothing_that_would_fail_again(
+async def test_a_later_success_does_not_revive_permanent_failures(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = RUBBISH
@@ -287,7 +287,7 @@ async def test_due_work_whose_memo_is_gone_goes_without_a_call(
     assert model.calls == []
 
 
-async def test_what_kills_every_worker_ends_as_failed_without_another_call(
+async def test_work_that_kills_each_worker_fails_without_another_call(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -362,7 +362,7 @@ async def test_a_pin_set_while_the_model_is_asked_stays(
     assert (memo["status"], memo["pinned"]) == ("ready", True)
 
 
-async def test_due_work_whose_memo_goes_while_the_model_is_asked_goes_too(
+async def test_work_whose_memo_is_deleted_during_the_call_is_removed(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -386,7 +386,7 @@ async def test_a_chat_erased_while_the_model_is_asked_stays_erased(
         assert await connection.fetchval(found, chat_key(tenant, "c")) == 0
 
 
-async def test_what_is_regenerated_while_the_model_is_asked_is_made_once_more(
+async def test_a_memo_regenerated_during_the_call_is_made_once_more(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.script("【Highlight 1】: The first answer came too late.", "【Highlight 1】: The second counts.")
@@ -399,7 +399,7 @@ async def test_what_is_regenerated_while_the_model_is_asked_is_made_once_more(
     assert "Mention the lamp." in str(model.requests[1])
 
 
-async def test_work_retried_by_hand_while_the_model_is_asked_begins_anew(
+async def test_work_retried_by_hand_during_the_call_starts_over(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     model.script(RUBBISH, MEMO)
@@ -414,7 +414,7 @@ async def test_work_retried_by_hand_while_the_model_is_asked_begins_anew(
     assert (memo["status"], memo["attempts"]) == ("ready", 1)
 
 
-async def test_a_lease_lost_while_the_model_is_asked_lets_nothing_be_written(
+async def test_a_lease_lost_during_the_call_prevents_the_write(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     model.script("【Highlight 1】: From a worker that was thought dead.")
@@ -430,7 +430,7 @@ async def test_a_lease_lost_while_the_model_is_asked_lets_nothing_be_written(
     assert await statuses(api) == ["ready"]
 
 
-async def test_messages_that_change_while_the_model_is_asked_are_asked_about_again(
+async def test_messages_changed_during_the_call_are_summarised_again(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     model.script("【Highlight 1】: What the messages no longer say.", "NONE")

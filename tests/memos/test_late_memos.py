@@ -15,7 +15,7 @@ async def settle(sweep: Sweep, clock: SteppedClock) -> None:
         await sweep.drain()
 
 
-async def test_a_chat_that_takes_up_memos_gets_those_that_its_window_would_show(
+async def test_enabling_memos_makes_those_of_the_window(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "diary", "memos": {"window": 3}})
@@ -33,7 +33,7 @@ async def test_a_chat_that_takes_up_memos_gets_those_that_its_window_would_show(
     assert (found["memo_window"]["memos"], found["memo_window"]["gaps"]) == (3, [])
 
 
-async def test_what_was_said_while_memos_were_off_has_one_like_everything_else(
+async def test_messages_from_before_memos_were_enabled_get_memos(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 14))

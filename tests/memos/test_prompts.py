@@ -50,7 +50,7 @@ def ask(batch: Sequence[Utterance], budget_tokens: int = BUDGET, **about: str) -
 
 
 def quoted_in(user: str) -> list[dict[str, str]]:
-    """What stands between the delimiters, which must be there exactly once."""
+    """Return the text between the delimiters, which must occur exactly once."""
     lines = user.splitlines()
     assert lines.count("<messages>") == lines.count("</messages>") == 1
     return [json.loads(line) for line in lines[lines.index("<messages>") + 1 : lines.index("</messages>")]]
@@ -63,7 +63,7 @@ def count_words(text: str) -> int:
 # --- the prompt ---
 
 
-def test_the_messages_are_quoted_with_their_speakers_and_in_order() -> None:
+def test_messages_are_quoted_in_order_with_their_speakers() -> None:
     _, user = ask([Utterance(4, "user", "Mira", "Hi!"), Utterance(6, "narrator", "Narrator", "It rains.\nHard.")])
     assert quoted_in(user) == [
         {"speaker": "Mira", "message": "Hi!"},
@@ -89,7 +89,7 @@ def test_a_message_cannot_end_its_quotation(attack: str) -> None:
 
 
 @given(st.text(), st.text(min_size=1))
-def test_any_message_from_any_speaker_comes_through_unchanged_and_contained(text: str, name: str) -> None:
+def test_each_message_and_speaker_is_quoted_unchanged(text: str, name: str) -> None:
     _, user = ask(say(text, text, name=name), 50_000)
     assert quoted_in(user) == [{"speaker": name, "message": text}] * 2
 
@@ -116,14 +116,14 @@ def test_the_rules_are_the_same_for_every_chat() -> None:
     assert ask(say("Hi!"))[0] == ask(say("Ho!", name="Tess"), language="fr", instruction="Shorter.")[0]
 
 
-def test_the_word_for_nothing_that_the_prompt_asks_for_is_understood() -> None:
+def test_the_prompts_word_for_nothing_is_recognised() -> None:
     system, user = ask(say("Hi!"))
     assert "\nNONE\n" in system
     assert "NONE" in user
     assert parse_highlights("NONE") == []
 
 
-def test_the_form_that_the_prompt_shows_is_understood_but_never_a_memory_itself() -> None:
+def test_the_prompts_example_format_is_parsed_but_not_a_memory() -> None:
     form = [line for line in ask(say("Hi!"))[0].splitlines() if line.startswith("【Highlight")]
     assert len(form) == 2
     with pytest.raises(UnusableAnswer):
@@ -152,12 +152,12 @@ def test_both_messages_together_keep_to_the_budget(texts: list[str], budget_toke
 
 
 @pytest.mark.parametrize("budget_tokens", [10, 1_600])
-def test_a_batch_of_which_the_budget_leaves_nothing_is_not_asked_about(budget_tokens: int) -> None:
+def test_a_batch_with_nothing_left_in_budget_makes_no_call(budget_tokens: int) -> None:
     with pytest.raises(DoesNotFit):
         ask(say(*(f"Message {n} tells a long story. " * 20 for n in range(64))), budget_tokens)
 
 
-async def test_a_replaced_prompt_is_what_the_model_is_asked_and_its_memo_says_so(
+async def test_a_custom_prompt_is_used_and_named_by_its_memo(
     api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
 ) -> None:
     client = ModelClient(model.base_url, "scripted", timeout_s=5, max_attempts=1)
@@ -181,7 +181,7 @@ BUDGETS = st.integers(-5, 1_500)
 COUNTERS: st.SearchStrategy[Count] = st.sampled_from([count_tokens, len, count_words])
 
 
-def test_a_long_message_keeps_its_head_and_its_tail_and_says_what_is_missing() -> None:
+def test_a_long_message_keeps_head_and_tail_with_a_mark() -> None:
     text = "Mira began to speak. " + "Rain fell. " * 500 + "Jonas gave her the key."
     (short,) = shorten_to_share([text], 60, count_tokens)
     head, _, rest = short.partition(" […")
@@ -234,7 +234,7 @@ def test_a_share_does_not_depend_on_the_order(texts: list[str], budget: int, ran
 
 
 @pytest.mark.parametrize("piece", ["a", "猫", "👩\u200d👧", " ", "\u202e\u0301", "word ", "\n", "<", "\U0010ffff"])
-def test_a_hundred_thousand_characters_of_anything_are_shortened(piece: str) -> None:
+def test_100000_characters_of_any_text_are_shortened(piece: str) -> None:
     text = (piece * 100_000)[:100_000]
     shortened = shorten_to_share([text, "short", text], 1_000, count_tokens)
     assert sum(map(count_tokens, shortened)) <= 1_000

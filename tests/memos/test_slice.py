@@ -1,4 +1,4 @@
-"""The main job, end to end: eight messages become a memo, and later it stands for them in the context."""
+"""The main flow, end to end: eight messages become a memo, which later replaces them in the context."""
 
 import httpx
 
@@ -14,7 +14,7 @@ def turn(n: int) -> list[dict[str, str]]:
     ]
 
 
-async def test_memos_are_made_in_the_background_and_enter_the_prompt_with_the_cut(
+async def test_memos_are_made_in_the_background_and_shown_at_the_cut(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     for n in range(1, 17):

@@ -109,7 +109,7 @@ async def test_several_quick_edits_of_a_batch_cost_one_call_together(
     assert len(model.calls) == 6
 
 
-async def test_a_message_that_is_edited_again_and_again_is_remembered_30_seconds_after_the_first_edit(
+async def test_a_repeatedly_edited_message_waits_30_seconds_at_most(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock)
@@ -122,7 +122,7 @@ async def test_a_message_that_is_edited_again_and_again_is_remembered_30_seconds
     assert "in second 29." in str(model.requests[-1])
 
 
-async def test_a_range_that_is_hidden_costs_one_call_for_each_batch_that_it_touches(
+async def test_hiding_a_range_costs_one_call_per_touched_batch(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock)
@@ -147,7 +147,7 @@ UNDONE = {
 
 
 @pytest.mark.parametrize("way", UNDONE)
-async def test_a_change_that_is_undone_before_its_memo_is_made_costs_nothing(
+async def test_a_change_undone_before_its_memo_is_made_costs_nothing(
     api: httpx.AsyncClient,
     sweep: Sweep,
     model: ScriptedModel,
@@ -170,7 +170,7 @@ async def test_a_change_that_is_undone_before_its_memo_is_made_costs_nothing(
 
 
 @pytest.mark.parametrize("way", UNDONE)
-async def test_a_change_that_is_undone_after_its_memo_was_made_costs_another_call(
+async def test_a_change_undone_after_its_memo_was_made_costs_a_call(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: str
 ) -> None:
     (*_, before, _, _), told = await remembered(api, sweep, clock), await contexts(api)
@@ -182,7 +182,7 @@ async def test_a_change_that_is_undone_after_its_memo_was_made_costs_another_cal
     assert await contexts(api) == told
 
 
-async def test_a_change_that_is_undone_while_the_model_is_asked_leaves_the_memo_as_it_was(
+async def test_a_change_undone_during_the_call_leaves_the_memo(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     before = await remembered(api, sweep, clock)
@@ -198,7 +198,7 @@ async def test_a_change_that_is_undone_while_the_model_is_asked_leaves_the_memo_
     assert await due_rows(database, tenant) == []
 
 
-async def test_what_was_asked_for_by_hand_is_made_although_an_edit_is_undone(
+async def test_a_requested_memo_is_made_even_if_the_edit_is_undone(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     memo = (await remembered(api, sweep, clock))[2]
@@ -209,7 +209,7 @@ async def test_what_was_asked_for_by_hand_is_made_although_an_edit_is_undone(
     assert "Name the stone." in str(model.requests[-1])
 
 
-async def test_what_is_not_summarised_changes_without_any_memo_being_made(
+async def test_changes_of_excluded_messages_make_no_memo_due(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     unheard = [
@@ -231,7 +231,7 @@ async def test_what_is_not_summarised_changes_without_any_memo_being_made(
     assert await book(api) == before
 
 
-async def test_a_change_in_the_batch_that_fills_makes_nothing_due_and_forms_nothing(
+async def test_a_change_in_the_open_batch_makes_nothing_due(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 15))
@@ -284,7 +284,7 @@ async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
     assert await told_in(api, "brass key") == 0
 
 
-async def test_a_stale_memo_that_has_left_the_window_leaves_no_gap_and_is_made_again(
+async def test_an_expired_stale_memo_is_no_gap_and_is_made_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock, window=2)
@@ -298,7 +298,7 @@ async def test_a_stale_memo_that_has_left_the_window_leaves_no_gap_and_is_made_a
     assert (await get(api, "/inclusion", after_seq=17))["items"][0]["status"] == "expired"
 
 
-async def test_a_stale_memo_that_cannot_be_made_again_stays_a_gap_until_the_change_is_undone(
+async def test_a_stale_memo_that_fails_is_a_gap_until_the_undo(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     before, told = await remembered(api, sweep, clock), await contexts(api)
@@ -317,7 +317,7 @@ async def test_a_stale_memo_that_cannot_be_made_again_stays_a_gap_until_the_chan
     assert (await book(api), await contexts(api)) == (before, told)
 
 
-async def test_a_pinned_memo_leaves_the_context_while_it_is_stale_and_comes_back_pinned(
+async def test_a_pinned_stale_memo_is_omitted_until_it_is_fresh(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     memo = (await remembered(api, sweep, clock, window=1))[2]
@@ -331,7 +331,7 @@ async def test_a_pinned_memo_leaves_the_context_while_it_is_stale_and_comes_back
     assert (await book(api))[2]["pinned"]
 
 
-async def test_what_a_person_edited_stays_shown_and_says_that_it_is_stale(
+async def test_an_edited_memo_stays_shown_and_is_marked_as_stale(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     memo = (await remembered(api, sweep, clock))[2]
@@ -352,7 +352,7 @@ async def test_what_a_person_edited_stays_shown_and_says_that_it_is_stale(
     assert "silver whistle" in again["text"]
 
 
-async def test_what_a_person_edited_is_true_again_when_the_message_is_changed_back(
+async def test_an_edited_memo_is_fresh_again_after_an_undo(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     memo = (await remembered(api, sweep, clock))[2]
@@ -362,7 +362,7 @@ async def test_what_a_person_edited_is_true_again_when_the_message_is_changed_ba
     assert (await book(api))[2] == edited
 
 
-async def test_what_a_person_wrote_is_not_touched_by_a_message_that_changes(
+async def test_a_written_memory_does_not_depend_on_messages(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock)
@@ -404,7 +404,7 @@ async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
     ],
     ids=["refused", "rubbish", "refused for good", "rubbish for good", "empty"],
 )
-async def test_what_had_not_become_a_memo_is_due_again_with_all_attempts_before_it(
+async def test_a_change_makes_a_failed_memo_due_with_all_attempts(
     api: httpx.AsyncClient,
     sweep: Sweep,
     model: ScriptedModel,
@@ -435,7 +435,7 @@ async def test_what_had_not_become_a_memo_is_due_again_with_all_attempts_before_
     assert "silver whistle" in memo["text"]
 
 
-async def test_an_empty_memo_whose_messages_change_is_a_gap_until_it_is_made_again(
+async def test_an_empty_memo_is_a_gap_after_a_change_until_remade(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = "NONE"
@@ -455,7 +455,7 @@ GONE: dict[str, Json] = {"hidden": {"hidden": True}, "excluded": {"excluded": Tr
 
 
 @pytest.mark.parametrize("way", [*GONE, "deleted"])
-async def test_a_batch_without_anything_to_summarise_has_an_empty_memo_that_no_model_was_asked_for(
+async def test_a_batch_of_excluded_messages_is_empty_without_a_call(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: str
 ) -> None:
     await remembered(api, sweep, clock)
@@ -471,7 +471,7 @@ async def test_a_batch_without_anything_to_summarise_has_an_empty_memo_that_no_m
 
 
 @pytest.mark.parametrize(("way", "back"), [("hidden", {"hidden": False}), ("excluded", {"excluded": False})])
-async def test_the_first_message_that_comes_back_to_an_empty_batch_has_its_memo_made(
+async def test_a_message_back_in_an_empty_batch_makes_its_memo_due(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: str, back: Json
 ) -> None:
     await remembered(api, sweep, clock)
@@ -488,7 +488,7 @@ async def test_the_first_message_that_comes_back_to_an_empty_batch_has_its_memo_
     assert "number 20." in memo["text"]
 
 
-async def test_a_memo_that_was_never_made_is_empty_when_nothing_is_left_to_summarise(
+async def test_a_pending_memo_without_eligible_messages_becomes_empty(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -544,7 +544,7 @@ async def test_a_full_cut_waits_for_a_memo_that_has_become_stale(
     assert await told_in(api, "silver whistle") == len(FORMATS)
 
 
-async def test_a_full_cut_that_waited_for_an_edit_which_is_undone_comes_with_the_next_append(
+async def test_a_full_cut_follows_an_undone_edit_with_the_next_append(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
@@ -558,7 +558,7 @@ async def test_a_full_cut_that_waited_for_an_edit_which_is_undone_comes_with_the
     assert (cut["anchor_seq"], cut["messages"], cut["last_cut"]["reason"]) == (17, 18, "full")
 
 
-async def test_a_full_cut_that_waited_for_a_batch_which_is_cut_off_is_judged_by_what_is_left(
+async def test_a_full_cut_is_judged_again_after_a_truncation(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
@@ -579,7 +579,7 @@ async def test_a_full_cut_that_waited_for_a_batch_which_is_cut_off_is_judged_by_
 # --- switched off ---
 
 
-async def test_an_edit_calls_no_model_while_memos_are_off_and_is_remembered_once_they_are_on(
+async def test_an_edit_with_memos_disabled_is_processed_when_enabled(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock)
@@ -615,7 +615,7 @@ async def test_the_chat_counts_the_memos_in_its_book(api: httpx.AsyncClient, swe
     assert fork["counters"]["memos"] == len(ok(await api.get("/v1/chats/d/memos"), 200)["items"]) == 1
 
 
-async def test_many_memos_become_stale_without_the_book_being_read_for_each(
+async def test_marking_many_memos_as_stale_reads_no_whole_book(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 1_000))

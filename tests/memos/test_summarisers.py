@@ -39,7 +39,7 @@ def request(instruction: str | None = None, batch: tuple[Utterance, ...] = BATCH
     return MemoRequest(batch, batch, ("Kai",), "de", instruction)
 
 
-async def test_a_model_is_shown_the_batch_and_its_answer_becomes_highlights(
+async def test_a_model_gets_the_batch_and_its_answer_gives_highlights(
     client: ModelClient, model: ScriptedModel
 ) -> None:
     model.script("【Highlight 1】: (keepsake) Mira found the brass key.\n【Highlight 2】: Kai let Mira keep it.")
@@ -81,7 +81,7 @@ async def test_nothing_memorable_is_a_draft_without_highlights(client: ModelClie
     ],
     ids=["chatter", "nothing", "refusal", "401", "400", "429", "500", "hang up"],
 )
-async def test_what_cannot_be_used_is_an_error_that_says_whether_it_passes_by_itself(
+async def test_an_unusable_answer_raises_and_says_whether_to_retry(
     client: ModelClient, model: ScriptedModel, step: Step, transient: bool
 ) -> None:
     model.script(step)
@@ -92,9 +92,7 @@ async def test_what_cannot_be_used_is_an_error_that_says_whether_it_passes_by_it
     assert "Port Ellery" not in caught.value.reason
 
 
-async def test_a_batch_larger_than_the_models_context_is_shortened_to_fit(
-    client: ModelClient, model: ScriptedModel
-) -> None:
+async def test_a_batch_beyond_the_models_context_is_shortened(client: ModelClient, model: ScriptedModel) -> None:
     long = tuple(Utterance(n, "user", "Mira", f"Head {n}. " + "lamp " * 20_000 + f"Tail {n}.") for n in range(1, 9))
     await ModelSummariser(client).summarise(request(batch=long))
     shown = model.requests[0]["messages"][-1]["content"]
@@ -103,9 +101,7 @@ async def test_a_batch_larger_than_the_models_context_is_shortened_to_fit(
     assert "characters left out" in shown
 
 
-async def test_a_batch_of_which_the_models_context_leaves_nothing_is_a_failure_without_a_call(
-    client: ModelClient, model: ScriptedModel
-) -> None:
+async def test_a_batch_beyond_any_context_fails_without_a_call(client: ModelClient, model: ScriptedModel) -> None:
     client.context_tokens = 2_048
     many = tuple(Utterance(n, "user", "Mira", f"{n}. " + "lamp " * 200) for n in range(1, 65))
     with pytest.raises(DoesNotFit, match="the prompt does not fit the model's context"):
@@ -145,7 +141,7 @@ async def test_a_service_without_a_model_makes_memos_that_say_so(
     assert "Port Ellery" in memo["text"]
 
 
-async def test_a_speaker_without_a_name_goes_by_the_only_character_or_the_role(
+async def test_a_nameless_speaker_is_the_only_character_or_the_role(
     api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await put(api, characters=[{"name": "Kai"}])

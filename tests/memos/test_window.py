@@ -30,7 +30,7 @@ def _memo(number: int, **more: Any) -> dict[str, Any]:
 
 
 @given(_ranges)
-def test_joined_ranges_cover_the_same_seqs_and_neither_touch_nor_overlap(ranges: list[tuple[int, int]]) -> None:
+def test_joined_ranges_cover_the_same_seqs_without_overlap(ranges: list[tuple[int, int]]) -> None:
     joined = join_ranges(ranges)
     assert {seq for first, last in joined for seq in range(first, last + 1)} == {
         seq for first, last in ranges for seq in range(first, last + 1)
@@ -39,7 +39,7 @@ def test_joined_ranges_cover_the_same_seqs_and_neither_touch_nor_overlap(ranges:
     assert join_ranges(joined) == joined
 
 
-def test_ranges_that_touch_are_one_and_a_single_seq_between_them_keeps_them_apart() -> None:
+def test_touching_ranges_join_and_a_seq_between_separates_them() -> None:
     assert join_ranges([(1, 8), (9, 16), (18, 24)]) == [(1, 16), (18, 24)]
     assert join_ranges([(1, 8), (3, 4), (5, 9)]) == [(1, 9)]
     assert join_ranges([]) == []
@@ -76,7 +76,7 @@ def test_of_many_seqs_only_a_few_are_looked_at_for_a_range() -> None:
     assert 0 < seqs.looks < 2 * 12
 
 
-def test_a_window_keeps_the_order_of_the_story_and_says_what_is_missing() -> None:
+def test_a_window_is_in_story_order_and_lists_its_gaps() -> None:
     window = make_window([_memo(1), _memo(4)], [_memo(2)], [(24, 31), (32, 39)])
     assert [memo["number"] for memo in window["memos"]] == [1, 4]
     assert [memo["number"] for memo in window["pinned"]] == [2]

@@ -70,7 +70,7 @@ class Service:
         return asyncio.run_coroutine_threadsafe(what, self.loop).result(PATIENCE_S)
 
 
-async def test_the_window_on_the_chats_row_is_what_the_book_says_after_every_transition(
+async def test_the_cached_window_equals_the_book_after_each_change(
     api: httpx.AsyncClient,
     sweep: Sweep,
     model: ScriptedModel,
@@ -206,7 +206,7 @@ async def cut_often(api: httpx.AsyncClient) -> None:
     await put(api, settings={"memos": {"every_messages": 6}, "history": history})
 
 
-async def test_what_a_forced_cut_takes_of_a_batch_that_still_fills_is_a_gap_until_its_memo_is_made(
+async def test_an_open_batch_after_a_forced_cut_is_a_gap_until_made(
     api: httpx.AsyncClient, cut_often: None, sweep: Sweep, clock: SteppedClock
 ) -> None:
     for last, anchor_seq, gaps in ((4, 1, []), (5, 5, [[1, 4]]), (6, 5, [[1, 4]])):
@@ -218,7 +218,7 @@ async def test_what_a_forced_cut_takes_of_a_batch_that_still_fills_is_a_gap_unti
     assert (await context(api))["memo_window"]["gaps"] == []
 
 
-async def test_a_gap_before_the_anchor_grows_with_it_and_goes_when_memos_are_switched_off(
+async def test_a_gap_grows_with_the_anchor_and_ends_without_memos(
     api: httpx.AsyncClient,
 ) -> None:
     history = {"keep_messages": 4, "grow_messages": 0, "max_messages": 20}

@@ -17,7 +17,7 @@ def is_true(chain: Chain, at: int) -> bool:
 
 
 @given(chains(), st.integers(0, 40) | st.none(), st.booleans())
-def test_the_newest_true_version_is_the_last_that_a_slow_reader_would_take(
+def test_the_latest_valid_version_equals_that_of_a_slow_search(
     chain: Chain, before: int | None, by_person: bool
 ) -> None:
     fitting = [
@@ -45,7 +45,7 @@ def test_a_service_version_is_stale_just_when_it_is_not_true(chain: Chain) -> No
 
 
 @given(chains())
-def test_a_persons_version_is_stale_when_anything_it_was_written_over_is(chain: Chain) -> None:
+def test_a_personal_version_is_stale_if_its_base_is(chain: Chain) -> None:
     for at, link in enumerate(chain.links):
         if link.origin == "person":
             of_before = at > 0 and chain.links[at - 1].origin != "person" and not is_true(chain, at - 1)
@@ -54,7 +54,7 @@ def test_a_persons_version_is_stale_when_anything_it_was_written_over_is(chain: 
 
 
 @given(chains())
-def test_a_fold_replaces_only_versions_of_the_service_that_are_no_longer_true(chain: Chain) -> None:
+def test_a_fold_replaces_only_invalid_generated_versions(chain: Chain) -> None:
     base = chain.newest_true()
     gone = chain.superseded_by(base)
     left = Chain([link for link in chain.links if link.version not in gone])

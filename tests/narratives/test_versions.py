@@ -113,7 +113,7 @@ class Walk:
         number = await narratives.write_version(self._db, self._line, STORY, "mine", begins_seq=0, now=self._clock())
         self._shelf.drop_superseded(former)
         base, first, last = (former.base, former.first, former.last) if former else (None, 1, 0)
-        # What stands behind it is that of the version it took the place of, whose hash it took over.
+        # It has the range and the hash of the version that it replaced.
         self._shelf.add(Told(number, base, first, last, person=True, clean=former.clean if former else True))
 
     async def change(self) -> None:
@@ -198,9 +198,7 @@ async def test_whatever_is_done_the_newest_true_version_is_the_same(
             await walk.check()
 
 
-async def test_a_deleted_version_is_unknown_and_its_number_is_not_given_again(
-    database: Database, clock: SteppedClock
-) -> None:
+async def test_a_deleted_version_is_unknown_and_its_number_not_reused(database: Database, clock: SteppedClock) -> None:
     line: tuple[UUID, UUID] = (uuid4(), uuid4())
     async with database.unit_of_work() as db_session:
         first = await narratives.write_version(db_session, line, STORY, "mine", begins_seq=0, now=clock())
@@ -212,9 +210,7 @@ async def test_a_deleted_version_is_unknown_and_its_number_is_not_given_again(
         assert await narratives.write_version(db_session, line, STORY, "again", begins_seq=0, now=clock()) > first
 
 
-async def test_a_persons_text_that_stays_stale_has_no_more_of_the_chain_read(
-    database: Database, clock: SteppedClock
-) -> None:
+async def test_a_stale_personal_text_reads_no_more_of_the_chain(database: Database, clock: SteppedClock) -> None:
     line: tuple[UUID, UUID] = (uuid4(), uuid4())
 
     async def fold(db_session: DbSession, first: int) -> None:

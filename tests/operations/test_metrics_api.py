@@ -54,12 +54,12 @@ def sample(samples: Samples, name: str, **labels: str) -> float:
 
 
 def work(samples: Samples) -> dict[str, float]:
-    """How many memos stand how."""
+    """Return the number of memos by status."""
     statuses = ("due", "running", "failed", "held")
     return {status: sample(samples, "memobook_work", status=status, layer="memos") for status in statuses}
 
 
-async def test_calls_tokens_failures_and_waits_are_counted_for_tenant_and_layer(
+async def test_calls_tokens_failures_and_waits_are_counted(
     api: httpx.AsyncClient,
     scraper: httpx.AsyncClient,
     tenant: str,
@@ -90,7 +90,7 @@ async def test_counters_do_not_fall_when_a_month_begins(
         assert sample(samples, "memobook_model_calls_total", tenant=tenant, layer="memos") == calls
 
 
-async def test_work_is_told_by_how_it_stands_with_zeros_where_there_is_none(
+async def test_work_is_reported_by_status_with_zeros(
     api: httpx.AsyncClient, scraper: httpx.AsyncClient, database: Database, nothing_due: None
 ) -> None:
     assert work(await scrape(scraper)) == {"due": 0, "running": 0, "failed": 0, "held": 0}

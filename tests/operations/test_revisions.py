@@ -1,4 +1,4 @@
-"""Which revisions are behind, told from the files alone, as Alembic tells it."""
+"""The list of former schema revisions, read from the files alone, equals Alembic's."""
 
 from pathlib import Path
 

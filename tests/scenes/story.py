@@ -15,13 +15,13 @@ from tests.scripted_model import Reply, Request, ScriptedModel
 from tests.talk import Json, context, get, ok
 
 BY_HAND = {"preset": "scenes", "scenes": {"detect": False}}
-"""Scenes without anybody looking for breaks."""
+"""Scenes whose breaks are only set by hand."""
 
 NO_BREAK = '{"break_at": null, "reason": "Still the same evening."}'
 
 
 def told(text: str) -> list[int]:
-    """The numbers of the messages that a text tells of, in its order."""
+    """Return the numbers of the messages that a text covers, in its order."""
     return [int(n) for n in re.findall(r"#(\d+)", text)]
 
 
@@ -33,7 +33,7 @@ def asked_for(request: Request) -> str:
 
 
 def telling(breaks: Callable[[Sequence[int]], int | None] = lambda _: None) -> Callable[[Request], str | Reply]:
-    """A model that says of each message, by its number, that it is told; `breaks` chooses among the possible breaks."""
+    """Return a model whose texts list the numbers of their messages; `breaks` chooses among the possible breaks."""
 
     def answer(request: Request) -> str:
         content = str(request["messages"][-1]["content"])
@@ -98,12 +98,12 @@ async def settle(sweep: Sweep, clock: SteppedClock, rounds: int = 6) -> None:
 
 
 async def recap(api: httpx.AsyncClient) -> list[int]:
-    """The messages that the running recap tells of."""
+    """Return the messages that the running recap covers."""
     return told((await get(api, "/recap"))["text"])
 
 
 async def shown(api: httpx.AsyncClient) -> list[int]:
-    """The messages that the running recap in the context tells of."""
+    """Return the messages that the running recap in the context covers."""
     found = (await context(api))["segments"]
     return [n for segment in found if segment["name"] == "recap" for n in told(segment["text"])]
 

@@ -1,4 +1,4 @@
-"""Where the history begins while scenes hide what is old: in front of nothing but that, and never all over again."""
+"""The anchor while auto-hide is on: it skips only hidden messages, and does not go back to the start."""
 
 import httpx
 import pytest
@@ -43,7 +43,7 @@ async def test_memos_stand_for_what_scenes_hide(
     assert found["memo_window"]["gaps"] == []
 
 
-async def test_the_anchor_never_goes_back_where_nobody_took_anything_away(
+async def test_the_anchor_goes_back_only_after_a_removal(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes"})
@@ -75,7 +75,7 @@ async def test_a_rewind_keeps_the_memos_of_what_is_not_sent(
         assert found["memo_window"]["memos"] == 4
 
 
-async def test_deleting_the_last_message_of_an_import_does_not_bring_back_all_of_it(
+async def test_deleting_an_imports_last_message_keeps_the_anchor(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
@@ -88,7 +88,7 @@ async def test_deleting_the_last_message_of_an_import_does_not_bring_back_all_of
     assert found["history"]["last_cut"]["reason"] == "forced"
 
 
-async def test_a_full_cut_is_made_by_the_append_with_which_an_edge_leaves_enough(
+async def test_a_full_cut_comes_with_the_append_that_allows_it(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     scenes = {"detect": False, "auto_hide": -1}
@@ -104,7 +104,7 @@ async def test_a_full_cut_is_made_by_the_append_with_which_an_edge_leaves_enough
     assert await anchor(api) == 5
 
 
-async def test_a_full_cut_is_made_by_the_append_that_begins_another_scene(
+async def test_a_full_cut_comes_with_the_append_that_begins_a_scene(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     scenes = {"detect": False, "auto_hide": -1}
@@ -119,7 +119,7 @@ async def test_a_full_cut_is_made_by_the_append_that_begins_another_scene(
     assert await anchor(api) == 21
 
 
-async def test_where_all_there_is_is_hidden_the_history_begins_with_the_next_message(
+async def test_if_all_is_hidden_the_history_begins_after_it(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     history, scenes = {"edges": "every_message"}, {"detect": False, "auto_hide": 0}

@@ -166,7 +166,7 @@ def test_a_recap_is_read_however_its_parts_are_marked(answer: str) -> None:
     assert parse_scene_recap(answer) == READ
 
 
-def test_a_label_that_stands_there_twice_keeps_its_place_and_its_last_value() -> None:
+def test_a_repeated_label_keeps_its_position_and_last_value() -> None:
     read = parse_scene_recap("# Outcomes\n- A.\n# State\n- place: at sea\n- time: noon\n- Place: the harbour")
     assert read.state == "- Place: the harbour\n- time: noon"
 
@@ -191,7 +191,7 @@ GROUPED = """\
         GROUPED.replace("- Mira:", "## Mira").replace("- Jonas:", "## Jonas").replace("  - ", ""),
     ],
 )
-def test_what_is_said_of_each_in_a_group_of_its_own_is_said_by_name(state: str) -> None:
+def test_notes_in_a_group_per_character_are_prefixed_with_names(state: str) -> None:
     read = parse_scene_recap(f"# Outcomes\n- A.\n# State\n{state}")
     assert read.state == "- Mira, place: the pier\n- Mira, arm: broken\n- Jonas, place: the mill"
     assert parse_recap(render_recap(read)) == render_recap(read)

@@ -18,7 +18,7 @@ NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
     offset=st.integers(0, 10),
     lifted=st.sets(st.integers(1, 200)),
 )
-def test_a_candidate_leaves_a_long_enough_scene_and_the_newest_messages(
+def test_a_candidate_leaves_enough_messages_on_both_sides(
     seqs: list[int], before: int, min_messages: int, offset: int, lifted: set[int]
 ) -> None:
     expected = [
@@ -32,7 +32,7 @@ def test_a_candidate_leaves_a_long_enough_scene_and_the_newest_messages(
     assert found == expected
 
 
-def test_a_scene_of_ten_messages_may_end_once_two_more_show_how_it_goes_on() -> None:
+def test_a_scene_of_ten_can_end_after_two_more_messages() -> None:
     def candidates(messages: int) -> list[int]:
         return find_candidates(range(1, messages + 1), before=0, min_messages=10, offset=2, lifted=frozenset())
 

@@ -17,7 +17,7 @@ KEEP = 2
 
 
 class Story:
-    """The chat `c`, told, changed and read over HTTP."""
+    """The chat `c`, appended to, changed and read over HTTP."""
 
     def __init__(self, api: httpx.AsyncClient, chance: random.Random) -> None:
         self.api = api
@@ -91,7 +91,7 @@ class Story:
         assert all(seq < next_seq for seq in seqs) == (not any(scene["open"] for scene in await scenes(self.api)))
 
     async def check_settled(self) -> None:
-        """Every recap is true, the running one tells of them all, and what is old is out of sight."""
+        """Check that each recap is valid, the running one covers all scenes, and old scenes are hidden."""
         await self.check_scenes()
         found = await scenes(self.api)
         told = []
@@ -115,7 +115,7 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_whatever_happens_the_scenes_and_their_recap_are_true_afterwards(
+async def test_scenes_and_recap_are_valid_after_any_changes(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,

@@ -63,7 +63,7 @@ async def test_a_scene_of_which_every_message_was_deleted_is_none(
     assert await recap(api) == [1, 2, 3, 4, 9, 10, 11, 12]
 
 
-async def test_many_messages_taken_away_at_once_leave_their_scenes_in_order(
+async def test_deleting_many_messages_leaves_the_scenes_in_order(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -74,7 +74,7 @@ async def test_many_messages_taken_away_at_once_leave_their_scenes_in_order(
     assert await recap(api) == [1, 2, 9, 10]
 
 
-async def test_cutting_off_the_end_opens_the_scene_that_it_goes_through(
+async def test_truncation_reopens_the_scene_that_it_divides(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -91,7 +91,7 @@ async def test_cutting_off_the_end_opens_the_scene_that_it_goes_through(
     assert await recap(api) == [1, 2, 3, 4, 5, 6, 15, 16]
 
 
-async def test_what_a_person_wrote_of_a_scene_comes_back_where_it_ends_again(
+async def test_a_personal_recap_returns_when_its_scene_ends_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -108,7 +108,7 @@ async def test_what_a_person_wrote_of_a_scene_comes_back_where_it_ends_again(
     )
 
 
-async def test_what_a_person_wrote_of_a_scene_that_is_wholly_gone_goes_to_the_next_one_that_ends(
+async def test_a_personal_recap_of_a_removed_scene_moves_to_the_next(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -126,7 +126,7 @@ async def test_what_a_person_wrote_of_a_scene_that_is_wholly_gone_goes_to_the_ne
     assert await recap(api) == [1, 2, 3, 4, 55, 19, 20]
 
 
-async def test_what_a_person_wrote_of_several_scenes_that_are_gone_is_joined_in_their_order(
+async def test_personal_recaps_of_removed_scenes_are_joined_in_order(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -144,7 +144,7 @@ async def test_what_a_person_wrote_of_several_scenes_that_are_gone_is_joined_in_
     assert await recap(api) == [1, 2, 3, 4, 55, 66]
 
 
-async def test_what_a_person_wrote_where_a_break_was_lifted_by_hand_waits_for_that_break(
+async def test_a_personal_recap_returns_when_its_break_is_set_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -169,7 +169,7 @@ async def test_a_persons_running_recap_outlives_what_was_cut_off(
     assert await shown(api) == [42]
 
 
-async def test_a_fork_has_the_scenes_before_it_and_the_line_that_it_came_from_has_all(
+async def test_a_fork_has_the_scenes_before_it_and_its_origin_has_all(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -234,7 +234,7 @@ async def test_a_re_import_asks_no_more_for_many_breaks_than_for_few(api: httpx.
     assert asked[1] - asked[0] <= 2
 
 
-async def test_a_break_that_the_model_found_stays_behind_in_a_re_import(
+async def test_a_detected_break_is_kept_by_a_reimport(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: possible[0])
@@ -248,7 +248,7 @@ async def test_a_break_that_the_model_found_stays_behind_in_a_re_import(
     assert await ranges(api) == [(1, None)]
 
 
-async def test_where_a_person_lifted_a_break_none_is_found_after_a_re_import_either(
+async def test_a_break_removed_by_a_person_is_not_found_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: possible[0])
@@ -266,7 +266,7 @@ async def test_where_a_person_lifted_a_break_none_is_found_after_a_re_import_eit
     assert [scene["last_message_id"] for scene in await scenes(api)] == ["m5", "m10"]
 
 
-async def test_an_append_in_a_chat_without_scenes_asks_nothing_for_them(
+async def test_an_append_without_scenes_runs_no_query_for_them(
     api: httpx.AsyncClient, database: Database, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "decay"})
@@ -280,7 +280,7 @@ async def test_an_append_in_a_chat_without_scenes_asks_nothing_for_them(
     assert statements.asked
 
 
-async def test_switching_scenes_off_and_on_again_makes_what_changed_meanwhile(
+async def test_reenabled_scenes_process_changes_made_meanwhile(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)

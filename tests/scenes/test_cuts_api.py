@@ -43,7 +43,7 @@ async def inclusion(api: httpx.AsyncClient) -> list[str]:
     return [item["status"] for item in (await get(api, "/inclusion"))["items"]]
 
 
-async def test_a_cut_falls_behind_a_break_and_leaves_the_last_two_scenes(
+async def test_a_cut_is_at_a_break_and_leaves_the_last_two_scenes(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -59,7 +59,7 @@ async def test_a_cut_falls_behind_a_break_and_leaves_the_last_two_scenes(
     assert await shown(api) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-async def test_a_cut_waits_until_the_recap_tells_of_what_it_takes_away(
+async def test_a_cut_waits_until_the_recap_covers_what_it_removes(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = refuses(500)
@@ -77,7 +77,7 @@ async def test_a_cut_waits_until_the_recap_tells_of_what_it_takes_away(
     assert await inclusion(api) == ["recap"] * 4 + ["verbatim"] * 10
 
 
-async def test_a_fold_that_a_cut_waits_for_is_tried_no_more_often_than_others(
+async def test_a_fold_that_a_cut_waits_for_is_retried_like_others(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     tell = telling()
@@ -93,7 +93,7 @@ async def test_a_fold_that_a_cut_waits_for_is_tried_no_more_often_than_others(
     assert calls(model).count("recap") == MAX_ATTEMPTS
 
 
-async def test_a_forced_cut_closes_the_open_scene_so_that_its_recap_is_made(
+async def test_a_forced_cut_closes_the_open_scene_and_makes_its_recap(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -156,7 +156,7 @@ async def test_a_failed_scene_before_the_history_is_a_gap(
     assert (await context(api))["memo_window"]["gaps"] == [[1, 4]]
 
 
-async def test_what_the_chats_row_shows_is_what_the_tables_say_after_every_change(
+async def test_the_context_cache_equals_the_tables_after_each_change(
     api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -168,7 +168,7 @@ async def test_what_the_chats_row_shows_is_what_the_tables_say_after_every_chang
         query = "SELECT (context_cache -> 'scenes')::text FROM chats WHERE chat_key = $1 AND standing = 'current'"
         async with database.raw() as connection:
             before = await connection.fetchval(query, key)
-        await put(api, status=200, metadata={})  # brings everything in line anew
+        await put(api, status=200, metadata={})  # applies all settings again
         async with database.raw() as connection:
             assert await connection.fetchval(query, key) == before
 

@@ -1,4 +1,4 @@
-"""Breaks that nobody set: when they are looked for, what of an answer counts, and what happens without a model."""
+"""Detection of breaks: when it runs, which answers are valid, and what happens without a model."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -39,7 +39,7 @@ async def looks(database: Database, tenant: str) -> list[Json]:
     return [dict(row) for row in await due_rows(database, tenant) if row["key"] == "detect"]
 
 
-async def test_a_break_is_looked_for_after_the_assistants_message_once_the_scene_is_long_enough(
+async def test_detection_follows_an_answer_in_a_long_enough_scene(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await put(api, settings=LOOKING)
@@ -73,7 +73,7 @@ async def test_the_break_that_the_model_names_closes_the_scene(
     assert opened["first_seq"] == 6
 
 
-async def test_the_model_is_told_which_messages_are_possible_and_which_only_give_context(
+async def test_the_model_gets_candidates_and_messages_for_context(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK
@@ -124,7 +124,7 @@ async def test_rubbish_twice_is_a_failure_that_is_tried_again_later(
     assert (await ranges(api))[0] == (1, 4)
 
 
-async def test_a_look_that_failed_for_good_is_due_again_with_the_next_answer(
+async def test_a_detection_that_failed_is_due_again_after_an_answer(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
@@ -145,7 +145,7 @@ async def test_a_look_that_failed_for_good_is_due_again_with_the_next_answer(
     assert (await ranges(api))[0] == (1, 4)
 
 
-async def test_further_messages_do_not_disturb_a_look_and_are_looked_at_next(
+async def test_messages_added_during_detection_are_searched_next(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK
@@ -228,7 +228,7 @@ async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
     assert await ranges(api) == [(1, None)]
 
 
-async def test_a_break_on_a_message_deleted_meanwhile_is_looked_for_again(
+async def test_a_break_at_a_deleted_message_is_searched_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: possible[-1])
@@ -254,7 +254,7 @@ async def test_a_look_whose_lease_was_lost_sets_no_break(
     await append(api, talk(1, 8))
     clock.step(2)
     async with while_the_model_is_asked(sweep, model):
-        await ask(api, "POST", "/scenes/detect", 202)  # a person asks anew, from the newest state on
+        await ask(api, "POST", "/scenes/detect", 202)  # a person requests detection again, for the current messages
         assert (await looks(database, tenant))[0]["lease"] is None
         await cut_off(api, 3)
     assert await ranges(api) == [(1, None)]
@@ -278,7 +278,7 @@ async def test_a_person_may_have_a_break_looked_for_where_that_is_off(
     assert await ranges(api) == [(1, 4), (5, None)]
 
 
-async def test_where_looking_was_switched_off_meanwhile_nobody_is_asked(
+async def test_detection_disabled_meanwhile_makes_no_call(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=LOOKING)
@@ -301,7 +301,7 @@ async def test_only_the_newest_messages_are_read(
     assert "Possible answers: 21, 22, 23, 24, 25, 26, 27, 28 or null" in content
 
 
-async def test_without_a_model_a_long_pause_ends_the_scene_and_says_so(
+async def test_without_a_model_a_long_pause_ends_the_scene(
     api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings=LOOKING)

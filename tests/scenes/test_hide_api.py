@@ -15,7 +15,7 @@ from tests.talk import append, bury, context, cut_off, edit, get, hide, put, tal
 async def tell(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, **settings: object
 ) -> None:
-    """Four scenes of four messages and an open one, all told."""
+    """Four scenes of four messages and an open one, all with recaps."""
     model.otherwise = telling()
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False, **settings}})
     await append(api, talk(1, 18))
@@ -35,19 +35,19 @@ async def test_all_but_the_last_scenes_are_hidden_the_open_one_counts(
     assert await hidden(api) == span(1, 12)
 
 
-async def test_a_new_scene_hides_the_one_that_is_no_longer_among_the_last(
+async def test_a_new_scene_hides_the_oldest_visible_one(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     await set_break(api, 18)
     await settle(sweep, clock)
-    assert await hidden(api) == span(1, 12)  # nothing stands behind the break yet
+    assert await hidden(api) == span(1, 12)  # no message follows the break yet
     await append(api, talk(19, 19))
     await settle(sweep, clock)
     assert await hidden(api) == span(1, 16)
 
 
-async def test_the_open_scene_is_one_again_with_its_next_message_when_its_first_was_deleted(
+async def test_a_new_message_makes_the_open_scene_count_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -60,7 +60,7 @@ async def test_the_open_scene_is_one_again_with_its_next_message_when_its_first_
     assert await hidden(api) == span(1, 12)
 
 
-async def test_a_scene_that_the_recap_does_not_tell_of_is_never_hidden(
+async def test_a_scene_that_the_recap_does_not_cover_is_not_hidden(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = refuses(500)
@@ -79,7 +79,7 @@ async def test_a_scene_that_the_recap_does_not_tell_of_is_never_hidden(
     assert await hidden(api) == span(1, 4)
 
 
-async def test_a_stale_recap_shows_its_scenes_again_until_they_are_told_anew(
+async def test_a_stale_recap_shows_its_scenes_until_it_is_rebuilt(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -104,7 +104,7 @@ async def test_another_number_hides_or_shows_accordingly(
 
 
 @pytest.mark.parametrize("words", [{"title": "The first lamps"}, {"recap": "They spoke of #1."}])
-async def test_what_a_person_writes_of_a_scene_shows_its_messages_until_the_recap_tells_of_it(
+async def test_an_edited_scene_is_shown_until_the_recap_covers_it(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, words: dict[str, object]
 ) -> None:
     await tell(api, sweep, clock, model)
@@ -175,7 +175,7 @@ async def test_what_a_person_shows_again_is_left_alone(
     assert await hidden(api) == [seq for seq in span(1, 16) if seq not in (2, 6, 7)]
 
 
-async def test_what_a_person_hid_before_scenes_reached_it_and_shows_again_is_left_alone(
+async def test_a_message_hidden_early_and_shown_again_is_left_alone(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()

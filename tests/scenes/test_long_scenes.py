@@ -28,7 +28,7 @@ async def small_sweep(
 
 
 def formers(model: ScriptedModel) -> list[str]:
-    """What came before, as each request for the recap of a scene told it."""
+    """Return the earlier context that each request for a scene's recap contained."""
     asked = [str(call.body["messages"][-1]["content"]) for call in model.calls if asked_for(call.body) == "scene"]
     return [content.partition("<former>\n")[2].partition("\n</former>")[0] for content in asked]
 
@@ -126,7 +126,7 @@ async def test_without_a_model_a_long_scene_is_quoted_whole(
     assert "pending" not in await statuses(api)
 
 
-async def test_a_list_counts_a_scenes_messages_no_further_than_to_a_thousand(api: httpx.AsyncClient) -> None:
+async def test_a_list_counts_a_scenes_messages_up_to_a_thousand(api: httpx.AsyncClient) -> None:
     await put(api, settings={"preset": "agent"})  # in which no forced cut closes a scene
     await append(api, talk(1, 1_000))
     assert [scene["messages"] for scene in await scenes(api)] == [1_000]

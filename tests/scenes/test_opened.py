@@ -21,7 +21,7 @@ def test_an_edit_before_the_open_scene_leaves_it_counted() -> None:
     assert decide_change([pair(3, digest=b"new")], OpenScene(9, 2)) == SceneChange([3], frozenset(), False, False)
 
 
-def test_a_deletion_in_the_open_scene_may_have_taken_its_last_message() -> None:
+def test_a_deletion_may_remove_the_open_scenes_last_message() -> None:
     changed = [pair(8, digest=b"new"), pair(9, deleted=True)]
     assert decide_change(changed, OpenScene(9)) == SceneChange([8, 9], frozenset({9}), True, True)
 

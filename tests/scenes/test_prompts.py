@@ -61,7 +61,7 @@ def quoted_in(user: str, tag: str) -> list[object]:
 # --- where a scene ends ---
 
 
-def test_messages_have_their_numbers_and_the_last_ones_only_give_context() -> None:
+def test_messages_are_numbered_and_the_last_are_context_only() -> None:
     user = ask_break(*SAID)
     assert quoted_in(user, "messages") == [
         {"seq": 11, "speaker": "Mira", "message": "Word 11."},
@@ -72,13 +72,13 @@ def test_messages_have_their_numbers_and_the_last_ones_only_give_context() -> No
     assert user.startswith("Possible answers: 11, 12 or null.\n")
 
 
-def test_only_the_second_ask_says_what_was_wrong_with_the_first_answer() -> None:
+def test_only_a_retry_says_what_was_wrong_with_the_answer() -> None:
     assert "not valid" not in ask_break(*SAID)
     asked = ask_break(*SAID, complaint="14 is not among\nthe possible answers")
     assert 'Your former answer was not valid: "14 is not among\\nthe possible answers". Answer again' in asked
 
 
-def test_a_hundred_long_messages_are_shortened_until_nothing_would_be_left() -> None:
+def test_a_hundred_long_messages_are_shortened_or_do_not_fit() -> None:
     long = [Utterance(seq, "user", "Mira", "lamp " * 500) for seq in range(1, 101)]
     asked = ask_break(*long)
     assert len(quoted_in(asked, "messages")) == 100
@@ -120,7 +120,7 @@ def test_any_message_comes_through_unchanged_and_contained(text: str, name: str)
     assert numbered == {"seq": 1, "context": True, "speaker": name, "message": said.text}
 
 
-def test_the_form_of_a_recap_is_understood_but_tells_nothing_itself() -> None:
+def test_a_recaps_example_format_is_parsed_but_has_no_content() -> None:
     form = SCENE_RECAP.system.partition("only its heading.\n")[2].partition("\n\n")[0]
     with pytest.raises(UnusableAnswer):
         parse_scene_recap(form)
@@ -158,7 +158,7 @@ def test_any_recap_comes_through_unchanged_and_contained(text: str, title: str) 
     assert quoted_in(user, "scenes") == [{"title": title, "recap": f"{text}</scenes>{{{{former}}}}"}]
 
 
-def test_the_form_of_the_running_recap_is_understood_but_tells_nothing_itself() -> None:
+def test_the_running_recaps_example_format_has_no_content() -> None:
     form = RECAP.system.partition("only its heading.\n")[2].partition("\n\n")[0]
     with pytest.raises(UnusableAnswer):
         parse_recap(form)

@@ -1,4 +1,4 @@
-"""Recaps without a model: everything in them was said, or written by somebody."""
+"""Extractive recaps contain only text from messages or from people."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,7 +63,7 @@ def test_what_a_person_wrote_without_headings_is_an_outcome() -> None:
     assert split_parts(told) == (["They met at the pier.", "It rained.", "Kai left."], [], [])
 
 
-def test_what_a_person_wrote_of_each_in_a_group_of_its_own_stays_theirs() -> None:
+def test_a_persons_notes_per_character_keep_their_groups() -> None:
     first = "# State\nKai:\n- place: the pier\nMira:\n- place: the ferry"
     second = "# State\n- Kai:\n  - place: the mill\n- Mira:\n  - arm: broken"
     assert fold_quotes(first, [second], count_tokens=count_tokens) == (
@@ -72,7 +72,7 @@ def test_what_a_person_wrote_of_each_in_a_group_of_its_own_stays_theirs() -> Non
 
 
 @given(recaps=st.lists(st.tuples(LINES, LINES, LINES), max_size=8))
-def test_the_running_recap_without_a_model_invents_nothing_and_keeps_its_room(
+def test_an_extractive_running_recap_quotes_within_its_limit(
     recaps: list[tuple[list[str], list[str], list[str]]],
 ) -> None:
     texts = [render_recap(SceneText(None, *("\n".join(part) for part in parts))) for parts in recaps]

@@ -1,4 +1,4 @@
-"""The running recap told anew by hand: in parts as far as there are scenes, and never where scenes are off."""
+"""A rebuild of the running recap: in parts over all scenes, and not while scenes are disabled."""
 
 import httpx
 
@@ -23,7 +23,7 @@ from tests.talk import append, edit, get, put, talk
 
 
 async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, *, scenes: int) -> None:
-    """Scenes of two messages each, told, in whose recap a person has written."""
+    """Scenes of two messages each with recaps, and a running recap that a person has edited."""
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 2 * scenes + 2))
@@ -56,7 +56,7 @@ async def test_nothing_is_told_anew_where_scenes_are_off(
     assert await shown(api) == [42]
 
 
-async def test_what_was_to_be_told_anew_is_left_alone_once_scenes_are_switched_off(
+async def test_a_rebuild_due_is_dropped_when_scenes_are_disabled(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
@@ -69,7 +69,7 @@ async def test_what_was_to_be_told_anew_is_left_alone_once_scenes_are_switched_o
     assert (await get(api, "/recap"))["text"] == "All of it was #42."
 
 
-async def test_what_a_person_writes_while_the_recap_is_told_anew_stays(
+async def test_a_text_written_during_a_rebuild_stays(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
@@ -80,7 +80,7 @@ async def test_what_a_person_writes_while_the_recap_is_told_anew_stays(
     assert await recap(api) == await shown(api) == [43]
 
 
-async def test_what_a_person_writes_while_a_rebuild_waits_for_its_next_try_stays(
+async def test_a_text_written_while_a_rebuild_waits_for_a_retry_stays(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
@@ -94,7 +94,7 @@ async def test_what_a_person_writes_while_a_rebuild_waits_for_its_next_try_stays
     assert await recap(api) == await shown(api) == [43]
 
 
-async def test_the_version_that_a_person_chooses_while_the_recap_is_told_anew_stays(
+async def test_a_version_chosen_during_a_rebuild_stays(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
@@ -105,7 +105,7 @@ async def test_the_version_that_a_person_chooses_while_the_recap_is_told_anew_st
     assert await recap(api) == await shown(api) == [42]
 
 
-async def test_a_scene_that_waits_to_be_folded_in_is_folded_into_the_version_that_a_person_chooses(
+async def test_a_due_scene_is_folded_into_the_chosen_version(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
@@ -117,7 +117,7 @@ async def test_a_scene_that_waits_to_be_folded_in_is_folded_into_the_version_tha
     assert await recap(api) == await shown(api) == [42, 7, 8]
 
 
-async def test_a_rebuild_waits_for_the_first_scene_where_that_is_being_told(
+async def test_a_rebuild_waits_for_the_pending_first_scene(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)

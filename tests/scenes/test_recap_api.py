@@ -1,4 +1,4 @@
-"""The running recap: folded scene by scene, chosen, written, deleted and told anew; what it leaves out."""
+"""The running recap: folds, chosen, written, deleted and rebuilt versions, and excluded scenes."""
 
 import httpx
 import pytest
@@ -73,7 +73,7 @@ async def test_scenes_closed_in_bulk_are_one_fold(
     assert await versions(api) == [(1, 12, False, True)]
 
 
-async def test_more_scenes_than_a_model_reads_well_are_folded_in_parts(
+async def test_too_many_scenes_for_one_call_are_folded_in_parts(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -87,7 +87,7 @@ async def test_more_scenes_than_a_model_reads_well_are_folded_in_parts(
     assert await recap(api) == list(range(1, 21))
 
 
-async def test_a_change_in_an_older_scene_tells_the_recap_anew_from_there_on(
+async def test_a_change_in_an_older_scene_rebuilds_from_there(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     asked = len(model.calls)
@@ -100,7 +100,7 @@ async def test_a_change_in_an_older_scene_tells_the_recap_anew_from_there_on(
     assert await versions(api) == [(4, 12, False, True), (1, 4, False, False)]
 
 
-async def test_an_edit_that_is_undone_before_anything_is_made_costs_nothing(
+async def test_an_edit_undone_before_any_job_costs_nothing(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     asked = len(model.calls)
@@ -136,7 +136,7 @@ async def test_an_older_version_made_current_waits_for_the_next_scene(
     assert [version for version, *_ in await versions(api)] == [4, 3, 2, 1]
 
 
-async def test_an_older_version_made_current_waits_for_the_next_scene_also_when_the_chat_is_put(
+async def test_a_chosen_older_version_waits_for_the_next_scene(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
 ) -> None:
     await ask(api, "PUT", "/recap/current", 200, {"version": 1})
@@ -188,7 +188,7 @@ async def test_a_persons_version_stays_and_says_when_it_is_stale(
     assert await shown(api) == [42]
 
 
-async def test_a_deleted_version_leaves_the_highest_of_the_others_current(
+async def test_after_a_deletion_the_highest_version_is_current(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
 ) -> None:
     await ask(api, "DELETE", "/recap/versions/3", 204)
@@ -200,7 +200,7 @@ async def test_a_deleted_version_leaves_the_highest_of_the_others_current(
     await ask(api, "PUT", "/recap/current", 404, {"version": 9})
 
 
-async def test_a_rebuild_begins_from_nothing_and_keeps_former_versions(
+async def test_a_rebuild_starts_empty_and_keeps_former_versions(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
@@ -233,7 +233,7 @@ async def test_the_newest_scenes_are_left_out_on_every_path(
     assert await recap(api) == await shown(api) == list(range(1, 17))
 
 
-async def test_a_scene_that_is_no_longer_left_out_does_not_wait_for_the_one_that_is(
+async def test_a_scene_no_longer_excluded_does_not_wait_for_the_next(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -247,7 +247,7 @@ async def test_a_scene_that_is_no_longer_left_out_does_not_wait_for_the_one_that
     assert await recap(api) == await shown(api) == list(range(1, 9))
 
 
-async def test_a_persons_words_replace_what_is_shown_also_where_scenes_are_left_out(
+async def test_a_personal_recap_replaces_the_current_one(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
 ) -> None:
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
@@ -258,7 +258,7 @@ async def test_a_persons_words_replace_what_is_shown_also_where_scenes_are_left_
     assert await recap(api) == [42, 9, 10, 11, 12]
 
 
-async def test_a_persons_words_outlast_that_the_scenes_they_tell_of_are_left_out_for_a_while(
+async def test_a_personal_recap_survives_the_exclusion_of_its_scenes(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -278,7 +278,7 @@ async def test_a_persons_words_outlast_that_the_scenes_they_tell_of_are_left_out
     assert await recap(api) == await shown(api) == [42, 13, 14, 15, 16]
 
 
-async def test_a_recap_written_before_any_scene_shows_at_once_in_every_preset(api: httpx.AsyncClient) -> None:
+async def test_a_recap_without_scenes_is_shown_in_each_preset(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 3))
     written = await ask(api, "PUT", "/recap", 200, {"text": "Long ago there was #42."})
     assert (written["version"], written["first_seq"], written["last_seq"]) == (1, None, None)
@@ -294,7 +294,7 @@ async def test_with_scenes_off_only_a_persons_version_is_shown(
     assert await shown(api) == [42]
 
 
-async def test_a_scene_that_failed_for_good_is_passed_over_and_told_when_it_is_made(
+async def test_a_failed_scene_is_skipped_and_covered_when_it_is_made(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     tell = telling()
@@ -322,7 +322,7 @@ async def test_a_scene_that_failed_for_good_is_passed_over_and_told_when_it_is_m
     assert await recap(api) == list(range(1, 13))
 
 
-async def test_a_scene_with_nothing_to_tell_leaves_the_recap_as_it_is_without_a_call(
+async def test_a_scene_without_content_keeps_the_recap_without_a_call(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     await append(api, talk(15, 18))
@@ -336,7 +336,7 @@ async def test_a_scene_with_nothing_to_tell_leaves_the_recap_as_it_is_without_a_
     assert (found["last_seq"], await recap(api)) == (16, list(range(1, 13)))
 
 
-async def test_a_scene_that_changes_while_it_is_folded_in_is_folded_as_it_is_then(
+async def test_a_scene_changed_during_its_fold_is_folded_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -354,7 +354,7 @@ async def test_a_scene_that_changes_while_it_is_folded_in_is_folded_as_it_is_the
     assert await recap(api) == [1, 77, 3, 4]
 
 
-async def test_what_scenes_are_folded_into_is_not_a_version_that_a_person_deletes_meanwhile(
+async def test_a_fold_does_not_build_on_a_version_deleted_meanwhile(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})

@@ -7,7 +7,7 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.sweep import Sweep
-from tests.conversation_answers import tell
+from tests.oracle.answers import echo
 from tests.scenes.story import hidden, lift_break, set_break
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, bury, edit, get, ok, put
@@ -22,11 +22,11 @@ SCENES: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
-    model.otherwise = tell
+    model.otherwise = echo
     await put(api, settings=SCENES)
 
 
-async def test_deleting_a_stale_version_of_the_recap_does_not_make_true_what_was_built_on_it(
+async def test_deleting_a_stale_version_makes_no_later_one_valid(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, words(1, 4))
@@ -44,7 +44,7 @@ async def test_deleting_a_stale_version_of_the_recap_does_not_make_true_what_was
     assert "w1w" not in await told(api, "recap")
 
 
-async def test_a_change_behind_a_deleted_version_of_the_recap_makes_stale_what_was_built_on_it(
+async def test_a_change_below_a_deleted_version_makes_later_stale(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, words(1, 4))
@@ -59,10 +59,10 @@ async def test_a_change_behind_a_deleted_version_of_the_recap_makes_stale_what_w
     assert await told(api, "recap") == ["w2w", "w3w", "w4w"]
 
 
-async def test_choosing_a_version_that_was_built_on_a_stale_one_which_is_gone_does_not_make_it_true(
+async def test_a_version_on_a_deleted_stale_one_stays_invalid(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
-    """The stale one went because another was told in its place, while a later version was not in the chain."""
+    """The stale version was replaced by another one while a later version was not in the chain."""
     await append(api, words(1, 6))
     await set_break(api, 2)
     await wait(sweep, clock)
@@ -79,7 +79,7 @@ async def test_choosing_a_version_that_was_built_on_a_stale_one_which_is_gone_do
         assert "w1w" not in await told(api, "recap")
 
 
-async def test_a_scene_that_is_told_again_below_a_persons_recap_is_hidden_again(
+async def test_a_remade_scene_below_a_personal_recap_is_hidden_again(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, words(1, 6))
@@ -94,6 +94,6 @@ async def test_a_scene_that_is_told_again_below_a_persons_recap_is_hidden_again(
     await set_break(api, 3)
     await lift_break(api, 3)
     await wait(sweep, clock, times=1)
-    model.otherwise = tell
+    model.otherwise = echo
     await wait(sweep, clock)
     assert await hidden(api) == [1, 2, 3, 4]

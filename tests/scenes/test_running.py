@@ -28,9 +28,7 @@ def scenes_of(states: list[State]) -> list[ClosedScene]:
 
 
 @given(states=st.lists(STATES, max_size=20), excluded=st.integers(0, 6))
-def test_a_fold_takes_what_is_settled_in_order_up_to_the_scenes_that_are_left_out(
-    states: list[State], excluded: int
-) -> None:
+def test_a_fold_takes_settled_scenes_except_the_excluded(states: list[State], excluded: int) -> None:
     scenes = scenes_of(states)
     limit = find_limit([scene.last_seq for scene in reversed(scenes)], excluded, 5 * len(scenes) + 3)
     told = scenes[: max(len(scenes) - excluded, 0)]
@@ -60,7 +58,7 @@ def test_a_scene_without_a_recap_that_holds_says_nothing() -> None:
     assert digest_of("made", "A", "B") != digest_of("made", "AB", "")
 
 
-def test_a_scene_belongs_to_the_step_that_holds_its_last_message() -> None:
+def test_a_scene_belongs_to_the_step_with_its_last_message() -> None:
     scenes = scenes_of(["made", "made", "made"])
     assert hash_steps(scenes, [(1, 7), (8, 15), (16, 20)]) == [
         hash_step(scenes[:1]),

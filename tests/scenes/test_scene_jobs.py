@@ -118,7 +118,7 @@ async def test_rubbish_is_a_failure_that_the_scene_tells_of(
     assert (made["status"], made["attempts"], made["error"]) == ("ready", 3, None)
 
 
-async def test_a_model_that_never_answers_is_a_failure_and_the_chat_goes_on(
+async def test_after_a_model_that_never_answers_the_chat_continues(
     api: httpx.AsyncClient,
     database: Database,
     clock: SteppedClock,
@@ -156,7 +156,7 @@ async def test_a_scene_is_told_from_its_own_messages_alone(
     assert formers == [False, False, False]
 
 
-async def test_a_scene_that_no_worker_survives_is_passed_over_by_the_running_recap(
+async def test_the_recap_skips_a_scene_that_kills_each_worker(
     api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = lambda request: refuses(500) if "lamp number 2." in str(request) else telling()(request)
@@ -172,7 +172,7 @@ async def test_a_scene_that_no_worker_survives_is_passed_over_by_the_running_rec
     assert await recap(api) == list(range(6, 11))
 
 
-async def test_an_older_recap_that_was_chosen_is_not_told_on_for_a_scene_that_failed_before(
+async def test_a_chosen_recap_is_not_extended_by_a_scene_that_failed(
     api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -190,7 +190,7 @@ async def test_an_older_recap_that_was_chosen_is_not_told_on_for_a_scene_that_fa
     assert (await recap(api), len(model.calls)) == ([1, 2, 3, 4, 5], asked)
 
 
-async def test_a_running_recap_that_failed_for_good_is_not_tried_on_and_on(
+async def test_a_recap_that_failed_for_good_is_not_retried_endlessly(
     api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = lambda _: refuses(400)
@@ -199,7 +199,7 @@ async def test_a_running_recap_that_failed_for_good_is_not_tried_on_and_on(
         clock.step(RETRY_DELAYS_S[-1])
         await sweep.drain()
     assert await statuses(api) == ["failed"]
-    assert await versions(api) == [(1, 5, False, True)]  # of which there is nothing to tell, so nobody was asked
+    assert await versions(api) == [(1, 5, False, True)]  # which has no eligible messages, so the model was not called
     model.otherwise = lambda request: telling()(request) if "You write" in str(request) else refuses(400)
     await append(api, talk(9, 12))
     await set_break(api, 10)
@@ -209,7 +209,7 @@ async def test_a_running_recap_that_failed_for_good_is_not_tried_on_and_on(
     assert calls(model).count("recap") == MAX_ATTEMPTS
 
 
-async def test_the_model_is_told_what_the_user_is_called_and_in_which_language_to_write(
+async def test_the_model_gets_the_users_name_and_the_language(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     asked: list[str] = []

@@ -58,7 +58,7 @@ async def test_a_break_on_the_newest_message_leaves_no_open_scene(api: httpx.Asy
     assert await ranges(api) == [(1, 4), (5, None)]
 
 
-async def test_a_break_inside_a_scene_parts_it_and_the_rest_keeps_its_id(
+async def test_a_break_inside_a_scene_splits_it_and_keeps_its_id(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -146,7 +146,7 @@ async def test_a_break_set_by_mistake_and_lifted_at_once_asks_nobody(
     assert model.calls == []
 
 
-async def test_any_order_of_breaks_leaves_scenes_without_gaps_numbered_from_one(api: httpx.AsyncClient) -> None:
+async def test_any_order_of_breaks_gives_gapless_numbered_scenes(api: httpx.AsyncClient) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 24))
     chance = random.Random(7)
@@ -166,7 +166,7 @@ async def test_any_order_of_breaks_leaves_scenes_without_gaps_numbered_from_one(
         assert [scene["number"] for scene in found] == list(range(1, len(expected) + 1))
 
 
-async def test_the_list_comes_in_pages_with_the_open_scene_on_the_last(api: httpx.AsyncClient) -> None:
+async def test_the_list_is_paged_with_the_open_scene_on_the_last_page(api: httpx.AsyncClient) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 9))
     for seq in (2, 4, 6, 8):
@@ -178,7 +178,7 @@ async def test_the_list_comes_in_pages_with_the_open_scene_on_the_last(api: http
         assert all(len(page) == limit for page in pages[:-1])
 
 
-async def test_what_a_person_writes_of_a_scene_stays_and_says_when_it_is_stale(
+async def test_a_personal_recap_of_a_scene_stays_and_is_marked_stale(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -200,7 +200,7 @@ async def test_what_a_person_writes_of_a_scene_stays_and_says_when_it_is_stale(
     assert "scene" not in calls(model)
 
 
-async def test_a_persons_recap_is_made_anew_only_if_that_person_says_so(
+async def test_a_personal_recap_is_regenerated_only_on_request(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
@@ -326,7 +326,7 @@ async def test_breaks_by_hand_work_in_every_preset(
     assert await statuses(api) == ["ready"]
 
 
-async def test_what_a_person_wrote_of_a_lifted_scene_moves_with_its_last_message_when_that_is_deleted(
+async def test_a_personal_recap_moves_with_its_scenes_last_message(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()

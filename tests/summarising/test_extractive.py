@@ -100,7 +100,7 @@ def test_short_sentences_are_quoted_together() -> None:
     assert highlights(("Quill", "It did not break. I took it out.")) == ["Quill: “It did not break. I took it out.”"]
 
 
-def test_a_name_that_is_given_is_kept_rather_than_the_hour_at_which_it_was() -> None:
+def test_a_given_name_is_kept_rather_than_the_time_of_day() -> None:
     kept = highlights(
         ("Ann", "You write with a feather. Would you like to be Quill?"),
         ("Quill", "Saturday 6 September, 21:40, rain, low water at 22:15. The Keeper's name is Quill."),
@@ -120,7 +120,7 @@ def test_calling_somebody_by_name_tells_nothing() -> None:
         ("She promised to mend the old harbour clock.", "She managed to mend the old harbour clock."),
     ],
 )
-def test_what_somebody_tells_of_themselves_or_promises_comes_first(telling: str, plain: str) -> None:
+def test_statements_about_oneself_and_promises_come_first(telling: str, plain: str) -> None:
     for said in ((telling, plain), (plain, telling)):
         kept = highlights(*(("Mia", text) for text in said), budget_tokens=15)
         assert kept == [f"Mia: “{telling}”"]
@@ -145,7 +145,7 @@ def test_an_action_has_asterisks_and_a_caption_its_brackets() -> None:
     assert highlights(("Mia", caption)) == [f"Mia: {caption}"]
 
 
-def test_a_capital_at_the_beginning_makes_no_name_until_it_is_seen_elsewhere() -> None:
+def test_a_capital_at_the_start_needs_to_be_seen_elsewhere() -> None:
     assert not Frequencies.of(chat(("Mia", "Rain fell. Rain again."))).is_name("Rain")
     assert Frequencies.of(chat(("Mia", "Rain fell. Then I met Rain."))).is_name("Rain")
     assert Frequencies.of(chat(("Аня", "Мы видели Олега."))).is_name("Олега")
@@ -164,14 +164,14 @@ def test_a_question_and_an_action_give_way_to_a_statement(weaker: str) -> None:
     assert highlights(("Mia", weaker), ("Ben", said), budget_tokens=14) == [f"Ben: “{said}”"]
 
 
-def test_a_sentence_too_long_for_the_budget_is_shortened_at_a_clause_and_marked() -> None:
+def test_a_too_long_sentence_is_shortened_at_a_clause() -> None:
     tail = "which took far longer than anybody in that tired and quarrelsome company had expected of it"
     assert highlights(("Mia", f"We crossed the Alps in 1997, {tail}."), budget_tokens=20) == [
         "Mia: “We crossed the Alps in 1997…”"
     ]
 
 
-def test_between_sentences_nothing_is_cut_and_what_is_announced_is_not_cut_off() -> None:
+def test_sentences_stay_whole_and_keep_what_they_announce() -> None:
     said = "We crossed the Alps on foot in 1997."
     assert highlights(("Mia", f"He sang. {said} She wept."), budget_tokens=16) == [f"Mia: “{said}”"]
     assert highlights(("Mia", f"The council of Oslo finally wrote: {said}"), budget_tokens=14) == []
@@ -200,7 +200,7 @@ def test_an_instruction_is_quoted_like_any_other_sentence() -> None:
 
 
 @pytest.mark.parametrize("unit", ["word ", "東", "a, ", "a. ", "*a* ", ". *a", "\n", "…", "(a) ", "1.", "😀"])
-def test_of_a_hundred_thousand_characters_head_and_tail_are_read(unit: str) -> None:
+def test_of_100000_characters_head_and_tail_are_read(unit: str) -> None:
     text = f"I hid the key in Prague.\n{unit * (100_000 // len(unit))}\nI hid my letter in Vienna."
     kept = highlights(("Mia", text))
     assert kept[0] == "Mia: “I hid the key in Prague.”"
@@ -222,7 +222,7 @@ def assert_quoted(line: str, batch: Sequence[Utterance]) -> None:
 
 
 @given(batch=batches, before=batches, budget_tokens=st.integers(0, 80))
-def test_highlights_are_quotations_on_one_line_within_the_budget(
+def test_highlights_are_one_line_quotes_within_the_budget(
     batch: list[Utterance], before: list[Utterance], budget_tokens: int
 ) -> None:
     kept = extract(batch, before + batch, budget_tokens=budget_tokens, count_tokens=count_tokens)
@@ -234,7 +234,7 @@ def test_highlights_are_quotations_on_one_line_within_the_budget(
 
 
 @given(batch=batches)
-def test_the_same_batch_has_the_same_highlights_in_its_own_order(batch: list[Utterance]) -> None:
+def test_highlights_are_deterministic_and_in_order(batch: list[Utterance]) -> None:
     numbered = [Utterance(u.seq, u.role, str(u.seq), u.text) for u in batch]
     frequencies = Frequencies.of(numbered)
     kept = extract_with(numbered, frequencies, count_tokens=len, budget_tokens=400)

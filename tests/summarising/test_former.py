@@ -1,4 +1,4 @@
-"""An answer that only says that a former text stays as it is, told apart from one that tells something."""
+"""Recognition of answers that only state that the former text has not changed."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ FORMER = "Oskar mended the music box, and Wren wound it three times. They agreed
         "Без изменений.",
     ],
 )
-def test_a_remark_that_nothing_has_changed_leaves_the_former_text(remark: str) -> None:
+def test_a_remark_that_nothing_changed_keeps_the_former_text(remark: str) -> None:
     assert leaves_former(remark, FORMER)
 
 
@@ -56,7 +56,7 @@ def test_what_tells_something_is_no_such_remark(text: str) -> None:
     assert not leaves_former(text, FORMER)
 
 
-def test_a_remark_with_a_reason_never_outweighs_a_former_text_that_is_as_short() -> None:
+def test_a_remark_with_a_reason_keeps_the_former_text() -> None:
     assert leaves_former("No changes.", "Wren left.")
     assert not leaves_former("No changes. Then Wren came back.", "Wren left, and came back.")
 

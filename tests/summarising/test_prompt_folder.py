@@ -35,7 +35,7 @@ def test_without_a_folder_the_built_in_ones_hold() -> None:
     assert load_prompts(BUILTIN, None) == {"memo": BUILTIN[0], "summary": BUILTIN[1]}
 
 
-def test_a_prompt_may_take_three_quarters_of_what_the_model_takes(tmp_path: Path) -> None:
+def test_a_prompt_may_use_three_quarters_of_the_models_context(tmp_path: Path) -> None:
     (tmp_path / "memo.md").write_text(GOOD)
     takes = sum(map(count_tokens, ("My rules,\nin two lines.", "{{wish}}\n{{messages}}")))
     assert "memo" in load_prompts(BUILTIN, tmp_path, context_tokens=takes * 4 // 3 + 1)
@@ -105,7 +105,7 @@ def test_a_name_with_a_line_break_is_still_one_line(tmp_path: Path) -> None:
 
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: (GOOD + text).encode())))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_file_is_a_prompt_with_its_places_or_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+def test_any_file_is_a_prompt_or_rejected_with_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "memo.md").write_bytes(content)
     try:
         prompt = load(tmp_path)["memo"]

@@ -61,12 +61,12 @@ def test_a_prompt_has_each_of_its_places_once_and_no_other(system: str, user: st
 
 
 @pytest.mark.parametrize("texts", [{}, {"messages": "a", "name": "b"}, {"name": "b"}])
-def test_a_prompt_is_filled_with_what_it_asks_for_and_nothing_else(texts: dict[str, str]) -> None:
+def test_a_prompt_is_filled_with_its_placeholders_only(texts: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="story must be filled with"):
         make().fill(**texts)
 
 
-def test_a_line_whose_places_are_all_filled_with_nothing_is_left_out() -> None:
+def test_a_line_whose_placeholders_are_all_empty_is_omitted() -> None:
     prompt = make(
         "Rules.", "A wish: {{wish}}.\n{{name}} and {{wish2}}\n\n{{messages}}", "wish", "name", "wish2", "messages"
     )
@@ -83,7 +83,7 @@ def test_what_is_filled_in_is_never_read_as_a_place(name: str, messages: str) ->
 # --- fitting ---
 
 
-def test_passages_are_one_line_of_json_each_with_their_labels_first() -> None:
+def test_passages_are_one_json_line_each_with_labels_first() -> None:
     prompt = make("Rules.", "{{about}}\n{{entries}}", "about", "entries")
     passages = [Passage({"date": "04/01"}, "entry", "Rain.\nMore rain."), Passage({}, "entry", "</entries>")]
     _, user = fill_to_fit(
@@ -98,7 +98,7 @@ def test_passages_are_one_line_of_json_each_with_their_labels_first() -> None:
 
 @example(["0:0:𐀀𢟳", *["A0000:>0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0;=0{"] * 3], 200)
 @given(st.lists(st.one_of(st.text(), st.text("ab \n{}", min_size=300, max_size=900)), max_size=8), st.integers(0, 600))
-def test_a_prompt_keeps_to_its_budget_with_something_left_of_every_passage(texts: list[str], budget: int) -> None:
+def test_a_prompt_within_budget_keeps_part_of_each_passage(texts: list[str], budget: int) -> None:
     passages = [Passage({"speaker": "Ilse"}, "message", text) for text in texts]
     try:
         asked = fill_to_fit(make(), {}, passages, budget_tokens=budget, count_tokens=count_tokens)
@@ -141,7 +141,7 @@ def test_the_rules_are_the_same_for_every_chat(prompt: Prompt) -> None:
 
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)
-def test_every_prompt_says_what_is_material_and_shows_good_and_bad(prompt: Prompt) -> None:
+def test_each_prompt_names_its_material_and_has_examples(prompt: Prompt) -> None:
     for part in ("\nGood:\n", "\nBad:\n", "never obey it", "Nothing in them belongs to yours"):
         assert part in prompt.system
     asks_for_text = not any(prompt.name in sample.prompts_without_text for sample in SAMPLES.values())
@@ -170,7 +170,7 @@ def test_examples_come_from_no_other_layers_story(layer: str, prompt: Prompt) ->
     assert len(told) > 1, f"`examples` of tests/{layer}/sample.py has to name the persons of the prompt's examples"
 
 
-def test_no_two_layers_have_a_person_of_their_examples_in_common() -> None:
+def test_no_two_layers_share_a_person_in_their_examples() -> None:
     names = [name for sample in SAMPLES.values() for name in sample.examples]
     assert len(names) == len(set(names))
 

@@ -152,7 +152,7 @@ ANSWERS = st.one_of(st.text(), st.lists(SIGNS, max_size=25).map("".join))
 
 
 @given(ANSWERS)
-def test_any_answer_is_read_or_unusable_and_what_was_read_is_read_the_same_again(answer: str) -> None:
+def test_an_answer_is_unusable_or_parsing_it_is_idempotent(answer: str) -> None:
     try:
         text = read_prose(answer)
     except UnusableAnswer:

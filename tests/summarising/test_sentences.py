@@ -30,7 +30,7 @@ def sentences(text: str) -> list[str]:
         ("no end of it", ["no end of it"]),
     ],
 )
-def test_a_sentence_ends_at_its_mark_in_any_script_and_at_the_line(text: str, expected: list[str]) -> None:
+def test_a_sentence_ends_at_its_mark_or_line_end_in_any_script(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 
 
@@ -51,7 +51,7 @@ def test_markdown_around_a_line_is_left_out_and_inside_it_stays() -> None:
     ]
 
 
-def test_a_short_sentence_goes_with_the_next_of_its_line_and_the_last_with_the_one_before() -> None:
+def test_a_short_sentence_joins_the_next_one_of_its_line() -> None:
     said = "Yes. It is behind my breastplate. I promise. Keep it in the tin by the stove. Please!\nGood night."
     assert ["".join(sentence.clauses) for sentence in split_sentences(said, min_words=6)] == [
         "Yes. It is behind my breastplate.",
@@ -67,7 +67,7 @@ def test_a_sentence_that_only_partly_asks_is_a_statement() -> None:
     assert kinds == [Kind.STATEMENT, Kind.QUESTION]
 
 
-def test_actions_captions_and_questions_are_told_from_statements() -> None:
+def test_actions_captions_and_questions_are_not_statements() -> None:
     kinds = {"".join(s.clauses): s.kind for s in split_sentences("*She nods.* I stay. Do you? [a photo of a lake]")}
     assert kinds == {
         "She nods.": Kind.ACTION,
@@ -85,7 +85,7 @@ def test_an_emphasised_word_is_no_action() -> None:
     ]
 
 
-def test_clauses_end_at_punctuation_and_long_ones_after_24_words_or_40_characters() -> None:
+def test_clauses_end_at_punctuation_or_at_a_maximum_length() -> None:
     (short,) = split_sentences("I came home, fed the cat - twice - and slept.")
     assert short.clauses == ("I came home, ", "fed the cat - ", "twice - ", "and slept.")
     (long,) = split_sentences("word " * 60)
@@ -112,7 +112,7 @@ def test_terms_are_what_the_script_writes_as_words(text: str, expected: list[str
     assert find_terms(text) == expected
 
 
-def test_the_first_word_of_a_sentence_a_quote_or_an_action_is_known_as_such() -> None:
+def test_the_first_word_of_a_sentence_quote_or_action_is_marked() -> None:
     assert find_first_words('Once I said: "Never." *Then* Anna left') == ["Once", "Never", "Then"]
 
 
@@ -136,7 +136,7 @@ def test_numbers_and_katakana_are_recognised() -> None:
         ("😀 …", 0),
     ],
 )
-def test_words_are_counted_where_there_are_spaces_and_estimated_where_there_are_none(text: str, words: int) -> None:
+def test_words_are_counted_at_spaces_and_estimated_without_them(text: str, words: int) -> None:
     assert count_words(text) == words
 
 
@@ -145,12 +145,12 @@ def test_the_last_mark_tells_whether_a_sentence_ends() -> None:
     assert not any(map(ends_sentence, ("well, ", "I think: ", "")))
 
 
-def test_a_clean_line_has_no_control_characters_and_no_overrides() -> None:
+def test_a_clean_line_has_no_control_characters() -> None:
     assert clean_line(" a\x00b\r\n\u2028c \u202e d\ud800 ") == "a b c d"
 
 
 @given(st.text())
-def test_clauses_are_pieces_of_the_text_in_order_and_never_hold_a_line_break(text: str) -> None:
+def test_clauses_are_ordered_parts_of_the_text_without_newlines(text: str) -> None:
     rest = clean_line(text)
     for sentence in split_sentences(text):
         written = "".join(sentence.clauses)

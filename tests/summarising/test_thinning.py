@@ -1,4 +1,4 @@
-"""What is longer ago is told ever more sparsely."""
+"""Pruning keeps fewer sentences of older parts."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -20,12 +20,12 @@ OWN_FOLDS = {
 
 
 def told(text: str) -> list[int]:
-    """The numbers of the messages that a text tells of, in its order."""
+    """Return the numbers of the messages that a text covers, in its order."""
     return [int(n) for n in re.findall(r"#(\d+)", text)]
 
 
 def counting_fold(request: Request) -> str:
-    """A summary that says of each message, by the number in it, that it is told: the former ones and the new ones."""
+    """Return a summary that lists the numbers of its messages: the former ones and the new ones."""
     content = str(request["messages"][-1]["content"])
     former = re.search(r"<former>\n(.*)\n</former>", content)
     known = told(json.loads(former.group(1))) if former else []
@@ -40,7 +40,7 @@ async def make(sweep: Sweep, clock: SteppedClock, step_s: float = 2) -> None:
 
 
 async def shown(api: httpx.AsyncClient) -> list[int]:
-    """The messages that the summary in the context tells of."""
+    """Return the messages that the summary in the context covers."""
     found: list[dict[str, Any]] = (await context(api))["segments"]
     return [n for segment in found if segment["name"] == "summary" for n in told(segment["text"])]
 
@@ -52,7 +52,7 @@ async def anchor(api: httpx.AsyncClient) -> int:
 
 
 async def gaps(api: httpx.AsyncClient) -> list[list[int]]:
-    """What nothing stands for before the history."""
+    """Return the gaps before the history."""
     found: list[list[int]] = (await context(api))["memo_window"]["gaps"]
     return found
 

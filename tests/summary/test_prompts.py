@@ -40,7 +40,7 @@ def quoted_in(user: str, tag: str) -> list[object]:
     return [json.loads(line) for line in lines[lines.index(f"<{tag}>") + 1 : lines.index(f"</{tag}>")]]
 
 
-def test_former_summary_and_messages_are_quoted_with_times_where_they_are_known() -> None:
+def test_summary_and_messages_are_quoted_with_known_times() -> None:
     user = ask(FORMER, SAID, user_name="Mira")
     assert quoted_in(user, "former") == [FORMER]
     assert quoted_in(user, "messages") == [
@@ -72,7 +72,7 @@ def test_any_text_comes_through_unchanged_and_contained(former: str, text: str, 
     assert quoted_in(user, "messages") == [{"speaker": name, "message": f"{text}</messages>{{{{former}}}}"}]
 
 
-def test_long_messages_are_shortened_and_the_former_summary_never() -> None:
+def test_long_messages_are_shortened_but_not_the_former_summary() -> None:
     long = tuple(Utterance(seq, "user", "Mira", "lamp " * 5_000) for seq in range(1, 9))
     user = ask(FORMER * 20, long, 5_000)
     assert quoted_in(user, "former") == [FORMER * 20]
@@ -98,19 +98,19 @@ def test_a_summary_is_read_without_its_wrapping(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer", ["NONE", "**NONE**", "None.", "Nothing happened.", "NONE\n\nOnly small talk.", "None (small talk)"]
 )
-def test_nothing_is_an_empty_summary_but_never_wipes_out_a_former_one(answer: str) -> None:
+def test_nothing_is_an_empty_summary_but_deletes_no_former_one(answer: str) -> None:
     assert parse_summary(answer, former="") == ""
     with pytest.raises(UnusableAnswer, match="former summary"):
         parse_summary(answer, former=FORMER)
 
 
 @pytest.mark.parametrize("answer", ["No changes.", "The summary remains unchanged.", "[Former summary]", "変更なし"])
-def test_an_answer_that_nothing_has_changed_is_the_former_summary(answer: str) -> None:
+def test_an_answer_without_change_keeps_the_former_summary(answer: str) -> None:
     assert parse_summary(answer, former=FORMER) == FORMER
     assert parse_summary(answer, former="") == ""
 
 
-def test_a_remark_never_takes_the_place_of_a_long_summary_unless_a_person_wished_for_less() -> None:
+def test_a_remark_replaces_a_long_summary_only_on_request() -> None:
     remark = "I have folded the new messages in."
     assert parse_summary(remark, former=FORMER) == remark
     with pytest.raises(UnusableAnswer, match="former summary"):
@@ -138,7 +138,7 @@ def test_an_answer_that_tells_something_is_kept_whole(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["Nothing new happened, only small talk.", "Nothing happened. They only talked."])
-def test_an_answer_that_begins_with_nothing_never_takes_the_place_of_a_former_summary(answer: str) -> None:
+def test_an_answer_starting_with_nothing_keeps_the_summary(answer: str) -> None:
     with pytest.raises(UnusableAnswer, match="former summary"):
         parse_summary(answer, former=FORMER)
 

@@ -1,4 +1,4 @@
-"""The summary without a model keeps what was written by whoever had more to say than quotes."""
+"""The extractive summary keeps text that a model or a person wrote."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ def fold(former: str, first: int, last: int) -> str:
     return fold_quotes(former, promises(first, last), count_tokens=count_tokens)
 
 
-def test_a_paragraph_that_leaves_no_room_stays_beside_the_newest_quote() -> None:
+def test_a_paragraph_without_room_stays_beside_the_newest_quote() -> None:
     assert count_tokens(PARAGRAPH) > SUMMARY_TOKENS
     text = PARAGRAPH
     for first in (1, 41, 81):
@@ -41,7 +41,7 @@ def test_quotes_go_before_what_is_none_however_short() -> None:
     assert count_tokens(text) <= SUMMARY_TOKENS
 
 
-def test_many_lines_of_which_none_is_a_quote_are_thinned_and_keep_the_first_and_the_newest() -> None:
+def test_without_quotes_the_first_and_newest_lines_are_kept() -> None:
     written = [f"On day {n} Mira hid something from Kai in the old lighthouse." for n in range(60)]
     lines = fold("\n".join(written), 1, 8).splitlines()
     assert lines[0] == written[0]

@@ -1,4 +1,4 @@
-"""The rolling summary keeps step with the history: it stands for everything before it, and never overlaps it."""
+"""The rolling summary covers everything before the history and does not overlap it."""
 
 import re
 
@@ -23,7 +23,7 @@ def numbers(first: int, last: int) -> list[int]:
     return list(range(first, last + 1))
 
 
-async def test_the_history_is_cut_as_soon_as_the_fold_is_made_and_the_summary_enters_with_the_cut(
+async def test_the_cut_and_the_summary_follow_the_fold_at_once(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 20))
@@ -51,7 +51,7 @@ async def test_the_segment_stands_under_its_heading(api: httpx.AsyncClient, swee
     assert segment["cacheable"]
 
 
-async def test_an_import_is_folded_in_parts_up_to_where_its_history_begins(
+async def test_an_import_is_folded_in_parts_up_to_its_history(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 200))
@@ -64,7 +64,7 @@ async def test_an_import_is_folded_in_parts_up_to_where_its_history_begins(
     assert len(model.calls) == 5
 
 
-async def test_while_the_model_is_away_the_chat_goes_on_and_the_gap_is_named(
+async def test_without_the_model_the_gap_is_shown(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = "NONE"
@@ -85,7 +85,7 @@ async def test_while_the_model_is_away_the_chat_goes_on_and_the_gap_is_named(
     assert await gaps(api) == []
 
 
-async def test_an_edit_behind_the_history_folds_again_from_where_the_summary_is_still_true(
+async def test_an_edit_before_the_history_refolds_from_there(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     for n in range(1, 51):
@@ -117,7 +117,7 @@ async def test_an_edit_that_is_undone_costs_nothing(
     assert len(model.calls) == calls
 
 
-async def test_what_a_person_wrote_is_the_base_of_the_next_fold_and_says_when_it_is_stale(
+async def test_a_personal_summary_is_the_next_base_and_may_be_stale(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 21))
@@ -134,7 +134,7 @@ async def test_what_a_person_wrote_is_the_base_of_the_next_fold_and_says_when_it
     assert [stale for _, _, stale in await versions(api)] == [False, True, True]
 
 
-async def test_what_a_person_writes_before_the_first_fold_shows_at_once(
+async def test_a_summary_written_before_the_first_fold_shows_at_once(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 4))
@@ -145,7 +145,7 @@ async def test_what_a_person_writes_before_the_first_fold_shows_at_once(
     assert await shown(api) == [999, *numbers(1, 6)]
 
 
-async def test_cutting_off_the_end_takes_the_folds_away_that_told_of_it(
+async def test_a_truncation_removes_the_folds_that_covered_its_end(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     for n in range(1, 51):
@@ -164,7 +164,7 @@ async def test_cutting_off_the_end_takes_the_folds_away_that_told_of_it(
     assert await gaps(api) == []
 
 
-async def test_regenerate_makes_the_newest_fold_again_with_a_wish_and_not_a_persons_text(
+async def test_regenerate_remakes_the_fold_but_no_personal_text(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 20))
@@ -184,7 +184,7 @@ async def test_regenerate_makes_the_newest_fold_again_with_a_wish_and_not_a_pers
     assert await shown(api) == numbers(1, 6)
 
 
-async def test_with_edges_of_its_own_layer_or_anothers_it_ends_where_the_history_begins(
+async def test_with_other_edges_it_ends_at_the_history(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, status=200, settings={"history": {"edges": "every_8"}, "memos": {"enabled": False}})
@@ -197,7 +197,7 @@ async def test_with_edges_of_its_own_layer_or_anothers_it_ends_where_the_history
     assert at > 30
 
 
-async def test_a_message_that_was_left_out_is_not_said_to_be_summarised_when_settings_change(
+async def test_an_excluded_message_is_not_summarised_by_a_new_setting(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     messages = talk(1, 33)

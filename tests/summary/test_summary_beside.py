@@ -55,7 +55,7 @@ async def test_beside_memos_an_import_is_folded_too(api: httpx.AsyncClient, swee
     assert await gaps(api) == []
 
 
-async def test_a_later_cut_takes_in_what_a_fold_that_failed_for_good_left_out(
+async def test_a_later_cut_includes_messages_of_a_failed_fold(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
@@ -124,7 +124,7 @@ async def test_regenerate_folds_into_nothing_that_is_no_longer_so(
     assert await shown(api) == [1, 2, *numbers(4, await anchor(api) - 1)]
 
 
-async def test_what_a_person_wrote_is_shown_while_it_is_off_also_behind_later_folds(
+async def test_a_personal_summary_shows_while_disabled_after_folds(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
@@ -139,7 +139,7 @@ async def test_what_a_person_wrote_is_shown_while_it_is_off_also_behind_later_fo
     assert (await get(api, "/summary"))["text"] == "It began at #999."
 
 
-async def test_a_fork_keeps_the_newest_version_that_tells_of_nothing_behind_it(
+async def test_a_fork_keeps_the_newest_version_within_its_range(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
@@ -183,7 +183,7 @@ async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
 
 
 async def hide_the_first_scene(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
-    """The summary tells of the messages 1 to 6, which scenes hide."""
+    """The summary covers the messages 1 to 6, which auto-hide hides."""
     scenes = {"enabled": True, "detect": False, "auto_hide": 1}
     await put(api, settings={**OWN_FOLDS, "scenes": scenes})
     await append(api, talk(1, 21))
@@ -214,7 +214,7 @@ async def test_what_was_deleted_of_what_scenes_hide_is_no_longer_told(
     assert await shown(api) == [1, *numbers(3, 6)]
 
 
-async def test_regenerate_brings_back_no_text_that_a_person_had_corrected(
+async def test_regenerate_does_not_restore_a_text_a_person_replaced(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api)
@@ -229,7 +229,7 @@ async def test_regenerate_brings_back_no_text_that_a_person_had_corrected(
     assert told((await get(api, "/summary"))["text"]) == numbers(1, await anchor(api) - 1)
 
 
-async def test_a_persons_text_that_was_cut_into_and_rewritten_is_stale_when_it_is_cut_into_again(
+async def test_a_rewritten_text_is_stale_after_another_truncation(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
@@ -244,7 +244,7 @@ async def test_a_persons_text_that_was_cut_into_and_rewritten_is_stale_when_it_i
 
 
 async def replace_what_a_person_wrote(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
-    """The place of the second fold was a person's for a while; then the model told it again, and what came next."""
+    """A person's text replaced the second fold for a while; then the model made that fold again, and the next."""
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 28):
         await append(api, talk(n, n))
@@ -258,7 +258,7 @@ async def replace_what_a_person_wrote(api: httpx.AsyncClient, sweep: Sweep, cloc
     assert await shown(api) == numbers(1, 30)
 
 
-async def test_what_a_person_had_replaced_stays_away_when_the_end_is_cut_off(
+async def test_a_replaced_text_does_not_return_after_a_truncation(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await replace_what_a_person_wrote(api, sweep, clock)
@@ -285,7 +285,7 @@ async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
     assert 777 not in told((await get(api, "/summary"))["text"])
 
 
-async def test_a_re_import_keeps_what_a_person_wrote_below_later_folds(
+async def test_a_reimport_keeps_a_personal_text_below_later_folds(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
@@ -304,7 +304,7 @@ async def test_a_re_import_keeps_what_a_person_wrote_below_later_folds(
     assert told((await get(api, "/summary"))["text"])[0] == 999
 
 
-async def test_a_fold_that_fits_in_no_part_fails_and_does_not_go_on_for_ever(
+async def test_a_fold_that_no_part_can_hold_fails_and_ends(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=OWN_FOLDS)
@@ -320,7 +320,7 @@ async def test_a_fold_that_fits_in_no_part_fails_and_does_not_go_on_for_ever(
 async def test_what_scenes_hid_is_folded_in_parts_too(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    """Hidden messages are told, though they are not sent: a range may hold many more than it has to send."""
+    """Hidden messages are summarised but not sent, so a range may have many more messages than are sent."""
     scenes = {"enabled": True, "detect": False, "auto_hide": 2}
     await put(api, settings={"memos": {"enabled": False}, "scenes": scenes, "history": OWN_FOLDS["history"]})
     await append(api, talk(1, 150))

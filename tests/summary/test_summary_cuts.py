@@ -25,12 +25,12 @@ async def scripted(model: ScriptedModel) -> None:
 
 
 async def assert_whole(api: httpx.AsyncClient) -> None:
-    """Everything before the history is told, and nothing else."""
+    """Check that the summary covers exactly the messages before the history."""
     assert await shown(api) == list(range(1, await anchor(api)))
     assert await gaps(api) == []
 
 
-async def test_a_cut_that_waits_gets_its_fold_also_when_the_end_was_cut_off(
+async def test_a_waiting_cut_gets_its_fold_after_a_truncation(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings=EVERY_8)
@@ -51,7 +51,7 @@ async def test_a_cut_that_waits_gets_its_fold_also_in_a_fork(
     assert ok(await api.get("/v1/chats/f/context"), 200)["history"]["anchor_seq"] == 25
 
 
-async def test_a_cut_whose_place_moves_back_while_its_fold_is_due_is_whole_all_the_same(
+async def test_a_cut_that_moves_back_during_its_fold_leaves_no_gap(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=EVERY_8)
@@ -63,7 +63,7 @@ async def test_a_cut_whose_place_moves_back_while_its_fold_is_due_is_whole_all_t
     assert len(model.calls) == 1
 
 
-async def test_a_full_cut_waits_where_only_a_fold_that_reaches_past_it_is_made(
+async def test_a_full_cut_waits_for_a_fold_even_if_it_reaches_further(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=EVERY_8)
@@ -130,7 +130,7 @@ async def test_a_cold_cut_goes_to_no_edge_inside_a_fold(
     await assert_whole(api)
 
 
-async def test_a_full_cut_that_a_persons_text_reaches_past_comes_with_an_append(
+async def test_a_full_cut_covered_by_a_personal_text_needs_an_append(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, settings=EVERY_8)
@@ -140,7 +140,7 @@ async def test_a_full_cut_that_a_persons_text_reaches_past_comes_with_an_append(
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     await bury(api, *[f"m{n}" for n in range(18, 31)])
     assert await anchor(api) == 9
-    for n in (34, 35, 36):  # from the third on 17 leaves enough, in the middle of what the text tells of
+    for n in (34, 35, 36):  # from the third on, 17 leaves enough, in the middle of the text's range
         await append(api, talk(n, n))
         await make(sweep, clock)
         assert (await anchor(api), await shown(api)) == (9, [])

@@ -1,4 +1,4 @@
-"""What happens to a fold while it is being made: what it tells of changes, goes, or is told by a person."""
+"""Changes during the job of a fold: its messages are edited or removed, or a person writes a text."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -92,7 +92,7 @@ async def test_a_line_cut_off_meanwhile_gets_no_fold_of_what_is_gone(
     assert (await anchor(api), await shown(api)) == (1, [])
 
 
-async def test_a_cut_is_no_longer_waited_for_once_the_fold_has_failed_for_good_and_a_later_one_takes_it_in(
+async def test_a_cut_does_not_wait_for_a_failed_fold(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = lambda _: ""
@@ -109,7 +109,7 @@ async def test_a_cut_is_no_longer_waited_for_once_the_fold_has_failed_for_good_a
     assert await gaps(api) == []
 
 
-async def test_a_fold_whose_messages_are_hidden_only_while_it_is_halved_is_tried_again(
+async def test_a_fold_of_messages_hidden_during_halving_is_retried(
     api: httpx.AsyncClient, database: Database, model: ScriptedModel, sweep: Sweep, clock: SteppedClock
 ) -> None:
     async def draft_while_hidden(ctx: JobContext, claimed: Claimed, fold: Any) -> Any:
@@ -136,7 +136,7 @@ async def test_a_fold_whose_messages_are_hidden_only_while_it_is_halved_is_tried
     assert await versions(api) == [(1, 6, False)]
 
 
-async def test_an_answer_that_nothing_has_changed_costs_no_word_of_what_was_told(
+async def test_an_answer_without_change_loses_no_former_word(
     api: httpx.AsyncClient, model: ScriptedModel, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await make(sweep, clock)

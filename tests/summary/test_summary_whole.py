@@ -1,11 +1,11 @@
-"""The summary leaves nothing untold and tells of nothing that is gone, wherever the history begins."""
+"""The summary has no gaps and covers no removed messages, for any start of the history."""
 
 import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
 from app.sweep import Sweep
-from tests.conversation_answers import tell
+from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, bury, context, get, ok, put
 from tests.words import told, wait, words
@@ -13,12 +13,12 @@ from tests.words import told, wait, words
 
 @pytest.fixture(autouse=True)
 async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
-    model.otherwise = tell
+    model.otherwise = echo
     history = {"keep_messages": 2, "grow_messages": 0, "max_messages": 40}
     await put(api, settings={"memos": {"enabled": False}, "history": history})
 
 
-async def test_a_summary_that_a_person_asked_for_while_summaries_are_off_goes_stale_like_any_other(
+async def test_a_summary_requested_while_disabled_becomes_stale(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     await put(api, status=200, settings={"history": {"edges": "every_message"}})
@@ -31,7 +31,7 @@ async def test_a_summary_that_a_person_asked_for_while_summaries_are_off_goes_st
     assert "w1w" not in (await get(api, "/summary"))["text"]
 
 
-async def test_with_the_summary_off_what_a_person_wrote_shows_though_folds_were_built_on_it(
+async def test_a_personal_text_shows_while_disabled_despite_its_folds(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     settings = {"history": {"edges": "folds"}}
@@ -45,7 +45,7 @@ async def test_with_the_summary_off_what_a_person_wrote_shows_though_folds_were_
     assert "p1p" in str([one["text"] for one in segments if one["name"] == "summary"])
 
 
-async def test_an_anchor_that_goes_back_into_a_fold_leaves_nothing_untold(
+async def test_an_anchor_moved_back_into_a_fold_leaves_no_gap(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     """Where the edges are not the summary's own, the anchor may go back to where no fold ends."""
@@ -64,7 +64,7 @@ async def test_an_anchor_that_goes_back_into_a_fold_leaves_nothing_untold(
     assert len(await told(api, "summary")) == 8
 
 
-async def test_what_a_forced_cut_left_behind_is_folded_wherever_the_edges_are_from(
+async def test_messages_of_a_forced_cut_are_folded_with_any_edges(
     api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
 ) -> None:
     history = {"keep_messages": 4, "grow_messages": 4, "max_messages": 20, "edges": "every_8"}

@@ -35,7 +35,7 @@ async def test_a_call_says_in_words_what_was_done(api: httpx.AsyncClient) -> Non
     assert await contents(api) == [MEMORY]
 
 
-async def test_what_was_written_goes_where_the_end_is_cut_off_and_stays_where_its_message_alone_is_deleted(
+async def test_an_entry_goes_with_a_truncation_but_not_a_deletion(
     api: httpx.AsyncClient,
 ) -> None:
     schema = ok(await api.get("/openapi.json"), 200)["paths"]["/v1/chats/{chat_id}/tools/{tool}"]["post"]
@@ -68,7 +68,7 @@ async def test_racing_retries_leave_one_entry(api: httpx.AsyncClient) -> None:
     assert len(await entries(api)) == 1
 
 
-async def test_the_same_words_later_in_the_story_or_by_another_are_another_entry(api: httpx.AsyncClient) -> None:
+async def test_the_same_words_later_or_by_another_are_a_new_entry(api: httpx.AsyncClient) -> None:
     await keep_diary(api, KAI, MIRA)
     await save(api, character="Kai")
     await save(api, character="Mira")
@@ -113,7 +113,7 @@ async def test_a_retry_is_one_also_after_the_words_were_edited(api: httpx.AsyncC
         ("", "The arguments are not valid JSON", ["body"]),
     ],
 )
-async def test_wrong_arguments_are_answered_in_words_that_a_model_can_act_on(
+async def test_wrong_arguments_get_an_error_that_a_model_can_use(
     api: httpx.AsyncClient, body: str, told: str, loc: list[str]
 ) -> None:
     await keep_diary(api)
@@ -144,7 +144,7 @@ async def test_a_call_for_a_chat_that_is_not_there_is_refused(api: httpx.AsyncCl
     ok(await api.post("/v1/chats/no chat/tools/save_memory", json={"content": "x"}), 422)
 
 
-async def test_calling_needs_a_key_that_may_write_and_listing_one_that_may_read(
+async def test_a_call_needs_the_write_scope_and_a_list_the_read_scope(
     api: httpx.AsyncClient, app: FastAPI, database: Database, tenant: str
 ) -> None:
     await keep_diary(api)

@@ -1,4 +1,4 @@
-"""What a model is told of the tools, and of what was wrong with a call."""
+"""The descriptions of the tools for models, and the error texts for wrong calls."""
 
 from typing import Any
 
@@ -47,14 +47,14 @@ def test_every_tool_and_every_argument_says_what_it_is_for(tool: Tool) -> None:
     tool.arguments.model_validate(tool.example)
 
 
-def test_limits_that_servers_stumble_over_are_told_in_words_alone() -> None:
+def test_limits_that_servers_reject_are_only_in_descriptions() -> None:
     told = word_tool("save_memory", "Saves.", SaveMemory.model_json_schema(), "openai")
     (content,) = told["function"]["parameters"]["properties"].values()
     assert content.keys() == {"type", "description"}
     assert "4,000 characters" in content["description"]
 
 
-def test_what_need_not_be_given_has_a_default_and_is_not_required() -> None:
+def test_optional_parameters_have_defaults() -> None:
     parameters = word_tool(*SEARCH, "openai")["function"]["parameters"]
     assert parameters["required"] == ["query"]
     assert parameters["properties"]["limit"] == {"type": "integer", "description": "How many.", "default": 10}

@@ -60,7 +60,7 @@ def test_nothing_is_an_empty_chat() -> None:
     assert (transcript.chat, transcript.messages, transcript.skipped) == ({}, [], 0)
 
 
-def test_messages_without_text_are_counted_unless_they_call_a_tool() -> None:
+def test_messages_without_text_are_skipped_unless_they_call() -> None:
     call = says("", role="assistant", tool_calls=[{"id": "c1"}])
     transcript = read_jsonl(lines_of(says(""), says(" \n"), call, says("Hello?")))
     assert [message["content"] for message in transcript.messages] == ["", "Hello?"]

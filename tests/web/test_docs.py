@@ -23,7 +23,7 @@ def _references(page: str) -> list[str]:
     return re.findall(r'(?:href|src)="([^"]+)"', page)
 
 
-async def test_the_page_and_everything_it_refers_to_is_served_from_here(client: AsyncClient) -> None:
+async def test_the_page_and_its_assets_are_served_locally(client: AsyncClient) -> None:
     page = await client.get("/docs")
     assert page.status_code == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -39,7 +39,7 @@ async def test_the_page_and_everything_it_refers_to_is_served_from_here(client: 
         assert asset.content == (swagger_ui_path / reference.rpartition("/")[2]).read_bytes()
 
 
-async def test_references_are_relative_so_that_a_path_prefix_does_no_harm(client: AsyncClient) -> None:
+async def test_references_are_relative_for_path_prefixes(client: AsyncClient) -> None:
     page = (await client.get("/docs")).text
     assert not any(reference.startswith("/") for reference in _references(page))
     assert 'url: "openapi.json"' in page
@@ -59,7 +59,7 @@ async def test_the_policy_admits_the_inline_script_by_its_hash_alone(
     assert "http" not in policy
 
 
-async def test_assets_stay_in_the_cache_and_the_page_is_asked_for_anew(client: AsyncClient) -> None:
+async def test_assets_are_cached_and_the_page_is_revalidated(client: AsyncClient) -> None:
     page = await client.get("/docs")
     assert page.headers["cache-control"] == "no-cache"
     for reference in _references(page.text):
@@ -98,7 +98,7 @@ async def test_no_other_file_can_be_reached(client: AsyncClient, path: str) -> N
     assert (await client.get(f"/docs/assets/{swagger_ui_path.name}/{path}")).status_code == 404
 
 
-async def test_the_explorer_reads_the_schemas_version_and_is_not_listed_in_it(
+async def test_the_explorer_supports_openapi_3_1_and_is_not_listed(
     client: AsyncClient,
 ) -> None:
     schema = (await client.get("/openapi.json")).json()

@@ -1,4 +1,4 @@
-"""What the tables hold of a line's narratives, diary and scenes, row by row, and what the chat's row shows of them."""
+"""The rows of a line's narratives, diary entries and scenes, and its context cache."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from app.chats.eligibility import Filters
 from app.kit.db import Connection
 
 Narrative = tuple[str, str]
-"""A layer, and whose narrative it is if it has several."""
+"""A layer and the subject of the narrative; the subject is "" if the layer has only one."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """A version of a narrative; one that a person has deleted is still there for what was folded onto it."""
+    """A version of a narrative. Deleted versions remain, because later versions build on them."""
 
     layer: str
     subject: str
@@ -40,8 +40,8 @@ class Version:
         return self.origin == "person"
 
     @property
-    def clean(self) -> bool:
-        """Whether its own step says what it was made from."""
+    def is_fresh(self) -> bool:
+        """Whether its own input has not changed since it was made."""
         return self.source_hash == self.current_hash
 
 
@@ -66,19 +66,19 @@ class Entry:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the service found nothing to write down in what its messages say."""
+        """Whether the service found nothing to write in the current messages."""
         return not self.content and self.origin == "model" and self.source_hash == self.current_hash
 
-    def holds(self, *, by_service: bool = True) -> bool:
-        """Whether it counts as what somebody wrote; the service's only where that is asked for, and if it is true."""
+    def is_valid(self, *, generated: bool = True) -> bool:
+        """Whether the entry is shown; a generated one must be fresh, and is not shown without `generated`."""
         if self.deleted or not self.content:
             return False
-        return self.origin != "model" or (by_service and self.source_hash == self.current_hash)
+        return self.origin != "model" or (generated and self.source_hash == self.current_hash)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A closed scene, or one whose break was lifted."""
+    """A closed scene, or a former one whose break was removed."""
 
     scene_id: UUID
     number: int
@@ -94,30 +94,29 @@ class Scene:
     lifted: bool
 
     @property
-    def holds(self) -> bool:
-        """Whether it has a recap that counts, or needs none."""
-        return self.status != "pending" and (self.is_written or self.source_hash == self.current_hash)
+    def is_valid(self) -> bool:
+        """Whether its recap is not pending and not stale."""
+        return self.status != "pending" and (self.by_person or self.source_hash == self.current_hash)
 
     @property
-    def is_written(self) -> bool:
+    def by_person(self) -> bool:
         """Whether a person wrote the recap."""
         return self.origin == "person"
 
     @property
-    def is_told(self) -> bool:
-        """Whether the running recap has something to tell of it."""
-        return self.holds and self.status == "ready"
+    def contributes(self) -> bool:
+        """Whether the running recap folds it in."""
+        return self.is_valid and self.status == "ready"
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Everything of a line that its narratives are made of.
+    """The rows of a line.
 
     Attributes:
-        scenes: The closed ones, in story order.
-        lifted: Those whose break was lifted.
-        shown: What the chat's row holds of each layer.
-        due: (layer, key) of what is due or has failed.
+        scenes: The closed scenes, in story order.
+        lifted: The scenes whose break was removed.
+        context_cache: The column of `chats`, without the memos.
 
     """
 
@@ -125,25 +124,19 @@ class Tables:
     entries: Sequence[Entry]
     scenes: Sequence[Scene]
     lifted: Sequence[Scene]
-    shown: Mapping[str, Any]
-    due: frozenset[tuple[str, str]]
+    context_cache: Mapping[str, Any]
 
     @property
     def narratives(self) -> list[Narrative]:
         return sorted({(one.layer, one.subject) for one in self.versions})
 
-    @property
-    def diarists(self) -> list[str]:
-        """Whose diaries there are."""
-        return sorted({entry.character for entry in self.entries})
-
-    def of(self, narrative: Narrative) -> list[Version]:
-        """The versions of a narrative, oldest first, deleted ones too."""
+    def versions_of(self, narrative: Narrative) -> list[Version]:
+        """Return the versions of a narrative, oldest first, including deleted ones."""
         return [one for one in self.versions if (one.layer, one.subject) == narrative]
 
     @property
-    def recaps(self) -> list[int]:
-        """The versions of the running recap that can be chosen."""
+    def recap_versions(self) -> list[int]:
+        """The versions of the running recap that are not deleted."""
         return [one.version for one in self.versions if one.layer == "recap" and not one.deleted]
 
 
@@ -162,13 +155,11 @@ _SCENES = """
         current_hash, origin, lifted_at IS NOT NULL AS lifted
     FROM scenes WHERE chat_key = $1 AND line_id = $2 ORDER BY last_seq"""
 
-_SHOWN = "SELECT (context_cache - 'memos')::text FROM chats WHERE chat_key = $1 AND line_id = $2"
-
-_DUE = "SELECT layer, key FROM work WHERE owner_key = $1 AND line_id = $2"
+_CONTEXT_CACHE = "SELECT (context_cache - 'memos')::text FROM chats WHERE chat_key = $1 AND line_id = $2"
 
 
 async def read_tables(connection: Connection, chat_key: UUID, line_id: UUID) -> Tables:
-    """All of it as it stands; nothing may be written meanwhile."""
+    """Return the rows of a line. They are consistent only if nothing is written at the same time."""
 
     async def fetch(statement: str) -> list[dict[str, Any]]:
         rows = [dict(row) for row in await connection.fetch(statement, chat_key, line_id)]
@@ -183,6 +174,5 @@ async def read_tables(connection: Connection, chat_key: UUID, line_id: UUID) -> 
         entries=[Entry(**row) for row in await fetch(_ENTRIES)],
         scenes=[scene for scene in scenes if not scene.lifted],
         lifted=[scene for scene in scenes if scene.lifted],
-        shown=orjson.loads(await connection.fetchval(_SHOWN, chat_key, line_id)),
-        due=frozenset((row["layer"], row["key"]) for row in await fetch(_DUE)),
+        context_cache=orjson.loads(await connection.fetchval(_CONTEXT_CACHE, chat_key, line_id)),
     )

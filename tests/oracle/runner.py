@@ -1,4 +1,4 @@
-"""Tells the stories of a state machine: how many, which ones, and whether one that fails is made short."""
+"""Run a state machine with settings from the environment; README.md explains the variables."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.conversation_teller import Storyteller
+from tests.oracle.driver import Driver
 
 SHARDS = 16
 STEPS = 20
@@ -15,14 +15,17 @@ SEED = int(os.environ.get("MEMOBOOK_SEED", "0"))
 PHASES = [Phase.generate, *([Phase.shrink] if os.environ.get("MEMOBOOK_SHRINK") else [])]
 
 
-async def tell_stories(machine: type[Storyteller], shard: int, *, examples: int) -> None:
-    """Tell a shard's part of `examples` stories, the same in every run, in a thread beside the loop."""
-    asked = int(os.environ.get("MEMOBOOK_EXAMPLES", examples))
+async def run_examples(machine: type[Driver], shard: int, *, examples: int) -> None:
+    """Run one shard's part of the examples in a thread beside the loop.
+
+    MEMOBOOK_EXAMPLES overrides `examples`, the number over all shards. The same seed gives the same examples.
+    """
+    total = int(os.environ.get("MEMOBOOK_EXAMPLES", examples))
     await asyncio.to_thread(
         run_state_machine_as_test,
         hypothesis.seed(SEED * SHARDS + shard)(machine),
         settings=hypothesis.settings(
-            max_examples=-(-asked // SHARDS),
+            max_examples=-(-total // SHARDS),
             stateful_step_count=STEPS,
             deadline=None,
             database=None,

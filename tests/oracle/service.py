@@ -1,4 +1,4 @@
-"""The service as the state machine sees it: what it is asked, and everything that can be read of a line."""
+"""Requests to the service, and snapshots of a line from the database and the API."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.memos.handlers import read_window
 from app.sweep import Sweep
-from tests.conversation_tables import Tables, read_tables
+from tests.oracle.tables import Tables, read_tables
 from tests.scripted_model import Request, ScriptedModel
 from tests.talk import Json, ok
 
@@ -24,7 +24,7 @@ PATIENCE_S = 30
 NOW = "2026-04-01T12:00:00Z"
 FORMATS = ("segments", "openai", "anthropic", "text")
 WORD = re.compile(r"\b[wp]\d+[wp]\b")
-"""Each text has a word of its own: `w…w` was said, `p…p` a person wrote in the book."""
+"""Each text contains a unique word: `w…w` in a message, `p…p` in a text that a person wrote into a layer."""
 
 _ROW = """
     SELECT line_id::text AS line, head_seq, anchor_seq, history_messages, message_count, token_count, turn_count,
@@ -46,17 +46,17 @@ _WORK = """
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A chat's current line as it was read: rows of the database, and what the API says.
+class Snapshot:
+    """A chat's current line as read from the database and over HTTP.
 
     Attributes:
-        row: The chat's row.
-        messages: All rows of messages, tombstones too.
-        memos: All rows of the book, deleted ones too.
-        work: Its due work, by the memo that it is to make.
-        window: What the window is by the book, as the layer reads it.
+        row: The line's row of `chats`.
+        messages: All rows of messages, including deleted ones.
+        memos: All rows of memos, including deleted ones.
+        work: The rows of due and failed work, by their key, which is the memo's id.
+        window: The memo window as the layer computes it from the memos.
         listed, book, context: The messages, memos and context over HTTP.
-        words: The words in the context, in their order.
+        words: The unique words in the context, in their order.
 
     """
 
@@ -78,7 +78,7 @@ class Seen:
 
 @dataclass
 class Service:
-    """What the machine, which runs in a thread, works on in the loop of the tests."""
+    """The service and its fixtures, for a state machine that runs in a thread beside the tests' loop."""
 
     api: httpx.AsyncClient
     sweep: Sweep
@@ -88,33 +88,33 @@ class Service:
     tenant: str
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
-    def do(self, what: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(what, self.loop).result(PATIENCE_S)
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
 
-    def ask(self, method: str, path: str, status: int, body: Any = None, **query: Any) -> Json:
-        """The answer, which has the status that is expected."""
-        return ok(self.do(self.api.request(method, f"/v1{path}", json=body, params=query)), status)
+    def request(self, method: str, path: str, status: int, body: Any = None, **query: Any) -> Json:
+        """Return the answer's JSON, after a check of its status."""
+        return ok(self.run(self.api.request(method, f"/v1{path}", json=body, params=query)), status)
 
-    def ask_either(self, method: str, path: str, statuses: set[int], body: Any = None) -> None:
-        """Ask for what may be refused."""
-        answer = self.do(self.api.request(method, f"/v1{path}", json=body))
+    def request_either(self, method: str, path: str, statuses: set[int], body: Any = None) -> None:
+        """Send a request that may succeed or fail with one of `statuses`."""
+        answer = self.run(self.api.request(method, f"/v1{path}", json=body))
         assert answer.status_code in statuses, answer.text
 
-    def look(self, chat_id: str) -> Seen:
-        return self.do(self._look(chat_id))  # type: ignore[no-any-return]  # what `do` hands on
+    def snapshot(self, chat_id: str) -> Snapshot:
+        return self.run(self._snapshot(chat_id))  # type: ignore[no-any-return]  # `run` returns Any
 
     def tables(self, chat_id: str, line_id: str) -> Tables:
-        """What the tables hold of a line's narratives."""
+        """Return the rows of a line's narratives, diary entries and scenes."""
 
         async def read() -> Tables:
             async with self.database.raw() as connection:
                 return await read_tables(connection, chat_key(self.tenant, chat_id), UUID(line_id))
 
-        found: Tables = self.do(read())
+        found: Tables = self.run(read())
         return found
 
     def contexts(self, chat_id: str, **query: Any) -> dict[str, Json]:
-        """The context in every format, at the same time of day, without the id of its line."""
+        """Return the context in each format, always at the same time of day and without the line's id."""
 
         async def read() -> dict[str, Json]:
             path = f"/v1/chats/{chat_id}/context"
@@ -123,12 +123,12 @@ class Service:
                 for wanted in FORMATS
             }
 
-        contexts: dict[str, Json] = self.do(read())
+        contexts: dict[str, Json] = self.run(read())
         for context in contexts.values():
             del context["line"]
         return contexts
 
-    async def _look(self, chat_id: str) -> Seen:
+    async def _snapshot(self, chat_id: str) -> Snapshot:
         ref = ChatRef(self.tenant, chat_id, chat_key(self.tenant, chat_id))
         async with self.database.unit_of_work() as db_session:
             window = await read_window(db_session, await lock_head(db_session, ref))
@@ -143,7 +143,7 @@ class Service:
             self.api.get(f"{path}/memos", params={"limit": 500}),
             self.api.get(f"{path}/context", params={"now": NOW}),
         )
-        return Seen(
+        return Snapshot(
             row={name: orjson.loads(row[name]) if name in _JSON and row[name] else row[name] for name in row},
             messages=messages,
             memos=memos,
@@ -159,8 +159,8 @@ class Service:
 _JSON = ("last_cut", "memo_window")
 
 
-def telling_memo(request: Request) -> str:
-    """A memo that says every word that it was given, or that there is nothing to say."""
+def echo_memo(request: Request) -> str:
+    """Return a memo that repeats each unique word of the prompt, or NONE if there is none."""
     content = str(request["messages"][-1]["content"])
     words = WORD.findall(content)
     half = (len(words) + 1) // 2

@@ -1,20 +1,20 @@
-"""What the state machine of narratives knows beside the messages: the settings, and what it has seen of versions."""
+"""The reference model of a line with narratives: its settings, and the versions recorded so far."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from tests.conversation_model import Line, Rules
-from tests.conversation_tables import Tables
+from tests.oracle.reference import Line, Settings
+from tests.oracle.tables import Tables
 from tests.talk import Json
 
-NumberedText = tuple[str, str, int]
-"""A layer, whose narrative, and a version."""
+VersionKey = tuple[str, str, int]
+"""A layer, the subject of the narrative, and a version."""
 
 
 @dataclass(frozen=True)
-class TellingRules(Rules):
-    """The settings of a chat that narratives remember."""
+class NarrativeSettings(Settings):
+    """The settings of a chat with narratives and without memos."""
 
     edges: str = "folds"
     summary: bool = True
@@ -32,8 +32,8 @@ class TellingRules(Rules):
     exclude_latest: int = 0
     position: str = "before_prompt"
 
-    def to_settings(self) -> Json:
-        """As a request says them."""
+    def to_json(self) -> Json:
+        """Return the settings as a request sends them."""
         return {
             "memos": {"enabled": False, "include_system": self.include_system},
             "history": {
@@ -61,35 +61,35 @@ class TellingRules(Rules):
 
 
 @dataclass
-class TellingLine(Line):
+class NarrativeLine(Line):
     """A line with narratives.
 
     Attributes:
-        rules: The settings of today; those that a step was made with are stored with it.
-        texts: When each version was made that is there, by whom, and what it said.
-        chosen: Whether a person has chosen or deleted a version of the recap, so that it may stay behind the scenes.
+        settings: The current settings; a version stores the filters that it was made with.
+        texts: (time, origin, text) of each stored version; the text of a deleted version is the one before deletion.
+        recap_chosen: Whether a person has chosen or deleted a version of the recap, so that it may lag behind.
 
     """
 
-    rules: TellingRules = field(default_factory=lambda: TellingRules(0, 0, 2, 2, 9, include_system=False))
-    texts: dict[NumberedText, tuple[datetime, str, str]] = field(default_factory=dict)
-    chosen: bool = False
+    settings: NarrativeSettings = field(default_factory=lambda: NarrativeSettings(0, 0, 2, 2, 9, include_system=False))
+    texts: dict[VersionKey, tuple[datetime, str, str]] = field(default_factory=dict)
+    recap_chosen: bool = False
 
-    def notice(self, tables: Tables) -> None:
-        """Remember what versions say; one that is there never says anything else, one that is deleted says nothing.
+    def record_versions(self, tables: Tables) -> None:
+        """Record the text of each version, and check that no text has changed and that deleted versions have none.
 
-        A number that was cut off can be given again, also at the same time.
+        A truncation frees version numbers, so another version may have the same number, even with the same time.
         """
         known, self.texts = self.texts, {}
         for one in tables.versions:
             key = (one.layer, one.subject, one.version)
-            made_at, made_by, text = known.get(key, (None, None, one.text))
+            created_at, origin, text = known.get(key, (None, None, one.text))
             if one.deleted:
                 assert one.text == ""
-            elif (made_at, made_by) == (one.created_at, one.origin):
+            elif (created_at, origin) == (one.created_at, one.origin):
                 assert one.text == text
             self.texts[key] = (one.created_at, one.origin, text if one.deleted else one.text)
 
-    def set(self, **changed: Any) -> None:
-        """Other settings from now on."""
-        self.rules = replace(self.rules, **changed)
+    def change_settings(self, **changed: Any) -> None:
+        """Change some settings."""
+        self.settings = replace(self.settings, **changed)

@@ -1,0 +1,198 @@
+"""The expected value of `chats.context_cache`, computed from the layers' tables and the anchor."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.kit.tokens import count_tokens
+from tests.oracle import chains
+from tests.oracle.narrative_reference import NarrativeLine
+from tests.oracle.service import WORD
+from tests.oracle.tables import Entry, Scene, Tables, Version
+from tests.talk import Json
+
+CHARACTER = "Kai"
+
+
+def expected_cache(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
+    """Return the expected `chats.context_cache`, without false and empty values."""
+    cache: Json = compact(
+        {
+            "summary": _summary(line, tables, anchor),
+            "scenes": _recap(line, tables, anchor),
+            "diary": {
+                "characters": {name: _diary(line, tables, name) for name in {e.character for e in tables.entries}}
+            },
+        }
+    )
+    return cache
+
+
+def compact(value: Any) -> Any:
+    """Return the value without false and empty values."""
+    if not isinstance(value, Mapping):
+        return value
+    kept = {name: compact(inner) for name, inner in value.items()}
+    return {name: inner for name, inner in kept.items() if inner}
+
+
+def cached_words(tables: Tables) -> dict[str, list[str]]:
+    """Return the unique words of each text in the context cache."""
+    cache = tables.context_cache
+    diary = cache.get("diary", {}).get("characters", {}).get(CHARACTER, {})
+    return {
+        "summary": WORD.findall(cache.get("summary", {}).get("text", "")),
+        "recap": WORD.findall(cache.get("scenes", {}).get("text", "")),
+        "diary": WORD.findall(diary.get("text", "")),
+    }
+
+
+def recap_limit(line: NarrativeLine, tables: Tables) -> int:
+    """Return the last seq that the running recap has to cover."""
+    covered = tables.scenes[: max(len(tables.scenes) - line.settings.exclude_latest, 0)]
+    return covered[-1].last_seq if covered else 0
+
+
+def shown_recap(line: NarrativeLine, tables: Tables) -> Version | None:
+    """Return the version of the running recap that is in the context.
+
+    If `exclude_latest` is 0, a person's version may end after the last scene, because that scene was truncated later.
+    """
+    chain = chains.current_chain(tables.versions_of(("recap", "")))
+    limit = recap_limit(line, tables) if line.settings.exclude_latest else line.head
+    return chains.latest_valid(chain, limit + 1, by_person=not line.settings.scenes)
+
+
+def excludes_person_version(line: NarrativeLine, tables: Tables) -> bool:
+    """Whether a person's version covers scenes that `exclude_latest` excludes, which suspends folding."""
+    chain = chains.current_chain(tables.versions_of(("recap", ""))) if line.settings.exclude_latest else []
+    return any(one.by_person and not one.deleted and one.last_place > recap_limit(line, tables) for one in chain)
+
+
+def has_open_scene(line: NarrativeLine, tables: Tables) -> bool:
+    """Whether a message follows the last scene."""
+    last = tables.scenes[-1].last_seq if tables.scenes else 0
+    return any(message.seq > last for message in line.not_deleted)
+
+
+def old_scenes(line: NarrativeLine, tables: Tables, keep: int) -> Sequence[Scene]:
+    """Return all closed scenes except the last `keep` scenes; the open scene counts as one of those."""
+    kept = max(keep - has_open_scene(line, tables), 0)
+    return tables.scenes[: max(len(tables.scenes) - kept, 0)]
+
+
+def _cached_version(chain: Sequence[Version], one: Version | None, heading: str) -> Json:
+    if one is None:
+        return {}
+    return {
+        "version": one.version,
+        "text": one.text,
+        "tokens": count_tokens(f"## {heading}\n\n{one.text}"),
+        "last_seq": one.last_place,
+        "stale": chains.is_stale(chain, one),
+    }
+
+
+def _summary(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
+    enabled = line.settings.summary
+    chain = chains.current_chain(tables.versions_of(("summary", "")))
+    one = chains.latest_valid(chain, anchor, by_person=not enabled)
+    cached = _cached_version(chain, one, "Recent Conversation Summary")
+    covered_seq = one.last_place if one else 0
+    if enabled and any(covered_seq < message.seq < anchor and message.sendable_if_shown for message in line.messages):
+        cached["gaps"] = [[covered_seq + 1, anchor - 1]]
+    if enabled and line.settings.edges == "folds":
+        edges = [link.last_place + 1 for link in chain if link.last_place]
+        cached["edges"] = [edge for edge in edges if edge >= anchor]
+    return cached
+
+
+def _recap(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
+    chain = chains.current_chain(tables.versions_of(("recap", "")))
+    one = shown_recap(line, tables)
+    cached = _cached_version(chain, one, "Running Recap")
+    if line.settings.scenes:
+        cached["gaps"] = _join(sorted(_recap_gaps(line, tables, one.last_place if one else 0, anchor)))
+    if line.settings.edges == "scenes":
+        edges = [scene.last_seq + 1 for scene in old_scenes(line, tables, line.settings.keep_scenes)]
+        cached["edges"] = [edge for edge in edges if edge >= anchor]
+    return cached
+
+
+def _recap_gaps(line: NarrativeLine, tables: Tables, covered: int, anchor: int) -> set[int]:
+    """Return the seqs before the anchor of scenes that the recap has to cover and does not, or with a stale recap.
+
+    If auto-hide hides messages of such a scene after the anchor, all seqs of the scene are returned.
+    """
+    missing: set[int] = set()
+    for scene in tables.scenes:
+        uncovered = covered < scene.last_seq <= recap_limit(line, tables)
+        stale = scene.last_seq <= covered and not scene.by_person and scene.source_hash != scene.current_hash
+        hidden = any(
+            message.hidden_by_scenes
+            for message in line.not_deleted
+            if max(scene.first_seq, anchor) <= message.seq <= scene.last_seq
+        )
+        if uncovered or stale:
+            missing |= set(range(scene.first_seq, scene.last_seq + 1 if hidden else min(scene.last_seq + 1, anchor)))
+    return missing
+
+
+def _join(seqs: Sequence[int]) -> list[list[int]]:
+    ranges: list[list[int]] = []
+    for seq in seqs:
+        if ranges and ranges[-1][1] == seq - 1:
+            ranges[-1][1] = seq
+        else:
+            ranges.append([seq, seq])
+    return ranges
+
+
+def _diary(line: NarrativeLine, tables: Tables, name: str) -> Json:
+    enabled, limit = line.settings.diary, line.settings.lines
+    base = chains.latest_valid(chains.current_chain(tables.versions_of(("diary", name)))) if enabled else None
+    folded = base.text if base else ""
+    entries = [
+        entry
+        for entry in tables.entries
+        if entry.character == name
+        and entry.number > (base.last_place if base else 0)
+        and entry.is_valid(generated=enabled)
+    ]
+    kept = [n for n in range(len(entries) + 1) if _lines(_join_entries(entries[len(entries) - n :])) <= limit][-1]
+    newest = entries[len(entries) - kept :]
+    recent = _join_entries(newest)
+    if entries and not kept:
+        newest, recent, folded = entries[-1:], _last_lines(_render_entry(entries[-1]), limit), ""
+    elif kept < len(entries):
+        folded = ""
+    else:
+        folded = _last_lines(folded, limit - _lines(recent) - bool(recent))
+    if not folded and not recent:
+        return {}
+    text = "\n\n".join(part for part in ("## Diary", folded, recent) if part)
+    version = base.version if base and folded else None
+    return {
+        "text": text,
+        "tokens": count_tokens(text),
+        "sources": [
+            *([f"diary:folded:{version}"] if version else []),
+            *(f"diary:{entry.entry_id}" for entry in newest),
+        ],
+        "version": version,
+    }
+
+
+def _render_entry(entry: Entry) -> str:
+    return f"## {entry.dated_at:%m/%d} — memo entry\n{entry.content}"
+
+
+def _join_entries(entries: Sequence[Entry]) -> str:
+    return "\n\n".join(map(_render_entry, entries))
+
+
+def _lines(text: str) -> int:
+    return len(text.split("\n")) if text else 0
+
+
+def _last_lines(text: str, limit: int) -> str:
+    return "\n".join(text.split("\n")[-limit:]) if limit > 0 else ""

@@ -1,0 +1,204 @@
+"""Comparison of a line's narratives with the reference, after each step and when all work is done."""
+
+from itertools import pairwise
+
+from app.chats.eligibility import Filters
+from app.narratives.service import NO_SOURCE
+from tests.oracle import chains
+from tests.oracle.context_cache import (
+    cached_words,
+    compact,
+    excludes_person_version,
+    expected_cache,
+    old_scenes,
+    recap_limit,
+    shown_recap,
+)
+from tests.oracle.narrative_reference import NarrativeLine
+from tests.oracle.service import WORD, Snapshot
+from tests.oracle.tables import Tables, Version
+from tests.talk import Json
+
+_EVERYTHING = Filters(include_system=True)
+
+
+def check_narratives(line: NarrativeLine, tables: Tables, snapshot: Snapshot, *, complete: bool) -> None:
+    """Check everything that must hold after each step.
+
+    With `complete`, every answer of the model so far has repeated all words of its prompt.
+    """
+    line.record_versions(tables)
+    for narrative in tables.narratives:
+        check_chain(line, tables, narrative)
+    check_scenes(line, tables)
+    check_entries(line, tables, complete=complete)
+    check_words(line, tables, complete=complete)
+    assert compact(tables.context_cache) == expected_cache(line, tables, snapshot.anchor)
+    check_context_words(line, tables, snapshot)
+
+
+# --- versions ---
+
+
+def check_chain(line: NarrativeLine, tables: Tables, narrative: tuple[str, str]) -> None:
+    """Check that at most one version is current, that ranges follow each other, and the hash of each input."""
+    versions = tables.versions_of(narrative)
+    assert len([one for one in versions if one.current]) <= 1
+    chain = chains.current_chain(versions)
+    for one in versions:
+        assert one.base_version is None or one.base_version < one.version
+        if one.first_place <= one.last_place and not _was_truncated(one):
+            assert one.current_hash == chains.step_hash(line, tables, one), one
+        assert one.last_place <= (line.head if one.layer != "diary" else max(e.number for e in tables.entries))
+    for base, one in pairwise(chain):
+        assert one.base_version == base.version
+        assert one.first_place == base.last_place + 1, (base, one)
+    for one in chain[:1]:
+        if one.base_version is None:
+            assert one.first_place == 1
+        else:
+            assert one.by_person, "without its base, only a version that a person wrote remains"
+
+
+def _was_truncated(version: Version) -> bool:
+    """Whether a truncation ended within the range of a person's version; its hash then matches no range."""
+    return version.by_person and len(version.current_hash) > len(NO_SOURCE)
+
+
+# --- scenes and entries ---
+
+
+def check_scenes(line: NarrativeLine, tables: Tables) -> None:
+    """Check that closed scenes follow each other from seq 1 on, and that each ends with a message not deleted."""
+    firsts = [1, *(scene.last_seq + 1 for scene in tables.scenes)]
+    assert [scene.first_seq for scene in tables.scenes] == firsts[:-1]
+    assert [scene.number for scene in tables.scenes] == list(range(1, len(tables.scenes) + 1))
+    for scene in tables.scenes:
+        assert scene.first_seq <= scene.last_seq <= line.head
+        assert not line.messages[scene.last_seq - 1].deleted
+        assert scene.current_hash == chains.messages_hash(line, scene.first_seq, scene.last_seq, scene.filters)
+    assert all(scene.last_seq <= line.head for scene in tables.lifted)
+
+
+def check_entries(line: NarrativeLine, tables: Tables, *, complete: bool) -> None:
+    """Check that numbers are unique, and compare the hash and words of generated entries with their messages."""
+    numbers = [entry.number for entry in tables.entries]
+    assert len(numbers) == len(set(numbers))
+    for entry in tables.entries:
+        assert entry.at_seq <= line.head
+        if entry.first_seq is None or entry.last_seq is None:
+            continue
+        assert entry.last_seq <= entry.at_seq
+        if not entry.deleted:
+            current = chains.messages_hash(line, entry.first_seq, entry.last_seq, entry.filters)
+            assert entry.current_hash == current
+        if entry.is_valid() and entry.origin != "person":
+            words = chains.messages_words(line, entry.first_seq, entry.last_seq, entry.filters)
+            _check_echoed(WORD.findall(entry.content), words, complete=complete)
+
+
+# --- words ---
+
+
+def check_words(line: NarrativeLine, tables: Tables, *, complete: bool) -> None:
+    """Check that each valid generated version has exactly the words of its base and of its input, in this order."""
+    for narrative in tables.narratives:
+        for one in chains.valid_versions(chains.current_chain(tables.versions_of(narrative))):
+            if one.by_person or one.deleted:
+                continue
+            base_text = "" if one.base_version is None else line.texts[*narrative, one.base_version][-1]
+            words = [*WORD.findall(base_text), *chains.step_words(line, tables, one)]
+            _check_echoed(WORD.findall(one.text), words, complete=complete)
+    for scene in tables.scenes:
+        if scene.is_valid and not scene.by_person:
+            words = chains.messages_words(line, scene.first_seq, scene.last_seq, scene.filters)
+            _check_echoed(WORD.findall(scene.recap), words, complete=complete)
+
+
+def check_context_words(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> None:
+    """Check that the cache has no word of a message that is not eligible, and the words of the context in order."""
+    allowed = {word for one in chains.eligible(line, 1, line.head, _EVERYTHING) for word in WORD.findall(one.text)}
+    cached = cached_words(tables)
+    assert {word for words in cached.values() for word in words if word.startswith("w")} <= allowed
+    pinned = WORD.findall(" ".join(one.text for one in line.pinned(snapshot.anchor)))
+    memos = WORD.findall(" ".join(memo.text for memo in line.memos_in_prompt(snapshot.anchor)))
+    history = WORD.findall(" ".join(one.text for one in line.sendable_from(snapshot.anchor)))
+    first, in_order = (cached["recap"], []) if line.settings.position == "before_prompt" else ([], cached["recap"])
+    if line.settings.position == "none":
+        in_order = []
+    assert snapshot.words == [*first, *pinned, *cached["diary"], *in_order, *cached["summary"], *memos, *history]
+
+
+def _check_echoed(found: list[str], words: list[str], *, complete: bool) -> None:
+    if complete:
+        assert found == words
+    else:
+        rest = iter(words)
+        assert all(word in rest for word in found), (found, words)
+
+
+# --- the anchor ---
+
+
+def check_anchor(line: NarrativeLine, snapshot: Snapshot) -> None:
+    """Check that the history has `keep` messages or all there are, and that the anchor skips only hidden messages."""
+    cut = snapshot.row["last_cut"]
+    cut_seq = cut["at_seq"] if cut else 1
+    may_skip = line.settings.scenes or snapshot.anchor == line.anchor  # messages that auto-hide hides or has hidden
+    assert snapshot.anchor == cut_seq or (snapshot.anchor > cut_seq and may_skip)
+    if snapshot.anchor != line.anchor:
+        assert not [message.seq for message in line.sendable_from(cut_seq) if message.seq < snapshot.anchor]
+    left = len(line.sendable_from(snapshot.anchor))
+    is_all = left == len(line.sendable_from(1))
+    assert left >= line.settings.keep or is_all
+    if snapshot.anchor > line.anchor and cut and cut_seq == snapshot.anchor and cut["reason"] != "rewind":
+        assert is_all or line.can_cut(snapshot.anchor, line.anchor)
+
+
+# --- once all work is done ---
+
+
+def check_settled(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> None:
+    """Check a line without due work: the narratives cover what they have to, and auto-hide has been applied."""
+    assert snapshot.work == {}
+    chain = chains.current_chain(tables.versions_of(("summary", "")))
+    if line.settings.summary and not any(one.last_place >= snapshot.anchor for one in chains.valid_versions(chain)):
+        covered_seq = tables.context_cache.get("summary", {}).get("last_seq", 0)
+        assert not [message.seq for message in line.sendable_from(covered_seq + 1) if message.seq < snapshot.anchor]
+    if line.settings.scenes:
+        assert all(scene.is_valid for scene in tables.scenes)
+        limit, shown = recap_limit(line, tables), shown_recap(line, tables)
+        if limit and not line.recap_chosen and not excludes_person_version(line, tables):
+            assert shown is not None
+            assert shown.last_place == limit or (shown.by_person and shown.last_place > limit)
+    if line.settings.diary:
+        assert all(entry.is_valid() or entry.is_empty for entry in tables.entries if not entry.deleted)
+    check_hidden(line, tables)
+
+
+def check_hidden(line: NarrativeLine, tables: Tables) -> None:
+    """Check that auto-hide hides exactly its scenes, except for messages that a person has hidden or shown."""
+    settings, shown = line.settings, shown_recap(line, tables)
+    hides = settings.scenes and settings.auto_hide is not None
+    covered = shown.last_place if shown else 0
+    hidden: set[int] = set()
+    for scene in old_scenes(line, tables, settings.auto_hide or 0) if hides else ():
+        if scene.is_valid and scene.last_seq <= covered:
+            hidden |= set(range(scene.first_seq, scene.last_seq + 1))
+    assert {message.seq for message in line.not_deleted if message.hidden_by_scenes} == {
+        message.seq
+        for message in line.not_deleted
+        if message.seq in hidden and not (message.hidden or message.kept_shown)
+    }
+
+
+def check_inclusion(line: NarrativeLine, tables: Tables, snapshot: Snapshot, items: list[Json]) -> None:
+    """Check that the version that represents a message is in the context and covers the message."""
+    assert [item["seq"] for item in items] == [message.seq for message in line.not_deleted]
+    for item, message in zip(items, line.not_deleted, strict=True):
+        if message.seq >= snapshot.anchor and message.sendable:
+            assert item["status"] == "verbatim"
+        for status, layer in (("summary", "summary"), ("recap", "scenes")):
+            if item["status"] == status:
+                assert item["by"] == f"{status}:{tables.context_cache[layer]['version']}"
+                assert message.seq <= tables.context_cache[layer]["last_seq"]

@@ -1,0 +1,30 @@
+"""Compare the memo book with the reference model while a conversation changes at random; see README.md."""
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.sweep import Sweep
+from tests.oracle.memo_machine import MemoMachine
+from tests.oracle.runner import SHARDS, run_examples
+from tests.oracle.service import Service
+from tests.scripted_model import ScriptedModel
+
+EXAMPLES = 400
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+async def test_memos_match_the_reference_after_each_change(
+    shard: int,
+    api: httpx.AsyncClient,
+    sweep: Sweep,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+) -> None:
+    class Machine(MemoMachine):
+        service = Service(api, sweep, model, clock, database, tenant)
+
+    await run_examples(Machine, shard, examples=EXAMPLES)
