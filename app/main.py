@@ -10,23 +10,24 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
-from app.chats.line_routes import router as line_router
-from app.chats.message_routes import router as message_router
 from app.chats.routes import router as chat_router
 from app.context.routes import router as context_router
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
 from app.kit.clock import Clock, system_clock
 from app.kit.etags import RELEASE, NoStore
-from app.kit.hot import HotPaths
+from app.kit.fast_path import HotPaths
 from app.kit.settings import Settings, load_settings
-from app.kit.work import Bell
+from app.kit.worker_notifier import Bell
 from app.layers.layer import Layer
 from app.layers.routes import router as state_router
+from app.lines.routes import router as line_router
+from app.messages.routes import router as message_router
 from app.operations.routes import router as operation_router
 from app.pipeline import open_database
 from app.problems import BodyLimit, Problem, install_handlers
 from app.registry import LAYERS
+from app.reimport.routes import router as reimport_router
 from app.tools.routes import make_tool_router
 from app.web.docs import docs_router
 from app.web.schema import Api, reading_order
@@ -63,6 +64,7 @@ def list_routers(layers: tuple[Layer, ...]) -> list[APIRouter]:
     return [
         context_router,
         chat_router,
+        reimport_router,
         message_router,
         line_router,
         state_router,

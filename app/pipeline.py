@@ -7,8 +7,6 @@ conversation are always consistent.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.chats.anchor import cut_after_append, cut_if_settled, recheck_wait, settle_anchor
-from app.chats.cut import Cut, Skip
 from app.chats.events import (
     AnchorMoved,
     ChatEdited,
@@ -21,8 +19,10 @@ from app.chats.events import (
     SettingsChanged,
 )
 from app.chats.head import Head
+from app.chats.heads import lock_line, update_head
 from app.chats.revision import MESSAGES, SETTINGS, record
-from app.chats.service import lock_line, update_head
+from app.history.anchor import cut_after_append, cut_if_settled, recheck_wait, settle_anchor
+from app.history.cut import Cut, Skip
 from app.kit.clock import Clock
 from app.kit.db import Database, DbSession, Follower, after_commit
 from app.kit.owners import OwnerErased

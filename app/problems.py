@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.kit.blame import place_of
+from app.kit.error_location import place_of
 from app.kit.errors import MAX_ERRORS, AppError
 from app.kit.etags import NO_STORE
 

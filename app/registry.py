@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from app.chats import revision
-from app.chats.anchor import CURSOR
 from app.chats.settings import OWN_EDGES, ChatSettings, use_sections
 from app.context.in_use import use_layers
 from app.context.tables import OWN, find_unplaced
 from app.diary.layer import LAYER as DIARY
+from app.history.anchor import CURSOR
 from app.kit.db import use_tables
 from app.layers.layer import Layer
 from app.memos.layer import LAYER as MEMOS

@@ -15,15 +15,14 @@ from arq import ArqRedis, create_pool
 from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
+from app.dispatcher import Sweep
 from app.kit.clock import system_clock
-from app.kit.fillable import Fillable
-from app.kit.job_context import JobContext
+from app.kit.job_context import Fillable, JobContext
 from app.kit.llm import ModelClient
 from app.kit.settings import Settings
-from app.kit.work import LOOK, redis_settings
+from app.kit.worker_notifier import LOOK, redis_settings
 from app.pipeline import open_database
 from app.registry import LAYERS
-from app.sweep import Sweep
 
 log = logging.getLogger(__name__)
 

@@ -15,20 +15,22 @@ from typing import Any
 
 import orjson
 
-from app.chats.message_schemas import MessageIn
+from app.chats.chat_lock import ChatRef
 from app.chats.schemas import ChatPut
-from app.chats.service import ChatRef, append_messages, put_chat
+from app.chats.service import put_chat
 from app.demo.run import CONVERSATION
+from app.dispatcher import Sweep
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.clock import system_clock
 from app.kit.db import Connection, Database, Table
 from app.kit.ids import chat_key
 from app.kit.job_context import JobContext
 from app.kit.tokens import count_tokens
+from app.messages.schemas import MessageIn
+from app.messages.service import append_messages
 from app.pipeline import open_database
 from app.registry import LAYERS
 from app.summarising.sentences import split_sentences
-from app.sweep import Sweep
 from bench.load import MARK
 
 SHORT, LONG = 20, 200

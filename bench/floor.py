@@ -23,14 +23,14 @@ import orjson
 import uvicorn
 import uvloop
 
-from app.chats.message_queries import APPEND
-from app.chats.queries import LOCK_CURRENT, WRITE_HEAD
+from app.chats.heads import LOCK_CURRENT, WRITE_HEAD
 from app.context.in_use import in_use
 from app.context.queries import find_context
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.db import Connection
 from app.kit.ids import chat_key
 from app.kit.settings import Settings, load_settings
+from app.messages.queries import APPEND
 from app.registry import LAYERS  # noqa: F401 - contexts are made of its layers
 
 Message = MutableMapping[str, Any]

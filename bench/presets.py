@@ -23,21 +23,23 @@ from statistics import median
 import httpx
 import orjson
 
-from app.chats.message_schemas import MessageIn
+from app.chats.chat_lock import ChatRef
 from app.chats.schemas import ChatPut
-from app.chats.service import ChatRef, append_messages, put_chat
+from app.chats.service import put_chat
 from app.demo.run import CONVERSATION
 from app.diary.book import save_memory
+from app.dispatcher import Sweep
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.clock import SteppedClock, system_clock
 from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
 from app.kit.job_context import JobContext
 from app.local.stack import Stack
+from app.messages.schemas import MessageIn
+from app.messages.service import append_messages
 from app.pipeline import open_database
 from app.registry import LAYERS
 from app.scenes.book import set_break
-from app.sweep import Sweep
 from bench import statements
 from bench.chats import LONG, MESSAGE_TOKENS, pair_of
 from bench.lines import IDLE

@@ -17,6 +17,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -30,7 +31,6 @@ from app.main import create_app
 from app.migrate import migrate
 from app.pipeline import open_database
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import ScriptedModel
 

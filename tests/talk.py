@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 
 Json = dict[str, Any]
 

@@ -8,13 +8,13 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
 from app.kit.settings import Settings
 from app.main import create_app
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.talk import append, put, said, talk
 

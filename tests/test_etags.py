@@ -8,6 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -16,7 +17,6 @@ from app.kit.owners import Owner
 from app.kit.scopes import raise_scope
 from app.kit.settings import Settings
 from app.main import create_app
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.scripted_model import ScriptedModel, quoting_memo, refuses
 from tests.statements import watched

@@ -7,6 +7,7 @@ from datetime import datetime
 import httpx
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -16,7 +17,6 @@ from app.kit.owners import Owner
 from app.kit.usage import ModelCall, count_call
 from app.kit.work_queue import NewWork
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.book import due_rows, statuses
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_worker, make_key

@@ -76,7 +76,7 @@ def test_there_is_one_committer() -> None:
 
 def test_only_the_worker_and_its_bell_know_arq() -> None:
     knowing = {_name(path) for path in MODULES if "arq" in {name.partition(".")[0] for name in _imports(path)}}
-    assert knowing <= {"app/worker.py", "app/kit/work.py"}
+    assert knowing <= {"app/worker.py", "app/kit/worker_notifier.py"}
 
 
 def test_what_thinks_is_declared_pure() -> None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.layers.derived import EDITED, ORIGIN
-from app.sweep import Sweep
 from tests.talk import Json, append, context, cut_off, edit, get, ok, put, talk
 from tests.test_contract import SCHEMAS
 

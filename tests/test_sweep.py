@@ -10,6 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.keys.service import create_key
 from app.kit import work_queue
 from app.kit.clock import SteppedClock, system_clock
@@ -21,7 +22,6 @@ from app.kit.owners import Owner
 from app.kit.work_queue import NewWork
 from app.pipeline import open_database
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.book import book, change, due_rows, statuses
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
 from tests.scripted_model import ScriptedModel, Tally

@@ -8,10 +8,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.conftest import NOON, client_of
 from tests.layers.samples import SAMPLES, list_settings
 from tests.path_parameters import SCHEMA, fill_path

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.talk import Json, append, get, ok, put, talk
 
 SETTINGS = {

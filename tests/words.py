@@ -4,8 +4,8 @@ import re
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.talk import Json, context, said
 
 

@@ -7,10 +7,10 @@ from uuid import UUID
 from fastapi import Depends, Path, Query, Request
 from pydantic import Field
 
-from app.chats.layers import CoveringLayer
-from app.chats.service import ChatRef
+from app.chats.chat_lock import ChatRef
+from app.chats.covering_layer import CoveringLayer
 from app.kit.auth import Reader, Writer, reader, writer
-from app.kit.hot import read_path
+from app.kit.fast_path import read_path
 from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, Text
 
 ChatId = Annotated[

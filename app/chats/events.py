@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.chats.cut import Reason
 from app.chats.eligibility import is_sent
-from app.chats.head import Head, NewMessage, RangeMessage
+from app.chats.head import CutReason, Head, NewMessage, RangeMessage
 
 Pair = tuple[RangeMessage, RangeMessage]
 """A message before and after a change."""
@@ -121,7 +120,7 @@ class AnchorMoved(LineEvent):
 
     """
 
-    reason: Reason | None
+    reason: CutReason | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,31 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from app.chats.eligibility import Filters
 from app.chats.settings import ChatSettings
+
+CutReason = Literal["full", "cold", "forced", "session", "rewind"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One message of the history, with what a cut depends on.
+
+    Attributes:
+        seq: Its seq.
+        is_user: Whether its role is `user`.
+        calls: The ids of the tool calls it makes.
+        answers: The id of the tool call whose result it is.
+
+    """
+
+    seq: int
+    is_user: bool = False
+    calls: tuple[str, ...] = ()
+    answers: str | None = None
 
 
 class NewMessage(NamedTuple):

@@ -10,8 +10,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Response
 
 from app.chats import service
-from app.chats.chat_out import chats_out
 from app.chats.deps import Line, ReadingChat, WritingChat
+from app.chats.presenters import chats_out
 from app.chats.presets import PRESET_TEXTS
 from app.chats.schemas import ChatOut, ChatPut, PresetOut, Presets
 from app.chats.settings import effective, schema

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from app.chats.head import Head
-from app.chats.queries import lock_line
+from app.chats.heads import lock_line
 from app.chats.revision import WORK, record, record_nothing
 from app.kit import work_queue
 from app.kit.db import DbSession

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.chats.settings import EffectiveSettings, GivenSettings
-from app.kit.blame import FieldError
+from app.kit.error_location import FieldError
 from app.kit.wire import Given, JsonObject, Name, NullAs, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000

@@ -10,89 +10,21 @@ from pydantic import ValidationError
 from sqlalchemy import Table as CoreTable
 
 from app.chats import queries
-from app.chats.access import ChatRef, lock_head, lock_lines, lock_or_create
-from app.chats.editing import cut_off_end, delete_message, edit_message, hide_by_scenes, set_visibility
-from app.chats.eligibility import Filters, hash_eligible, is_eligible
+from app.chats.chat_lock import ChatRef, lock_lines, lock_or_create
 from app.chats.errors import ChatNotFound, LineNotFound
 from app.chats.events import ChatEdited
-from app.chats.hashes import range_hash
-from app.chats.head import Head
-from app.chats.message_queries import (
-    list_living,
-    list_messages,
-    list_range,
-    list_sent_after,
-    list_tellable_after,
-)
-from app.chats.messages import (
-    Appended,
-    Bounds,
-    append_messages,
-    get_message,
-    list_page,
-    list_revisions,
-    message_detail,
-)
 from app.chats.models import ChatLine
-from app.chats.queries import filters_of, find_cache, list_anchors, lock_line, read_head, update_cache, update_head
-from app.chats.reimport import put_messages
 from app.chats.revision import SETTINGS, record
 from app.chats.schemas import ChatPut
 from app.chats.settings import check_overrides, merge, still_valid
-from app.chats.swipes import add_swipe, list_swipes, select_swipe
 from app.kit.auth import Caller, Forbidden
 from app.kit.db import Database, DbSession, defer, list_tables
 from app.kit.errors import Invalid
-from app.kit.hot import placed
+from app.kit.fast_path import placed
 from app.kit.ids import chat_key, user_key
 from app.kit.owners import NO_LINE, Owner, OwnerErased
 from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
-
-__all__ = [
-    "Appended",
-    "Bounds",
-    "ChatRef",
-    "Filters",
-    "Head",
-    "add_swipe",
-    "append_messages",
-    "count_work",
-    "cut_off_end",
-    "delete_message",
-    "edit_message",
-    "erase_chat",
-    "erase_user",
-    "filters_of",
-    "find_cache",
-    "get_chat",
-    "get_line",
-    "get_message",
-    "hash_eligible",
-    "hide_by_scenes",
-    "is_eligible",
-    "list_anchors",
-    "list_chats",
-    "list_living",
-    "list_messages",
-    "list_page",
-    "list_range",
-    "list_revisions",
-    "list_sent_after",
-    "list_swipes",
-    "list_tellable_after",
-    "lock_head",
-    "lock_line",
-    "message_detail",
-    "put_chat",
-    "put_messages",
-    "range_hash",
-    "read_head",
-    "select_swipe",
-    "set_visibility",
-    "update_cache",
-    "update_head",
-]
 
 
 async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: datetime) -> tuple[ChatLine, bool]:

@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from app.chats.presets import PRESETS
-from app.kit.blame import FieldError, place_of
+from app.kit.error_location import FieldError, place_of
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from app.chats.access import ChatRef
+from app.chats.chat_lock import ChatRef
 from app.chats.models import ChatLine
 from app.kit.db import DbSession
 from app.kit.etags import make_tag

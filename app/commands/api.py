@@ -11,8 +11,7 @@ from app.commands.prompts import load_prompt_book
 from app.keys.service import ensure_admin_key, has_keys
 from app.kit.clock import system_clock
 from app.kit.db import Database
-from app.kit.log import configure_logging
-from app.kit.settings import Settings, SettingsError, load_settings
+from app.kit.settings import Settings, SettingsError, configure_logging, load_settings
 from app.main import create_app
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -8,8 +8,7 @@ from contextlib import suppress
 from app.commands.database import require_schema
 from app.commands.prompts import load_prompt_book
 from app.kit.db import Database
-from app.kit.log import configure_logging
-from app.kit.settings import Settings, load_settings
+from app.kit.settings import Settings, configure_logging, load_settings
 from app.summarising.prompt_folder import PromptBook
 from app.worker import run_worker
 

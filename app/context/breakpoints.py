@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import accumulate
 
+from app.context.blocks import Piece, Worded, charge
 from app.context.order import place_of
-from app.context.pieces import Piece, Worded, charge
 from app.context.segments import Breakpoint, Segment
 from app.context.tables import BASE, SegmentTables
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS

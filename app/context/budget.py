@@ -6,11 +6,11 @@ that a larger one leaves out.
 
 from collections.abc import Sequence
 
+from app.context.blocks import Worded
 from app.context.formats import count_tokens_of, is_said, word
 from app.context.merging import merge_contributions
 from app.context.order import arrange
 from app.context.parts import Fitted, Omission, Parts, build_segment
-from app.context.pieces import Worded
 from app.context.segments import Manner, Segment
 from app.context.trims import shorten
 from app.context.wording import is_blank

@@ -8,7 +8,7 @@ ends with it, and a message must not change when it is no longer the last one, o
 from collections.abc import Container, Sequence
 from typing import Any
 
-from app.context.pieces import Part, Piece, count_text
+from app.context.blocks import Part, Piece, count_text
 from app.context.segments import Entry, Manner, Segment
 from app.context.wording import word_message, word_segment
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from app.context.pieces import Part, Piece, count_text
+from app.context.blocks import Part, Piece, count_text
 from app.context.segments import Entry, Manner, Segment
 from app.context.wording import given_name, is_blank, word_message
 

@@ -6,7 +6,7 @@ With this format the caller builds its own prompt: each segment has a role, and 
 from collections.abc import Sequence
 from typing import Any
 
-from app.context.pieces import Part, Piece, count_text
+from app.context.blocks import Part, Piece, count_text
 from app.context.segments import Entry, Manner, Segment, Speech
 from app.context.wording import word_line, word_lines, word_message
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.context.pieces import Part, Piece, count_text
+from app.context.blocks import Part, Piece, count_text
 from app.context.segments import Entry, Manner, Segment
 from app.context.wording import word_line, word_segment
 

@@ -7,9 +7,9 @@ shorter contexts, and its count is exactly that of `render`.
 from collections.abc import Callable, Mapping, Sequence
 
 from app.context import format_anthropic, format_openai, format_segments, format_text
+from app.context.blocks import Part, Piece, Worded, add_up, charge, count_text
 from app.context.breakpoints import count_stable, place, seal
 from app.context.calls import find_native, inner_positions, name_results
-from app.context.pieces import Part, Piece, Worded, add_up, charge, count_text
 from app.context.segments import Entry, Format, Manner, Plan, Rendered, Segment
 from app.context.wording import is_blank
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.context.pieces import Worded
+from app.context.blocks import Worded
 from app.context.segments import Entry, Segment
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contribution

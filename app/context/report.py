@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from app.chats.chat_lock import ChatRef
+from app.chats.heads import filters_of
 from app.chats.models import ChatLine
-from app.chats.service import ChatRef, filters_of, get_line, list_messages
+from app.chats.service import get_line
 from app.chats.settings import ChatSettings, effective
 from app.context.in_use import in_use
 from app.context.inclusion import Shown, find_status
@@ -15,6 +17,7 @@ from app.context.service import read_material
 from app.context.wording import speech_of
 from app.kit.db import DbSession
 from app.layers.layer import Layer
+from app.messages.reads import list_messages
 
 
 async def list_inclusion(

@@ -5,17 +5,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from app.chats.deps import Line, ReadingChat, Seq, WritingChat, read_reading, read_writing
-from app.chats.service import append_messages
 from app.context.report import list_inclusion
 from app.context.schemas import AppendIn, AppendOut, ContextOptions, ContextOut, ContextQuery, InclusionOut
 from app.context.service import assemble_context, assemble_unless_known
 from app.kit.deps import Db, Now, Pool
 from app.kit.errors import AppError
 from app.kit.etags import TAGGED, KnownTags, not_modified, read_known, tagged
-from app.kit.hot import handled_by, read_body, read_query
+from app.kit.fast_path import handled_by, read_body, read_query
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import JsonAnswer
 from app.layers.deps import Layers
+from app.messages.service import append_messages
 
 router = APIRouter(prefix="/v1/chats/{chat_id}")
 

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.chats.message_schemas import MAX_MESSAGES, AppendedOut, MessageIn, refuse_twins
 from app.context.in_use import in_use
 from app.context.segments import Format
-from app.kit.blame import FieldError
+from app.kit.error_location import FieldError
 from app.kit.wire import MAX_CONTENT_CHARS, Moment, Text
+from app.messages.schemas import MAX_MESSAGES, AppendedOut, MessageIn, refuse_twins
 
 MAX_TOKENS = 10_000_000
 

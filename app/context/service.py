@@ -9,10 +9,9 @@ import asyncpg
 import orjson
 
 from app.chats.characters import Characters, accepts, find_meant, list_names
-from app.chats.cut import every_nth_edge
+from app.chats.chat_lock import ChatRef
 from app.chats.errors import LineNotFound
 from app.chats.ranges import join_ranges
-from app.chats.service import ChatRef
 from app.chats.settings import ChatSettings, effective_json
 from app.context import texts
 from app.context.budget import BudgetTooSmallError, fit
@@ -27,6 +26,7 @@ from app.context.segments import Entry, Manner, Segment
 from app.context.tables import SegmentTables
 from app.context.tags import find_tag
 from app.context.wording import speech_of
+from app.history.cut import every_nth_edge
 from app.kit.db import Database
 from app.kit.etags import is_known, names
 from app.kit.tokens import count_tokens

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from app.chats.service import ChatRef
+from app.chats.chat_lock import ChatRef
 from app.chats.settings import effective_json
 from app.chats.tags import tag_of
 from app.context.schemas import ContextQuery, OwnSegment

@@ -10,10 +10,10 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
+from app.context.blocks import Piece, Worded, add_up, charge
 from app.context.calls import inner_positions
 from app.context.formats import word_segment
 from app.context.parts import Fitted, Omission, Parts, build_segment
-from app.context.pieces import Piece, Worded, add_up, charge
 from app.context.segments import Entry, Segment
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 from app.layers.contribution import Contribution, Item

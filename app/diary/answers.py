@@ -3,9 +3,8 @@
 import re
 
 from app.diary.refusals import declines
-from app.summarising.former import is_remnant, leaves_former
+from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former
 from app.summarising.prose import read_prose, tells_nothing
-from app.summarising.reading import UnusableAnswer
 
 MAX_ENTRY_CHARS = 1_200
 """Four long sentences; a longer entry is cut at the end of a sentence."""

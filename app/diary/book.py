@@ -7,14 +7,15 @@ from typing import Any
 from uuid import UUID
 
 from app.chats.characters import Characters, accepts, find_sole, list_active, list_names
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
 from app.chats.hashes import identity
+from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import unschedule
-from app.chats.service import ChatRef, Head, get_line, lock_head
+from app.chats.service import get_line
 from app.diary import change_queries, queries
 from app.diary.choice import choose_diary
-from app.diary.errors import EntryNotFound
 from app.diary.handlers import (
     ENTRY,
     NAME,
@@ -29,11 +30,19 @@ from app.diary.handlers import (
 from app.diary.models import DiaryEntry
 from app.diary.segment import contribute
 from app.kit.db import DbSession, defer
-from app.kit.errors import Conflict
+from app.kit.errors import Conflict, NotFound
 from app.kit.ids import uuid7
 from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
+
+
+class EntryNotFound(NotFound):
+    """The diaries of the chat have no entry with this id."""
+
+    code = "entry_not_found"
+    title = "Unknown diary entry"
+
 
 RETRY_WINDOW_S = 600
 """For this long, the same text of a character at the same message is a retry of its tool call."""

@@ -13,9 +13,9 @@ import orjson
 
 from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, Pair, SettingsChanged
+from app.chats.head import Head
 from app.chats.ranges import is_any_inside
 from app.chats.scheduling import schedule, unschedule
-from app.chats.service import Head, list_living
 from app.diary import change_queries, queries
 from app.diary.handlers import (
     ENTRY,
@@ -33,6 +33,7 @@ from app.diary.periods import OpenPeriod, count_turns
 from app.diary.settings import DiarySettings
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
+from app.messages.reads import list_living
 from app.narratives import service as narratives
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from app.chats.characters import is_active
-from app.chats.service import Filters, hash_eligible, list_living, read_head
+from app.chats.eligibility import Filters, hash_eligible
+from app.chats.heads import read_head
 from app.diary import queries
-from app.diary.asking import NAMELESS, EntryDraft, ask_for_entry
+from app.diary.generation import NAMELESS, EntryDraft, ask_for_entry
 from app.diary.handlers import ENTRY, WRITE, note_entries
 from app.diary.prompts import DIARY_ENTRY
 from app.diary.queries import Written
@@ -21,6 +22,7 @@ from app.kit.ids import uuid7
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
+from app.messages.reads import list_living
 from app.summarising.source import Source, read_source
 
 REREAD_ENTRIES = 5

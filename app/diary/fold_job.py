@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.chats.service import read_head
+from app.chats.heads import read_head
 from app.diary import queries
-from app.diary.asking import ask_for_diary, dated
+from app.diary.extractive import EXTRACT_VERSION, fold_quotes
 from app.diary.folding import MOST_ENTRIES, fit_lines, lines_of, most_folded_lines
+from app.diary.generation import ask_for_diary, dated
 from app.diary.handlers import FOLD, find_last_folded, hash_of, judge, narrative_of, read_diary
 from app.diary.prompts import DIARY
 from app.diary.queries import Cast, Written
-from app.diary.quotes import EXTRACT_VERSION, fold_quotes
 from app.diary.settings import DiarySettings
 from app.diary.wording import count_lines, word_entry
 from app.kit.db import DbSession

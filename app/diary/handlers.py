@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from app.chats.events import MessagesAppended
+from app.chats.head import Head
+from app.chats.heads import find_cache, update_cache
 from app.chats.scheduling import cancel_automatic, find_scheduled, schedule
-from app.chats.service import Head, find_cache, update_cache
 from app.diary import queries
 from app.diary.folding import find_fold, step_hash
 from app.diary.periods import OpenPeriod, Period, choose_writers, form_periods

@@ -7,8 +7,8 @@ are merged in the order in which they were written, and folds that lack some of 
 from datetime import datetime
 
 from app.chats.characters import find_sole
+from app.chats.head import Head
 from app.chats.scheduling import schedule, unschedule
-from app.chats.service import Head
 from app.diary import change_queries, queries
 from app.diary.handlers import FOLD, NAME, WRITE, narrative_of, note_entries, writing_work
 from app.kit.db import DbSession

@@ -6,7 +6,7 @@ Both ask for the character's voice: a diary in a neutral voice would be accurate
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.kit.fillable import Fillable
+from app.kit.job_context import Fillable
 from app.kit.llm import ChatMessage
 from app.summarising.fitting import Passage, cost_of, fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_language, name_one

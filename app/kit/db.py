@@ -32,7 +32,7 @@ from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import PoolProxiedConnection
 
 from app.kit.errors import Unavailable
-from app.kit.shelf import Connection, Shelf
+from app.kit.idle_connections import Connection, Shelf
 
 __all__ = [
     "Connection",

@@ -4,14 +4,34 @@ Counts of long texts are cached, so that a character card that is part of every 
 keyed by digests, so it does not hold the texts of users.
 """
 
+import ctypes
+import sys
 from collections import OrderedDict
 from hashlib import sha256
+from pathlib import Path
 from threading import Lock
 
 from rs_bpe import bpe
 from rs_bpe.bpe import openai
 
-from app.kit.tables import give_back_tables
+_MADV_DONTNEED = 4
+_WORTH_BYTES = 1_000_000
+
+
+def give_back_tables(shared_object: str) -> None:
+    """Release the large read-only mappings of the file `shared_object`. Does nothing on systems other than Linux."""
+    maps = Path("/proc/self/maps")
+    if sys.platform != "linux" or not maps.exists():
+        return
+    libc = ctypes.CDLL(None)
+    for line in maps.read_text(encoding="utf-8", errors="replace").splitlines():
+        place, mode, *_, path = line.split(maxsplit=5)
+        if path != shared_object or mode != "r--p":
+            continue
+        first, last = (int(address, 16) for address in place.split("-"))
+        if last - first >= _WORTH_BYTES:
+            libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _MADV_DONTNEED)
+
 
 MESSAGE_OVERHEAD_TOKENS = 4
 """The tokens of a message beyond its text: role and delimiters."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from app.kit.llm import ChatMessage, LanguageModel, ModelError
-from app.summarising.reading import UnusableAnswer
+from app.summarising.answer_text import UnusableAnswer
 
 Value = TypeVar("Value")
 

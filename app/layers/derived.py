@@ -13,13 +13,13 @@ from sqlalchemy import ColumnElement, LargeBinary, Select, String, cast, exists,
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
-from app.chats.eligibility import Filters
+from app.chats.eligibility import Filters, hash_eligible
 from app.chats.head import Head, RangeMessage
 from app.chats.ranges import inside_of, join_ranges
 from app.chats.scheduling import cancel_automatic, schedule
-from app.chats.service import hash_eligible, list_living
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork, WorkItem
+from app.messages.reads import list_living
 
 Json = JSONB(none_as_null=True)
 Of = TypeVar("Of")

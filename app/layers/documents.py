@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.chats.copying import Line
 from app.kit.db import DbSession
 from app.layers.layer import Layer
+from app.lines.line_copy import Line
 
 
 class Document(NamedTuple):

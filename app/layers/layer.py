@@ -13,7 +13,6 @@ from uuid import UUID
 from fastapi import APIRouter
 from sqlalchemy import Table as CoreTable
 
-from app.chats.copying import Line
 from app.chats.coverage import Coverage
 from app.chats.events import (
     AnchorMoved,
@@ -31,6 +30,7 @@ from app.kit.owners import OwnerErased
 from app.layers.contribution import Contributed, SegmentSpec, View
 from app.layers.job import Job
 from app.layers.tool import Tool
+from app.lines.line_copy import Line
 from app.summarising.prompts import Prompt
 
 Event = TypeVar("Event", bound=LineEvent, contravariant=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from app.chats.events import LayerChanged
 from app.chats.head import Head
+from app.chats.heads import lock_line
 from app.chats.revision import WORK, record, record_nothing
-from app.chats.service import lock_line
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Unavailable

@@ -6,9 +6,9 @@ from typing import Any
 from sqlalchemy import LargeBinary, select
 from sqlalchemy import Table as CoreTable
 
-from app.chats.copying import Line
 from app.kit.db import DbSession
 from app.layers.layer import Layer
+from app.lines.line_copy import Line
 
 _OF_THE_LINE = {"chat_key", "owner_key", "line_id"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.chats.service import ChatRef
+from app.chats.chat_lock import ChatRef
 from app.kit.db import DbSession
 
 

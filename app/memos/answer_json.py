@@ -7,7 +7,7 @@ from itertools import chain
 
 from app.memos.answer_lines import INNER_LABEL, find_category
 from app.memos.highlights import Category
-from app.summarising.reading import without_controls
+from app.summarising.answer_text import without_controls
 
 _JSON_START = re.compile(r"^[ \t]*[\[{]", re.M)
 _TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")

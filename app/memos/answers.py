@@ -14,7 +14,7 @@ from itertools import takewhile
 from app.memos.answer_json import json_as_lines
 from app.memos.answer_lines import INNER_LABEL, SENTENCE_ENDS, Line, join_lines, read_line
 from app.memos.highlights import Highlight
-from app.summarising.reading import FENCE, UnusableAnswer, refuses, says_nothing, spoken
+from app.summarising.answer_text import FENCE, UnusableAnswer, refuses, says_nothing, spoken
 
 MAX_HIGHLIGHTS = 3
 MAX_HIGHLIGHT_CHARS = 400

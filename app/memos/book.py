@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
+from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
-from app.chats.service import ChatRef, Head, lock_head
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid

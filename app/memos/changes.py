@@ -12,16 +12,17 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from app.chats.eligibility import Filters
+from app.chats.eligibility import Filters, is_eligible
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
+from app.chats.head import Head
 from app.chats.scheduling import unschedule
-from app.chats.service import Head, is_eligible, list_living
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
 from app.memos import change_queries, queries
 from app.memos.batches import OpenBatch, recount
 from app.memos.models import NAME, Memo
 from app.memos.settings import MemoSettings
+from app.messages.reads import list_living
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:

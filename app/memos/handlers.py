@@ -6,12 +6,13 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.coverage import Coverage
-from app.chats.eligibility import Filters
+from app.chats.eligibility import Filters, hash_eligible, is_eligible
 from app.chats.events import MessagesAppended
+from app.chats.head import Head
+from app.chats.heads import update_cache
 from app.chats.ranges import inside_of
 from app.chats.revision import record
 from app.chats.scheduling import schedule
-from app.chats.service import Head, hash_eligible, is_eligible, list_living, list_range, update_cache
 from app.kit import work_queue
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
@@ -21,6 +22,7 @@ from app.memos.batches import Batch, OpenBatch, form_batches
 from app.memos.models import NAME, Memo
 from app.memos.settings import MemoSettings
 from app.memos.window import make_window
+from app.messages.reads import list_living, list_range
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:

@@ -13,10 +13,10 @@ from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.memos import queries
+from app.memos.generation import MemoDraft, MemoRequest, Summariser, choose_summariser
 from app.memos.highlights import render_highlights, text_values
 from app.memos.models import NAME
 from app.memos.prompts import MEMO
-from app.memos.summarisers import MemoDraft, MemoRequest, Summariser, choose_summariser
 from app.summarising.source import name_speaker, read_source
 from app.summarising.transcript import Utterance
 

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Response
 
+from app.chats.chat_lock import ChatRef
 from app.chats.deps import Line, ReadingChat, WritingChat
-from app.chats.service import ChatRef, get_line
+from app.chats.service import get_line
 from app.chats.tags import tag_of
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now

@@ -10,12 +10,20 @@ import orjson
 
 from app.chats.hashes import range_hash
 from app.kit.db import Connection, DbSession
+from app.kit.errors import NotFound
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
 from app.narratives import queries
 from app.narratives.chain import Chain, Link
-from app.narratives.errors import VersionNotFound
 from app.narratives.models import NarrativeVersion
+
+
+class VersionNotFound(NotFound):
+    """The narrative has no such version."""
+
+    code = "version_not_found"
+    title = "Unknown version"
+
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""

@@ -16,7 +16,7 @@ from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, en
 from app.kit.settings import Settings
 from app.kit.usage import is_at_limit, list_usage, list_usage_ever, month_of
 from app.kit.wire import JsonAnswer
-from app.kit.work import Bell
+from app.kit.worker_notifier import Bell
 from app.operations import queries, service
 from app.operations.metrics import MEDIA_TYPE, write_metrics
 from app.operations.revisions import is_migrated

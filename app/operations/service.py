@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.chats.heads import lock_line
 from app.chats.scheduling import record_work
-from app.chats.service import lock_line
 from app.kit.auth import Caller
 from app.kit.db import Database, DbSession, defer
 from app.kit.errors import NotFound

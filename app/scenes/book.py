@@ -6,22 +6,25 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
+from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
-from app.chats.service import ChatRef, Head, get_line, list_living, lock_head
+from app.chats.service import get_line
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
+from app.messages.reads import list_living
 from app.scenes import change_queries, queries
-from app.scenes.closing import close_at, lift
 from app.scenes.errors import BreakNotFound, SceneEdited, SceneNotFound
 from app.scenes.folding import judge_fold, rehash_steps
+from app.scenes.lifecycle import close_at, lift
 from app.scenes.models import Scene
 from app.scenes.recap import shown_version
-from app.scenes.work import DEBOUNCE_S, DETECT, NAME, begin, hides, schedule_hide
+from app.scenes.schedule import DEBOUNCE_S, DETECT, NAME, begin, hides, schedule_hide
 
 
 @dataclass(frozen=True, slots=True)

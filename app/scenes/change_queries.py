@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy import Select, select
 
-from app.chats.service import Head
+from app.chats.head import Head
 from app.kit.db import DbSession
 from app.scenes.models import Scene
 

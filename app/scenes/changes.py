@@ -10,20 +10,19 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
+from app.chats.head import Head
 from app.chats.scheduling import unschedule
-from app.chats.service import Head
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.layers.derived import schedule_unscheduled
 from app.narratives import service as narratives
 from app.scenes import change_queries, queries
-from app.scenes.closing import follow, new_scene, rehash
 from app.scenes.folding import RECAP, judge_fold
+from app.scenes.lifecycle import follow, hand_on, new_scene, rehash
 from app.scenes.models import Scene
-from app.scenes.opened import OpenScene, decide_change
+from app.scenes.open_scene import OpenScene, decide_change
+from app.scenes.schedule import DEBOUNCE_S, NAME, hides, schedule_hide
 from app.scenes.settings import SceneSettings
-from app.scenes.work import DEBOUNCE_S, NAME, hides, schedule_hide
-from app.scenes.written import hand_on
 
 _Placed = tuple[int, Scene]
 """(last_seq, scene): a scene of another line, and the seq on which it ends on this one."""

@@ -7,19 +7,21 @@ scheduled.
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.chats.service import Head, is_eligible, list_living, read_head
+from app.chats.eligibility import is_eligible
+from app.chats.head import Head
+from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
+from app.messages.reads import list_living
 from app.scenes import change_queries, queries
-from app.scenes.asking import ask_for_break
 from app.scenes.breaks import find_candidates, find_pause
-from app.scenes.closing import By, close_at
-from app.scenes.counting import count_eligible
+from app.scenes.generation import ask_for_break
+from app.scenes.lifecycle import By, close_at
 from app.scenes.prompts import SCENE_BREAK
+from app.scenes.schedule import DETECT, count_eligible, schedule_once
 from app.scenes.settings import SceneSettings
-from app.scenes.work import DETECT, schedule_once
 from app.summarising.source import Source, read_source
 
 

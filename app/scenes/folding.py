@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.chats.head import Head
 from app.chats.scheduling import cancel_automatic, find_scheduled
-from app.chats.service import Head
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.narratives.chain import Chain, Link
 from app.narratives.service import Narrative
 from app.scenes import queries
-from app.scenes.running import MOST_SCENES, ClosedScene, choose_fold, find_limit, hash_steps
+from app.scenes.recap_fold import MOST_SCENES, ClosedScene, choose_fold, find_limit, hash_steps
+from app.scenes.schedule import DEBOUNCE_S, FOLD, NAME, schedule_once
 from app.scenes.settings import SceneSettings
-from app.scenes.work import DEBOUNCE_S, FOLD, NAME, schedule_once
 
 RECAP = Narrative("recap")
 

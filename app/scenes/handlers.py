@@ -10,19 +10,19 @@ import orjson
 from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters
 from app.chats.events import MessagesAppended
+from app.chats.head import Head
+from app.chats.heads import find_cache, read_head, update_cache
 from app.chats.ranges import join_ranges
 from app.chats.scheduling import find_scheduled
-from app.chats.service import Head, find_cache, read_head, update_cache
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.scenes import queries
-from app.scenes.counting import count_eligible
 from app.scenes.folding import RECAP, judge_fold, pass_over_failed, read_standing
-from app.scenes.hiding import keep_newest
-from app.scenes.opened import OpenScene
+from app.scenes.hide_job import keep_newest
+from app.scenes.open_scene import OpenScene
+from app.scenes.schedule import DETECT, FOLD, NAME, count_eligible, hides, schedule_hide, schedule_once
 from app.scenes.segment import count_told
 from app.scenes.settings import OWN_EDGES, SceneSettings
-from app.scenes.work import DETECT, FOLD, NAME, hides, schedule_hide, schedule_once
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:

@@ -8,12 +8,12 @@ from uuid import UUID
 import asyncpg
 from sqlalchemy import Select, String, and_, cast, select
 
-from app.chats.service import Head
+from app.chats.head import Head
 from app.kit.db import DbSession
 from app.kit.wire import MAX_SEQ
 from app.kit.work_queue import WorkItem
 from app.scenes.models import Scene
-from app.scenes.running import ClosedScene, digest_of
+from app.scenes.recap_fold import ClosedScene, digest_of
 
 _LIVE = "s.chat_key = $1 AND s.line_id = $2 AND s.lifted_at IS NULL"
 

@@ -3,10 +3,13 @@
 from datetime import datetime
 from uuid import UUID
 
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
+from app.chats.head import Head
+from app.chats.heads import read_head
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
-from app.chats.service import ChatRef, Head, get_line, lock_head, read_head
+from app.chats.service import get_line
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.layers.in_prompt import list_sources
@@ -14,9 +17,9 @@ from app.narratives import service as narratives
 from app.narratives.service import ListedVersion
 from app.scenes.errors import ScenesOff
 from app.scenes.folding import RECAP, judge_fold, read_standing
+from app.scenes.schedule import FOLD, NAME, begin, hides, schedule_hide
 from app.scenes.segment import contribute, source_of
 from app.scenes.settings import SceneSettings
-from app.scenes.work import FOLD, NAME, begin, hides, schedule_hide
 
 _BEFORE_ALL = 0
 """The `begins_seq` of a person's text that replaces no version: every copy of the line includes it."""

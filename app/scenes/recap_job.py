@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.chats.service import Head, read_head
+from app.chats.head import Head
+from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelError
@@ -13,14 +14,14 @@ from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
-from app.scenes import queries, recap_prompt
-from app.scenes.asking import ask_for_recap
+from app.scenes import prompts, queries
+from app.scenes.extractive import EXTRACT_VERSION, fold_quotes
 from app.scenes.folding import RECAP, Fold, find_fold, judge_fold, read_standing
-from app.scenes.quotes import EXTRACT_VERSION, fold_quotes
-from app.scenes.recap_prompt import ToldScene
-from app.scenes.running import hash_step
+from app.scenes.generation import ask_for_recap
+from app.scenes.prompts import ToldScene
+from app.scenes.recap_fold import hash_step
+from app.scenes.schedule import FOLD, hides, schedule_hide
 from app.scenes.settings import SceneSettings
-from app.scenes.work import FOLD, hides, schedule_hide
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ async def _draft(ctx: JobContext, _claimed: Claimed, source: _Source) -> FoldDra
         text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
     return await ask_for_recap(
-        ctx.model, ctx.prompt(recap_prompt.RECAP), source.former, source.told, language=source.language
+        ctx.model, ctx.prompt(prompts.RECAP), source.former, source.told, language=source.language
     )
 
 

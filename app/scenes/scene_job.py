@@ -13,12 +13,11 @@ from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.scenes import queries
 from app.scenes.answers import SceneText, render_recap
-from app.scenes.asking import ask_for_scene
+from app.scenes.extractive import EXTRACT_VERSION, quote_scene
 from app.scenes.folding import judge_fold, rehash_steps
-from app.scenes.prompts import SCENE_RECAP
-from app.scenes.quotes import EXTRACT_VERSION, quote_scene
-from app.scenes.recap_prompt import RECAP
-from app.scenes.work import hides, schedule_hide
+from app.scenes.generation import ask_for_scene
+from app.scenes.prompts import RECAP, SCENE_RECAP
+from app.scenes.schedule import hides, schedule_hide
 from app.summarising.source import Source, read_source
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.kit.fillable import Fillable
+from app.kit.job_context import Fillable
 from app.kit.llm import ChatMessage
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 from app.summarising.quoting import quoted, shorten_to_share

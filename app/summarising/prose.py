@@ -10,7 +10,14 @@ import re
 from collections.abc import Callable
 from itertools import dropwhile
 
-from app.summarising.reading import UnusableAnswer, refuses, says_nothing, says_only_nothing, spoken, without_controls
+from app.summarising.answer_text import (
+    UnusableAnswer,
+    refuses,
+    says_nothing,
+    says_only_nothing,
+    spoken,
+    without_controls,
+)
 from app.summarising.sentences import count_words
 
 MAX_PROSE_CHARS = 20_000

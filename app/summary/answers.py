@@ -1,8 +1,7 @@
 """Parses a model's answer as a summary. Pure."""
 
-from app.summarising.former import is_remnant, leaves_former
+from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former
 from app.summarising.prose import read_prose, tells_nothing, tells_only_nothing
-from app.summarising.reading import UnusableAnswer
 
 
 def parse_summary(answer: str, *, former: str, wished: bool = False) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
+from app.chats.head import Head
 from app.chats.scheduling import find_scheduled, unschedule
-from app.chats.service import Head
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, rehash
 from app.narratives import service as narratives

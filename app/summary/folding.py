@@ -6,8 +6,9 @@ gap. Messages that left the history before they were folded, in a forced cut, ar
 
 from collections.abc import Sequence
 
-from app.chats.cut import Sent, find_target
+from app.chats.head import Sent
 from app.chats.ranges import Range
+from app.history.cut import find_target
 from app.narratives.chain import Chain
 
 MOST_MESSAGES = 40

@@ -6,15 +6,11 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.coverage import Coverage
+from app.chats.eligibility import Filters
 from app.chats.events import AnchorMoved, MessagesAppended
+from app.chats.head import Head
+from app.chats.heads import find_cache, read_head, update_cache
 from app.chats.scheduling import find_scheduled
-from app.chats.service import (
-    Filters,
-    Head,
-    find_cache,
-    read_head,
-    update_cache,
-)
 from app.kit.db import DbSession
 from app.kit.tokens import count_tokens
 from app.narratives import service as narratives

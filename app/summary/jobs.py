@@ -4,23 +4,26 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from app.chats.service import Filters, Head, hash_eligible, list_living, read_head
+from app.chats.eligibility import Filters, hash_eligible
+from app.chats.head import Head
+from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelError
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
+from app.messages.reads import list_living
 from app.narratives import service as narratives
 from app.narratives.chain import Chain, Link
 from app.narratives.service import FoldDraft
 from app.summarising.fitting import DoesNotFit
 from app.summarising.source import Source, read_source
 from app.summary import prompts
-from app.summary.asking import ask_for_summary
+from app.summary.extractive import EXTRACT_VERSION, fold_quotes
 from app.summary.folding import MOST_MESSAGES
+from app.summary.generation import ask_for_summary
 from app.summary.next_fold import SUMMARY, find_range, read_onto, schedule_fold
-from app.summary.quotes import EXTRACT_VERSION, fold_quotes
 
 _MOST_SEQS = 16 * MOST_MESSAGES
 """The most seqs that are read for a fold: a range can hold any number of messages that scenes hide."""

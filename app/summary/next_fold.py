@@ -3,11 +3,12 @@
 from datetime import datetime
 from typing import Any
 
+from app.chats.head import Head
 from app.chats.ranges import Range
 from app.chats.scheduling import cancel_automatic, find_scheduled, schedule, unschedule
-from app.chats.service import Head, list_sent_after, list_tellable_after
 from app.kit import work_queue
 from app.kit.db import DbSession
+from app.messages.reads import list_sent_after, list_tellable_after
 from app.narratives import service as narratives
 from app.narratives.chain import Chain
 from app.narratives.service import Narrative

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from app.kit.fillable import Fillable
+from app.kit.job_context import Fillable
 from app.kit.llm import ChatMessage
 from app.summarising.fitting import fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_all, name_language, name_one

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
+from app.chats.chat_lock import ChatRef
 from app.chats.deps import Line, ReadingChat, WritingChat
-from app.chats.service import ChatRef
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor

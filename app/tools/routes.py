@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from app.chats.deps import WritingChat, read_writing
 from app.kit.auth import Reader
 from app.kit.errors import MAX_ERRORS
-from app.kit.hot import handled_by, read_body, read_query
+from app.kit.fast_path import handled_by, read_body, read_query
 from app.kit.wire import JsonAnswer, Text
 from app.layers.deps import Layers
 from app.layers.layer import Layer

@@ -6,11 +6,11 @@ from uuid import UUID
 import httpx
 import orjson
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.owners import NO_LINE
-from app.sweep import Sweep
 from tests.layers.samples import SAMPLES
 from tests.talk import append, edit, ok, put, said, talk
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chats.alignment import Alignment, Standing, Wanted, align
+from app.reimport.diff import Alignment, Standing, Wanted, align
 
 Said = tuple[str, str | None, str]
 

@@ -7,9 +7,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.chats.cut import Reason
 from app.chats.events import AnchorMoved
+from app.chats.head import CutReason
 from app.chats.settings import LayerSettings
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database, DbSession
 from app.kit.settings import Settings
@@ -18,7 +19,6 @@ from app.local.running import Urls
 from app.main import create_app
 from app.pipeline import open_database
 from app.registry import registered
-from app.sweep import Sweep
 from tests.conftest import SETTLE_S, sqlalchemy_url
 from tests.scenes.story import hidden, set_break, settle, telling
 from tests.scripted_model import ScriptedModel
@@ -31,7 +31,7 @@ class ListenerSettings(LayerSettings):
     section: ClassVar[str] = "listener"
 
 
-Moves = list[tuple[int, Reason | None]]
+Moves = list[tuple[int, CutReason | None]]
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.book import book, due_rows, key_column
 from tests.chats.conftest import PROCESSES, gathered
 from tests.scripted_model import ScriptedModel

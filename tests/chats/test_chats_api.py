@@ -11,10 +11,10 @@ from fastapi import FastAPI
 
 from app.chats.presets import PRESETS
 from app.chats.settings import schema
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database, Table
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.layers.samples import SAMPLES
 from tests.statements import watched
 from tests.talk import Json, append, get, ok, put, said, talk, walk

@@ -10,15 +10,15 @@ import pytest
 from sqlalchemy import Column, MetaData, Uuid
 from sqlalchemy import Table as CoreTable
 
-from app.chats.copying import Line, copy_line, list_copied, write_copy
-from app.chats.service import lock_line
+from app.chats.heads import lock_line
+from app.dispatcher import Sweep
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key, uuid7
 from app.kit.owners import NO_LINE, Owner
 from app.kit.work_queue import NewWork
-from app.sweep import Sweep
+from app.lines.line_copy import Line, copy_line, list_copied, write_copy
 from tests.book import change
 from tests.chats.rich import Rows, list_tables, make_rich_chat, rows_of
 from tests.conftest import NOON

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chats.cut import (
+from app.chats.head import Sent
+from app.history.cut import (
     Cut,
     CutRules,
     History,
-    Sent,
     can_cut,
     decide_cold,
     decide_full,

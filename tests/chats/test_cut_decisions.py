@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chats.cut import (
+from app.chats.head import Sent
+from app.history.cut import (
     LINE_FIRST_SEQ,
     AwaitAppend,
     AwaitCoverage,
@@ -16,7 +17,6 @@ from app.chats.cut import (
     CutCursor,
     CutRules,
     History,
-    Sent,
     Skip,
     can_cut,
     count_from,

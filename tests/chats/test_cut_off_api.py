@@ -9,10 +9,10 @@ import pytest
 
 from app.context.in_use import in_use
 from app.context.queries import write_statement
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key, tenant_key
-from app.sweep import Sweep
 from tests.book import book, due_rows, shown
 from tests.chats.rich import Rows, rows_of, without_revisions
 from tests.scripted_model import ScriptedModel

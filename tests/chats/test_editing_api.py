@@ -8,12 +8,12 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.chats.rich import Rows, rows_of
 from tests.conftest import NOON, client_of

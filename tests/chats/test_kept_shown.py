@@ -4,10 +4,11 @@ from typing import Any
 
 import httpx
 
-from app.chats.service import hide_by_scenes, lock_line
+from app.chats.heads import lock_line
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from app.messages.editing import hide_by_scenes
 from tests.statements import watched
 from tests.talk import append, bury, edit, get, hide, ok, said, talk
 

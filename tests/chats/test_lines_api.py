@@ -11,16 +11,16 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.chats import lines
-from app.chats.access import ChatRef
+from app.chats.chat_lock import ChatRef
 from app.chats.models import OF_CHAT
+from app.dispatcher import Sweep
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from app.lines import service as lines
 from app.pipeline import open_database
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.book import book, change, due_rows, statuses
 from tests.chats.rich import Rows, make_rich_chat, rows_of, without_revisions
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url

@@ -8,7 +8,7 @@ import asyncpg
 import httpx
 import pytest
 
-from app.chats.access import ChatRef, lock_head
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.errors import ChatNotFound
 from app.kit.auth import Caller
 from app.kit.clock import SteppedClock

@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.talk import append, get, ok, said, talk, walk
 
 

@@ -7,12 +7,12 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.chats.message_queries import LIVING
 from app.diary.queries import SPEAKERS
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.sweep import Sweep
+from app.messages.reads import LIVING
 from tests.book import book, due_rows, key_column
 from tests.scripted_model import ScriptedModel, quoting_memo
 from tests.statements import watched

@@ -7,14 +7,14 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.chats.heads import lock_line
 from app.chats.revision import record, record_append, record_nothing
-from app.chats.service import lock_line
+from app.dispatcher import Sweep
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.owners import Owner
-from app.sweep import Sweep
 from tests.revisions import Numbers, list_numbers, read_now_ms, read_numbers
 from tests.scripted_model import ScriptedModel, refuses
 from tests.statements import watched

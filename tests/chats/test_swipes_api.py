@@ -3,11 +3,11 @@
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
-from app.sweep import Sweep
 from tests.book import book, due_rows
 from tests.chats.rich import Rows, rows_of
 from tests.scripted_model import ScriptedModel

@@ -2,8 +2,8 @@
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.talk import Json, append, context, ok, put, talk, talk_with_memos
 
 CHAT: Json = {

@@ -7,10 +7,10 @@ import pytest
 from fastapi import FastAPI
 
 from app.context.schemas import ContextOut
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.book import key_column
 from tests.statements import watched
 from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos

@@ -7,12 +7,12 @@ import httpx
 import orjson
 import pytest
 
-from app.chats.service import ChatRef, lock_head
+from app.chats.chat_lock import ChatRef, lock_head
+from app.dispatcher import Sweep
 from app.kit.auth import Caller
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.memos.handlers import read_window
-from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import Json, append, context, get, ok, put, said, talk
 

@@ -5,10 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.book import book
 from tests.scripted_model import ScriptedModel, refuses
 from tests.summary.folds import OWN_FOLDS

@@ -10,12 +10,12 @@ import orjson
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
 from app.memos.window import make_window
-from app.sweep import Sweep
 from tests.statements import watched
 from tests.talk import Json, append, context, get, ok, put, said, talk
 

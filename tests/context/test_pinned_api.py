@@ -8,11 +8,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
-from app.sweep import Sweep
 from tests.conftest import NOON
 from tests.statements import watched
 from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos

@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.talk import Json, context, get, ok, put
 
 KAI = {"name": "Kai", "persona": "A gruff lighthouse keeper who collects lost letters."}

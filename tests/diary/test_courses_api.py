@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.operations.queries import count_work
-from app.sweep import Sweep
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write
 from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel

@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.work_queue import RETRY_DELAYS_S
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle
 from tests.scripted_model import Request, ScriptedModel, refuses

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from app.diary.queries import count_folded
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write
 from tests.scripted_model import Request, ScriptedModel, refuses

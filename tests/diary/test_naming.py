@@ -2,9 +2,9 @@
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, contents, entries, keep_diary, prompt, save, settle, write
 from tests.scripted_model import ScriptedModel

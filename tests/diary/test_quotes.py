@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.diary.quotes import fold_quotes
+from app.diary.extractive import fold_quotes
 from app.kit.tokens import count_tokens
 
 BIRTHDAY = ("04/01", "He remembered my birthday without being told. I did not expect that from Tomas.")

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from app.diary.folding import step_hash
 from app.diary.wording import cut_to_lines, word_diary, word_entry
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.diary.diaries import change, discard, entries, keep_diary, prompt, save, settle, write
 from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.talk import append, cut_off, edit, get, ok, put, talk

@@ -9,6 +9,7 @@ from uuid import uuid4
 import asyncpg
 import httpx
 
+from app.dispatcher import Sweep
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.job_context import JobContext
@@ -17,7 +18,6 @@ from app.kit.settings import Settings
 from app.local.running import Urls
 from app.main import create_app
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.conftest import SETTLE_S, client_of
 from tests.golden.author import Author
 from tests.golden.script import CAST, Beat, Deed, Json, Story

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from app.kit.shelf import Connection, Shelf
+from app.kit.idle_connections import Connection, Shelf
 from tests.conftest import sqlalchemy_url
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from rs_bpe import bpe
 
-from app.kit.tables import give_back_tables
-from app.kit.tokens import count_tokens
+from app.kit.tokens import count_tokens, give_back_tables
 
 LINUX_ONLY = "only Linux tells which pages are held"
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, closing, suppress
 import pytest
 from redis.asyncio import Redis
 
-from app.kit.work import LOOK, Bell
+from app.kit.worker_notifier import LOOK, Bell
 from app.local.running import Urls
 from tests.scripted_model import Tally
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection
-from app.sweep import Sweep
 from tests.golden.script import Story
 from tests.scripted_model import Reply, Request, ScriptedModel
 from tests.talk import Json

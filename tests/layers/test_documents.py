@@ -3,12 +3,12 @@
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.layers.documents import Document, list_documents
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.talk import Json, append, edit, get, ok, put, talk
 from tests.test_origin import SETTINGS
 

@@ -5,13 +5,13 @@ import asyncio
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS
 from app.layers.layer import find_layer
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.layers.sample import LastAttempt, Stage
 from tests.layers.samples import SAMPLES
 from tests.scenes.sample import due_scene

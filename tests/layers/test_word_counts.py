@@ -10,6 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.keys.service import create_key
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
@@ -26,7 +27,6 @@ from app.local.running import Urls
 from app.main import create_app
 from app.pipeline import open_database
 from app.registry import LAYERS, registered
-from app.sweep import Sweep
 from tests.chats.test_locks import until_waited_for
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
 from tests.layers.word_counts import LAYER, TOTAL, TOTAL_WORDS, OwnTable

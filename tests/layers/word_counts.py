@@ -38,8 +38,8 @@ from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec
 from app.layers.derived import DerivedRow, MessageRangeColumns, rehash, reschedule, schedule_unscheduled
 from app.layers.job import Job, Made
 from app.layers.layer import Layer
+from app.summarising.answer_text import UnusableAnswer
 from app.summarising.prompts import Prompt
-from app.summarising.reading import UnusableAnswer
 from app.summarising.source import Source, read_source
 
 NAME = "words"

@@ -7,10 +7,10 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.book import book, change, due_rows, shown, statuses
 from tests.conftest import NOON
 from tests.scripted_model import ScriptedModel

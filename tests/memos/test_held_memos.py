@@ -2,9 +2,9 @@
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.book import book, shown, statuses
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, context, ok, put, talk

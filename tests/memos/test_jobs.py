@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.book import book, change, due_rows, statuses
 from tests.scripted_model import HANG_UP, ScriptedModel, Step, refuses
 from tests.talk import Json, append, get, ok, put, said, talk

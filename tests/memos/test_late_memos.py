@@ -2,8 +2,8 @@
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.book import book
 from tests.talk import append, context, get, put, talk
 

@@ -2,8 +2,8 @@
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 
 

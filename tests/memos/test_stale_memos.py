@@ -6,12 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import RETRY_DELAYS_S
 from app.memos.change_queries import UPDATE_HASHES
-from app.sweep import Sweep
 from tests.book import book, change, due_rows, shown, statuses
 from tests.scripted_model import ScriptedModel, Step, refuses
 from tests.talk import (

@@ -5,19 +5,19 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.llm import ModelClient, ModelError
-from app.memos.prompts import MEMO
-from app.memos.summarisers import (
+from app.memos.generation import (
     EXTRACT_VERSION,
     ExtractiveSummariser,
     MemoRequest,
     ModelSummariser,
     choose_summariser,
 )
+from app.memos.prompts import MEMO
 from app.summarising.fitting import DoesNotFit
 from app.summarising.transcript import Utterance
-from app.sweep import Sweep
 from tests.book import book
 from tests.scripted_model import HANG_UP, ScriptedModel, Step, refuses, says
 from tests.talk import append, put, said

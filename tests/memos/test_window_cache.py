@@ -19,12 +19,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from app.chats.service import ChatRef, lock_head
+from app.chats.chat_lock import ChatRef, lock_head
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.memos.handlers import read_window
-from app.sweep import Sweep
 from tests.book import book
 from tests.scripted_model import ScriptedModel, quoting_memo, refuses
 from tests.talk import Json, append, context, get, ok, put, talk

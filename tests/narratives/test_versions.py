@@ -10,8 +10,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database, DbSession
 from app.narratives import service as narratives
 from app.narratives.chain import Link
-from app.narratives.errors import VersionNotFound
-from app.narratives.service import FoldDraft, Narrative
+from app.narratives.service import FoldDraft, Narrative, VersionNotFound
 
 STORY = Narrative("summary")
 

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.keys.service import create_key
 from app.kit.clock import Clock, SteppedClock
 from app.kit.db import Database
@@ -14,7 +15,6 @@ from app.kit.llm import ModelClient
 from app.kit.settings import Settings
 from app.main import create_app
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.conftest import NOON, client_of
 from tests.scripted_model import ScriptedModel
 

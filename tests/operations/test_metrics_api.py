@@ -8,13 +8,13 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.dispatcher import Sweep
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.limits import TokenLimits
 from app.kit.owners import Owner
 from app.kit.work_queue import NewWork
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_api, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses

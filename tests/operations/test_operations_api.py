@@ -10,11 +10,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.settings import Settings
 from app.local.running import Urls
 from app.main import create_app
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import Json, append, get, ok, put, talk, walk

@@ -9,10 +9,10 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.limits import TokenLimits
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_api, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses

@@ -9,7 +9,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.chats.service import lock_line
+from app.chats.heads import lock_line
+from app.dispatcher import Sweep
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -18,7 +19,6 @@ from app.kit.limits import TokenLimits
 from app.kit.owners import Owner
 from app.kit.usage import ModelCall, count_call
 from app.kit.work_queue import NewWork
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.operations.limited import limited_api, make_key
 from tests.scripted_model import ScriptedModel, refuses

@@ -10,12 +10,12 @@ from uuid import UUID
 import httpx
 import orjson
 
-from app.chats.service import ChatRef, lock_head
+from app.chats.chat_lock import ChatRef, lock_head
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.memos.handlers import read_window
-from app.sweep import Sweep
 from tests.oracle.tables import Tables, read_tables
 from tests.scripted_model import Request, ScriptedModel
 from tests.talk import Json, ok

@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.oracle.narrative_machine import NarrativeMachine
 from tests.oracle.runner import SHARDS, run_examples
 from tests.oracle.service import Service

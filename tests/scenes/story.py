@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.scripted_model import Reply, Request, ScriptedModel
 from tests.talk import Json, context, get, ok
 

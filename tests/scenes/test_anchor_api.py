@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.scenes.story import asked_for, hidden, recap, set_break, settle, telling
 from tests.scripted_model import Reply, Request, ScriptedModel, quoting_memo
 from tests.talk import append, bury, context, cut_off, get, ok, put, said, talk

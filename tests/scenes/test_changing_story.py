@@ -5,9 +5,9 @@ import random
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import ask, lift_break, ranges, recap, scenes, set_break, settle, shown, telling
 from tests.scripted_model import ScriptedModel

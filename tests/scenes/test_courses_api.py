@@ -2,9 +2,9 @@
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.scenes.story import (
     BY_HAND,
     ask,

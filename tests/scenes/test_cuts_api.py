@@ -4,13 +4,13 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.registry import LAYERS
-from app.scenes.work import NAME
-from app.sweep import Sweep
+from app.scenes.schedule import NAME
 from tests.scenes.story import (
     NO_BREAK,
     ask,

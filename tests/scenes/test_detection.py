@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import (
     BY_HAND,

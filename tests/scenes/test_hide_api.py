@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import BY_HAND, ask, hidden, scenes, set_break, settle, shown, telling
 from tests.scripted_model import ScriptedModel, refuses

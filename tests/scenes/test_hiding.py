@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chats.ranges import join_ranges
-from app.scenes.hiding import choose_hidden, find_rest, keep_newest
+from app.scenes.hide_job import choose_hidden, find_rest, keep_newest
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 6), st.booleans()), max_size=12)
 

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, settle, statuses, telling
 from tests.scripted_model import Request, ScriptedModel
 from tests.statements import watched

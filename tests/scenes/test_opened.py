@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.chats.events import Pair
-from app.scenes.opened import OpenScene, SceneChange, decide_change
+from app.scenes.open_scene import OpenScene, SceneChange, decide_change
 from tests.chats.ranges import message
 
 

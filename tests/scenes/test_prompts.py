@@ -9,11 +9,18 @@ from hypothesis import strategies as st
 
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.scenes.answers import parse_recap, parse_scene_recap
-from app.scenes.break_answers import parse_scene_break
-from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP, scene_break_messages, scene_recap_messages
-from app.scenes.recap_prompt import RECAP, ToldScene, recap_messages
+from app.scenes.breaks import parse_scene_break
+from app.scenes.prompts import (
+    RECAP,
+    SCENE_BREAK,
+    SCENE_RECAP,
+    ToldScene,
+    recap_messages,
+    scene_break_messages,
+    scene_recap_messages,
+)
+from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
-from app.summarising.reading import UnusableAnswer
 from app.summarising.transcript import Utterance
 
 SAID = tuple(Utterance(seq, "user", "Mira", f"Word {seq}.") for seq in range(11, 15))

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.oracle.answers import echo
 from tests.scenes.story import hidden, lift_break, set_break
 from tests.scripted_model import ScriptedModel, refuses

@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.scenes.running import (
+from app.scenes.recap_fold import (
     MOST_SCENES,
     NOT_TOLD,
     ClosedScene,

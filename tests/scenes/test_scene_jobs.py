@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.book import change, due_rows
 from tests.scenes.story import (
     BY_HAND,

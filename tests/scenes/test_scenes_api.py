@@ -5,9 +5,9 @@ import random
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.scenes.schemas import SceneOut
-from app.sweep import Sweep
 from tests.scenes.story import BY_HAND, ask, calls, lift_break, ranges, scenes, set_break, settle, statuses, telling
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, bury, edit, get, put, talk, walk

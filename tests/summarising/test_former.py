@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.summarising.former import is_remnant, leaves_former
+from app.summarising.answer_text import is_remnant, leaves_former
 
 FORMER = "Oskar mended the music box, and Wren wound it three times. They agreed to paint the skiff in May. " * 3
 

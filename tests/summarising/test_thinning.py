@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.summarising.thinning import thin
+from app.summarising.pruning import thin
 
 LINES = st.lists(st.text("abcde", min_size=1, max_size=30), min_size=1, max_size=60)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.scripted_model import Request
 from tests.talk import context, get
 

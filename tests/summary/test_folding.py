@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chats.cut import Sent
+from app.chats.head import Sent
 from app.narratives.chain import Chain, Link
 from app.summary.folding import (
     MOST_MESSAGES,

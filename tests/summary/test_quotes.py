@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from app.kit.tokens import count_tokens
 from app.summarising.extractive import extract, is_quote
 from app.summarising.transcript import Utterance
-from app.summary.quotes import SUMMARY_TOKENS, fold_quotes
+from app.summary.extractive import SUMMARY_TOKENS, fold_quotes
 
 PARAGRAPH = " ".join(
     f"On day {n} Mira told Kai what she had hidden in the lighthouse for {n} years." for n in range(40)

@@ -5,9 +5,9 @@ import asyncio
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.scripted_model import Request, ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told
 from tests.talk import append, bury, context, cut_off, edit, get, ok, put, talk

@@ -5,9 +5,9 @@ import asyncio
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown
 from tests.talk import Json, append, bury, cut_off, edit, ok, put, talk

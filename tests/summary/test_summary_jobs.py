@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
@@ -16,7 +17,6 @@ from app.kit.llm import ModelClient
 from app.kit.work_queue import RETRY_DELAYS_S, Claimed
 from app.registry import LAYERS
 from app.summary.jobs import FOLD_SUMMARY
-from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, versions
 from tests.talk import append, bury, context, cut_off, edit, hide, ok, put, talk

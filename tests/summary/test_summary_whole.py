@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
+from app.dispatcher import Sweep
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, bury, context, get, ok, put
