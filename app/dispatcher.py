@@ -39,7 +39,7 @@ LOST_S = 0.1
 """Seconds to wait before the next poll if fewer items could be claimed than were found, for example locked ones."""
 
 
-class Sweep:
+class Dispatcher:
     """Claims due work and runs it.
 
     The due work of a tenant that has used up its monthly tokens is *held*: it stays due, but is not claimed. Items that

@@ -16,9 +16,9 @@ from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
 from app.kit.clock import Clock, system_clock
 from app.kit.etags import RELEASE, NoStore
-from app.kit.fast_path import HotPaths
+from app.kit.fast_path import FastPathMiddleware
 from app.kit.settings import Settings, load_settings
-from app.kit.worker_notifier import Bell
+from app.kit.worker_notifier import WorkerNotifier
 from app.layers.layer import Layer
 from app.layers.routes import router as state_router
 from app.lines.routes import router as line_router
@@ -80,12 +80,12 @@ def create_app(
 ) -> FastAPI:
     """Return the application. It has its own database pool, which its lifespan closes."""
     settings = settings or load_settings()
-    bell = Bell(settings.redis_url)
+    bell = WorkerNotifier(settings.redis_url)
     database = open_database(
         settings.sqlalchemy_url,
         layers,
         clock=clock,
-        settle_s=settings.memo_settle_s,
+        settle_s=settings.settle_s,
         notify=bell.ring,
         pool_size=settings.database_pool,
     )
@@ -115,7 +115,7 @@ def create_app(
         trusted_origins=settings.cors_origins,
     )
     install_handlers(app)
-    app.add_middleware(HotPaths, routes=context_router.routes)
+    app.add_middleware(FastPathMiddleware, routes=context_router.routes)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     for router in routers:
         app.include_router(router)

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.kit.error_location import place_of
+from app.kit.error_location import error_location
 from app.kit.errors import MAX_ERRORS, AppError
 from app.kit.etags import NO_STORE
 
@@ -134,7 +134,7 @@ async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # Only location and message, because the input can be a value that JSON cannot represent.
     errors = [
-        {"loc": place_of(found), "msg": found["msg"].removeprefix("Value error, ")}
+        {"loc": error_location(found), "msg": found["msg"].removeprefix("Value error, ")}
         for found in error.errors()[:MAX_ERRORS]
     ]
     first = errors[0] if errors else {"loc": ["body"], "msg": "is not valid"}

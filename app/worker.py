@@ -15,12 +15,12 @@ from arq import ArqRedis, create_pool
 from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import system_clock
-from app.kit.job_context import Fillable, JobContext
+from app.kit.job_context import JobContext, PromptTemplate
 from app.kit.llm import ModelClient
 from app.kit.settings import Settings
-from app.kit.worker_notifier import LOOK, redis_settings
+from app.kit.worker_notifier import WAKE, redis_settings
 from app.pipeline import open_database
 from app.registry import LAYERS
 
@@ -33,7 +33,7 @@ CLOSE_S = 2.0
 
 async def look(ctx: dict[str, Any]) -> None:
     """Wake the sweep. This is the arq job."""
-    sweep: Sweep = ctx["sweep"]
+    sweep: Dispatcher = ctx["sweep"]
     sweep.ring()
 
 
@@ -51,19 +51,21 @@ def make_model(settings: Settings) -> ModelClient | None:
     )
 
 
-async def run_worker(settings: Settings, prompts: Mapping[str, Fillable] | None = None) -> None:
+async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] | None = None) -> None:
     """Run until cancelled. `prompts` replace the built-in prompts of the same names."""
     model = make_model(settings)
     database = open_database(
         settings.sqlalchemy_url,
         LAYERS,
         clock=system_clock,
-        settle_s=settings.memo_settle_s,
+        settle_s=settings.settle_s,
         notify=lambda: sweep.ring(),
         pool_size=settings.llm_concurrency + 4,
     )
     ctx = JobContext(database, system_clock, model, prompts or {})
-    sweep = Sweep(ctx, LAYERS, slots=settings.llm_concurrency, sweep_s=settings.sweep_s, limits=settings.token_limits)
+    sweep = Dispatcher(
+        ctx, LAYERS, slots=settings.llm_concurrency, sweep_s=settings.sweep_s, limits=settings.token_limits
+    )
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sweep.run())
@@ -75,7 +77,7 @@ async def run_worker(settings: Settings, prompts: Mapping[str, Fillable] | None 
         await database.close()
 
 
-async def listen(redis_url: str, sweep: Sweep) -> None:
+async def listen(redis_url: str, sweep: Dispatcher) -> None:
     """Wake the sweep on every notification, and reconnect after each failure of Redis."""
     wait_s = 0.5
     while True:
@@ -90,11 +92,11 @@ async def listen(redis_url: str, sweep: Sweep) -> None:
         sweep.ring()
 
 
-async def _hear(redis_url: str, sweep: Sweep) -> None:
+async def _hear(redis_url: str, sweep: Dispatcher) -> None:
     """Run an arq worker until Redis fails. Raises the error of the failure."""
     redis = await create_pool(redis_settings(redis_url))
     worker = Worker(
-        [func(look, name=LOOK, max_tries=1)],
+        [func(look, name=WAKE, max_tries=1)],
         redis_pool=redis,
         handle_signals=False,
         keep_result=0,

@@ -19,7 +19,7 @@ from app.chats.chat_lock import ChatRef
 from app.chats.schemas import ChatPut
 from app.chats.service import put_chat
 from app.demo.run import CONVERSATION
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.clock import system_clock
 from app.kit.db import Connection, Database, Table
@@ -91,7 +91,7 @@ async def make_patterns(database_url: str) -> None:
             rng = random.Random(size)
             pairs = [pair_of(rng, tokens, mark=f"({number})") for number in range(size // 2)]
             await _append_all(database, ChatRef(DEFAULT_TENANT, _pattern(size), _key(_pattern(size))), pairs)
-        await Sweep(JobContext(database, system_clock), LAYERS, slots=4, sweep_s=30).drain()
+        await Dispatcher(JobContext(database, system_clock), LAYERS, slots=4, sweep_s=30).drain()
     finally:
         await database.close()
 

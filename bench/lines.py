@@ -36,7 +36,7 @@ _NUMBER = 1_000
 """The numbers of the chats that are copied, far from those of the chats that are appended to."""
 _TIMEOUT_S = 60.0
 
-IDLE = {"MEMOBOOK_MEMO_SETTLE_S": "86400"}
+IDLE = {"MEMOBOOK_SETTLE_S": "86400"}
 """Keeps the worker from processing appended messages: the floor has no worker, and both share the same cores."""
 
 

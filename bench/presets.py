@@ -28,7 +28,7 @@ from app.chats.schemas import ChatPut
 from app.chats.service import put_chat
 from app.demo.run import CONVERSATION
 from app.diary.book import save_memory
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.clock import SteppedClock, system_clock
 from app.kit.db import Connection, Database
@@ -119,7 +119,7 @@ async def _tell(database_url: str, preset: str, size: int) -> None:
     """Build a chat of `size` messages that ends about now."""
     clock = SteppedClock(system_clock() - timedelta(seconds=_STEP_S * size / 2))
     database = open_database(database_url, LAYERS, clock=clock, settle_s=0, notify=lambda: None, pool_size=4)
-    sweep = Sweep(JobContext(database, clock), LAYERS, slots=2, sweep_s=30)
+    sweep = Dispatcher(JobContext(database, clock), LAYERS, slots=2, sweep_s=30)
     ref = ChatRef(DEFAULT_TENANT, _name(preset, size), chat_key(DEFAULT_TENANT, _name(preset, size)))
     rng = random.Random(size)
     given = orjson.loads(CONVERSATION.read_bytes().splitlines()[0])["chat"] | {"settings": {"preset": preset}}

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
@@ -63,7 +63,7 @@ async def test_no_table_refers_to_another(connection: Connection) -> None:
 
 
 async def test_what_an_append_changes_on_the_chats_row_is_in_no_index(
-    api: httpx.AsyncClient, connection: Connection, tenant: str, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, connection: Connection, tenant: str, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, user_id="mira")
     before = await _row(connection, tenant)

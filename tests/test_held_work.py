@@ -7,7 +7,7 @@ from datetime import datetime
 import httpx
 from fastapi import FastAPI
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -167,7 +167,7 @@ async def test_without_a_model_nothing_is_counted_and_nothing_held(
     await append(api, talk(1, 8))
     await use(database, tenant, clock, 5)
     clock.step(2)
-    sweep = Sweep(JobContext(database, clock), LAYERS, slots=2, sweep_s=30, limits=TokenLimits(1))
+    sweep = Dispatcher(JobContext(database, clock), LAYERS, slots=2, sweep_s=30, limits=TokenLimits(1))
     assert await sweep.drain() == 1
     assert await statuses(api) == ["ready"]
     async with database.raw() as connection:

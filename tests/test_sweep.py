@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit import work_queue
 from app.kit.clock import SteppedClock, system_clock
@@ -35,7 +35,7 @@ LONG_S = 3_600.0
 @asynccontextmanager
 async def worker(
     database_url: str, clock: SteppedClock, model: ScriptedModel, *, slots: int = 8
-) -> AsyncIterator[Sweep]:
+) -> AsyncIterator[Dispatcher]:
     """A worker with a pool and a model's client of its own, as another process would have."""
     async with AsyncExitStack() as stack:
         url = sqlalchemy_url(database_url)
@@ -43,11 +43,11 @@ async def worker(
         stack.push_async_callback(database.close)
         client = ModelClient(model.base_url, "scripted", timeout_s=60, concurrency=slots, max_attempts=1)
         stack.push_async_callback(client.aclose)
-        yield Sweep(JobContext(database, clock, client), LAYERS, slots=slots, sweep_s=LONG_S)
+        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, sweep_s=LONG_S)
 
 
 @asynccontextmanager
-async def running(sweep: Sweep) -> AsyncIterator[asyncio.Task[None]]:
+async def running(sweep: Dispatcher) -> AsyncIterator[asyncio.Task[None]]:
     """The loop, until the block ends."""
     task = asyncio.create_task(sweep.run())
     try:
@@ -179,7 +179,7 @@ async def test_work_of_a_user_and_a_tenant_takes_its_turn(
 
 
 async def test_a_line_claimed_by_another_process_is_skipped(
-    api: httpx.AsyncClient, sweep: Sweep, database: Database, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, database: Database, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 16))
     clock.step(2)
@@ -236,7 +236,7 @@ async def test_a_tenant_alone_has_all_the_slots(
 
 
 async def test_the_loop_looks_when_it_starts(
-    api: httpx.AsyncClient, sweep: Sweep, database: Database, tenant: str, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
@@ -270,7 +270,7 @@ async def test_the_loop_looks_when_the_next_row_ripens(
     async with client_of(app, key) as api, AsyncExitStack() as stack:
         client = ModelClient(model.base_url, "scripted", timeout_s=60, max_attempts=1)
         stack.push_async_callback(client.aclose)
-        sweep = Sweep(JobContext(database, system_clock, client), LAYERS, slots=2, sweep_s=LONG_S)
+        sweep = Dispatcher(JobContext(database, system_clock, client), LAYERS, slots=2, sweep_s=LONG_S)
         await append(api, talk(1, 8))
         assert (await due_rows(database, tenant))[0]["run_after"] > datetime.now(UTC)
         await stack.enter_async_context(running(sweep))
@@ -306,7 +306,7 @@ async def test_the_loop_soon_rechecks_lines_locked_by_others(
 
     await append(api, talk(1, 8))
     clock.step(2)
-    sweep = Sweep(JobContext(database, counted), LAYERS, slots=8, sweep_s=LONG_S)
+    sweep = Dispatcher(JobContext(database, counted), LAYERS, slots=8, sweep_s=LONG_S)
     async with AsyncExitStack() as stack:
         async with database.unit_of_work() as claiming:
             await claiming.raw.execute("SELECT FROM work WHERE owner_key = $1 FOR UPDATE", chat_key(tenant, "c"))
@@ -328,7 +328,9 @@ async def test_the_loop_outlives_what_postgresql_refuses(fresh_database_url: str
         stack.push_async_callback(database.close)
         async with database.raw() as connection:
             await connection.execute("ALTER TABLE work RENAME TO not_yet")
-        await stack.enter_async_context(running(Sweep(JobContext(database, counted), LAYERS, slots=8, sweep_s=LONG_S)))
+        await stack.enter_async_context(
+            running(Dispatcher(JobContext(database, counted), LAYERS, slots=8, sweep_s=LONG_S))
+        )
         await looks.reaches(2)  # the second only because the first was refused
 
 
@@ -381,7 +383,7 @@ async def test_a_lease_is_renewed_for_as_long_as_the_model_thinks(
     assert len(model.calls) == 1
 
 
-async def test_a_loop_stopped_during_a_notification_ends(sweep: Sweep) -> None:
+async def test_a_loop_stopped_during_a_notification_ends(sweep: Dispatcher) -> None:
     for steps in (0, 1, 10, 100, 1_000, 10_000):  # the last ones find it waiting
         task = asyncio.create_task(sweep.run())
         for _ in range(steps):
@@ -393,7 +395,12 @@ async def test_a_loop_stopped_during_a_notification_ends(sweep: Sweep) -> None:
 
 
 async def test_a_loop_that_ends_gives_its_claims_back_unused(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, database: Database, tenant: str, clock: SteppedClock
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
 ) -> None:
     await append(api, talk(1, 16))
     clock.step(2)
@@ -408,7 +415,12 @@ async def test_a_loop_that_ends_gives_its_claims_back_unused(
 
 
 async def test_a_loop_stopped_during_a_write_leaves_no_partial_memo(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, database: Database, tenant: str, clock: SteppedClock
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
 ) -> None:
     for round_ in range(12):
         await append(api, talk(8 * round_ + 1, 8 * round_ + 8))
@@ -428,7 +440,7 @@ async def test_a_loop_stopped_during_a_write_leaves_no_partial_memo(
 
 
 async def test_a_chat_locked_for_long_holds_up_no_other(
-    api: httpx.AsyncClient, sweep: Sweep, database: Database, tenant: str, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     await append(api, talk(1, 8), "other")
@@ -442,7 +454,12 @@ async def test_a_chat_locked_for_long_holds_up_no_other(
 
 
 async def test_an_erased_chat_takes_its_due_work_with_it(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, database: Database, tenant: str, clock: SteppedClock
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
 ) -> None:
     await append(api, talk(1, 8))
     await api.delete("/v1/chats/c")
@@ -453,7 +470,7 @@ async def test_an_erased_chat_takes_its_due_work_with_it(
 
 
 async def test_a_chat_whose_messages_never_fill_a_batch_costs_no_call(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await put(api, settings={"memos": {"every_messages": 64}})
     await append(api, talk(1, 63))

@@ -9,7 +9,7 @@ from app.chats.settings import effective
 from app.kit.db import DbSession
 
 
-async def chats_out(db_session: DbSession, chats: Sequence[ChatLine]) -> list[dict[str, Any]]:
+async def present_chats(db_session: DbSession, chats: Sequence[ChatLine]) -> list[dict[str, Any]]:
     """Return the chats as JSON, each with its numbers of due and failed work items."""
     counted = await service.count_work(db_session, chats)
     return [_chat_out(chat, due, failed) for chat, (due, failed) in zip(chats, counted, strict=True)]

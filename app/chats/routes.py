@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.chats import service
 from app.chats.deps import Line, ReadingChat, WritingChat
-from app.chats.presenters import chats_out
+from app.chats.presenters import present_chats
 from app.chats.presets import PRESET_TEXTS
 from app.chats.schemas import ChatOut, ChatPut, PresetOut, Presets
 from app.chats.settings import effective, schema
@@ -20,7 +20,7 @@ from app.kit.auth import Reader, Writer
 from app.kit.deps import Db, Now, Pool
 from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 
 router = APIRouter(prefix="/v1", tags=["chats"])
 
@@ -29,8 +29,8 @@ router = APIRouter(prefix="/v1", tags=["chats"])
 async def put_chat(ref: WritingChat, put: ChatPut, db_session: Db, clock: Now) -> Response:
     """Create a chat (201) or merge into an existing one (200)."""
     chat, created = await service.put_chat(db_session, ref, put, now=clock())
-    (out,) = await chats_out(db_session, [chat])
-    return JsonAnswer(out, status_code=201 if created else 200)
+    (out,) = await present_chats(db_session, [chat])
+    return OrjsonResponse(out, status_code=201 if created else 200)
 
 
 @router.get("/chats/{chat_id}", response_model=ChatOut, responses=TAGGED)
@@ -40,7 +40,7 @@ async def get_chat(ref: ReadingChat, db_session: Db, known: KnownTags, line: Lin
     tag = await read_tag(db_session, ref, chat, "chat")
     if is_known(known, tag):
         return not_modified(tag)
-    (out,) = await chats_out(db_session, [chat])
+    (out,) = await present_chats(db_session, [chat])
     return tagged(out, tag)
 
 
@@ -65,8 +65,8 @@ async def list_chats(
     page, more = chats[:limit], len(chats) > limit
     last = page[-1] if page else None
     key = (last.last_active_at if by_activity else last.created_at, last.chat_key) if last else ()
-    items = await chats_out(db_session, page)
-    return JsonAnswer({"items": items, "next_cursor": encode_cursor(*key) if more else None})
+    items = await present_chats(db_session, page)
+    return OrjsonResponse({"items": items, "next_cursor": encode_cursor(*key) if more else None})
 
 
 @router.delete("/chats/{chat_id}", status_code=204)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.chats.settings import EffectiveSettings, GivenSettings
 from app.kit.error_location import FieldError
-from app.kit.wire import Given, JsonObject, Name, NullAs, Text, TimeZone
+from app.kit.wire import JsonObject, Name, NullAs, RequestModel, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000
 
@@ -17,7 +17,7 @@ DISABLED = (
 )
 
 
-class Character(Given):
+class Character(RequestModel):
     """A character of the chat."""
 
     name: Name = Field(description="The character's name, as in messages.")
@@ -35,7 +35,7 @@ class CharacterOut(BaseModel):
     disabled: bool = Field(False, description=DISABLED)
 
 
-class ChatPut(Given):
+class ChatPut(RequestModel):
     """A chat to create or to change: a field that is left out keeps its value, null clears it, settings are merged."""
 
     model_config = ConfigDict(

@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from app.chats.presets import PRESETS
-from app.kit.error_location import FieldError, place_of
+from app.kit.error_location import FieldError, error_location
 
 log = logging.getLogger(__name__)
 
@@ -254,7 +254,7 @@ def _read_stored(overrides: Mapping[str, Any]) -> tuple[dict[str, Any], ChatSett
         try:
             return kept, check_overrides(kept)
         except ValidationError as error:
-            place = place_of(error.errors()[0])
+            place = error_location(error.errors()[0])
             log.warning("ignored a stored setting that is not valid: %s", ".".join(map(str, place)))
             kept = _without(kept, place)
 

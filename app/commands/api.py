@@ -7,7 +7,7 @@ import uvicorn
 
 from app.commands.arguments import add_address
 from app.commands.database import require_schema
-from app.commands.prompts import load_prompt_book
+from app.commands.prompts import load_prompt_set
 from app.keys.service import ensure_admin_key, has_keys
 from app.kit.clock import system_clock
 from app.kit.db import Database
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal arrives."""
     settings = load_settings()
-    load_prompt_book(settings)
+    load_prompt_set(settings)
     configure_logging(settings.log_level)
     asyncio.run(_prepare(settings, options.host))
     uvicorn.run(

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 
 from app.commands.arguments import add_address, add_data
-from app.commands.prompts import load_prompt_book
+from app.commands.prompts import load_prompt_set
 from app.demo.run import add_demo_arguments, run_demo
 from app.kit.settings import load_settings
 
@@ -19,5 +19,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Play the conversation, then serve until a signal arrives."""
     settings = load_settings()
-    load_prompt_book(settings)
+    load_prompt_set(settings)
     return asyncio.run(run_demo(options, settings))

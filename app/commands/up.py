@@ -4,7 +4,7 @@ import argparse
 import asyncio
 
 from app.commands.arguments import add_address, add_data, say
-from app.commands.prompts import load_prompt_book
+from app.commands.prompts import load_prompt_set
 from app.kit.settings import load_settings
 from app.local.stack import Stack
 from app.local.up import run_up
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run until a signal arrives."""
     settings = load_settings()
-    load_prompt_book(settings)
+    load_prompt_set(settings)
     stack = Stack(
         options.data,
         database_url=settings.database_url,

@@ -6,10 +6,10 @@ import signal
 from contextlib import suppress
 
 from app.commands.database import require_schema
-from app.commands.prompts import load_prompt_book
+from app.commands.prompts import load_prompt_set
 from app.kit.db import Database
 from app.kit.settings import Settings, configure_logging, load_settings
-from app.summarising.prompt_folder import PromptBook
+from app.summarising.prompt_folder import PromptSet
 from app.worker import run_worker
 
 
@@ -20,13 +20,13 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
 def run(_options: argparse.Namespace) -> int:
     """Run until a signal arrives; unfinished work is then released."""
     settings = load_settings()
-    prompts = load_prompt_book(settings)
+    prompts = load_prompt_set(settings)
     configure_logging(settings.log_level)
     asyncio.run(_until_told(settings, prompts))
     return 0
 
 
-async def _until_told(settings: Settings, prompts: PromptBook) -> None:
+async def _until_told(settings: Settings, prompts: PromptSet) -> None:
     await _prepare(settings)
     working = asyncio.create_task(run_worker(settings, prompts))
     for number in (signal.SIGINT, signal.SIGTERM):

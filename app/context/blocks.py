@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from app.context.segments import Entry, Manner, Segment
+from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 
 Part = Literal["prefix", "history", "in_chat", "volatile", "newest", "fixed"]
 
 
-class Piece(NamedTuple):
+class Block(NamedTuple):
     """One block of a context. It is a tuple because a context has about fifty of them.
 
     Attributes:
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
     """
 
-    of: Segment | Entry | None
+    of: Segment | HistoryMessage | None
     part: Part
     role: str
     text: str
@@ -46,13 +46,13 @@ class Piece(NamedTuple):
     @property
     def mark(self) -> str:
         """`segment:<name>`, `message:<id>`, or "" for a fixed text."""
-        if isinstance(self.of, Entry):
+        if isinstance(self.of, HistoryMessage):
             return f"message:{self.of.message_id}"
         return f"segment:{self.of.name}" if self.of else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Worded:
+class BlockLayout:
     """A plan as the pieces of one format: every text is rendered and counted once, and blank texts are left out.
 
     Attributes:
@@ -66,40 +66,40 @@ class Worded:
 
     """
 
-    manner: Manner
-    prefix: list[Piece]
-    history: list[Piece]
-    in_chat: list[Piece]
-    volatile: list[Piece]
-    newest: Piece | None
+    render_options: RenderOptions
+    prefix: list[Block]
+    history: list[Block]
+    in_chat: list[Block]
+    volatile: list[Block]
+    newest: Block | None
     cut_seq: int
 
     @property
     def count(self) -> int:
         """The number of pieces, without the format's fixed texts."""
-        pieces = len(self.prefix) + len(self.history) + len(self.in_chat) + len(self.volatile)
-        return pieces + (self.newest is not None)
+        blocks = len(self.prefix) + len(self.history) + len(self.in_chat) + len(self.volatile)
+        return blocks + (self.newest is not None)
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[HistoryMessage]:
         """The messages of the history."""
-        return [piece.of for piece in self.history if isinstance(piece.of, Entry)]
+        return [block.of for block in self.history if isinstance(block.of, HistoryMessage)]
 
     @property
     def anchor_seq(self) -> int:
         """The seq of the first message that is sent, or the plan's anchor if none is sent."""
         first = self.history[0].of if self.history else self.newest.of if self.newest else None
-        return first.seq if isinstance(first, Entry) else self.cut_seq
+        return first.seq if isinstance(first, HistoryMessage) else self.cut_seq
 
 
-def count_text(of: Segment | Entry, text: str, count: Callable[[str], int]) -> int:
+def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], int]) -> int:
     """Return the tokens of `text`. An unaltered text is not counted again."""
     return of.tokens if text is of.text else count(text)
 
 
-def add_up(pieces: Iterable[Piece]) -> int:
-    """Return the tokens of `pieces`, each with the overhead of a message, before the token factor."""
-    return sum([piece.tokens + MESSAGE_OVERHEAD_TOKENS for piece in pieces])
+def add_up(blocks: Iterable[Block]) -> int:
+    """Return the tokens of `blocks`, each with the overhead of a message, before the token factor."""
+    return sum([block.tokens + MESSAGE_OVERHEAD_TOKENS for block in blocks])
 
 
 def charge(tokens: int, factor: float) -> int:

@@ -6,12 +6,12 @@ that a larger one leaves out.
 
 from collections.abc import Sequence
 
-from app.context.blocks import Worded
+from app.context.blocks import BlockLayout
 from app.context.formats import count_tokens_of, is_said, word
 from app.context.merging import merge_contributions
 from app.context.order import arrange
 from app.context.parts import Fitted, Omission, Parts, build_segment
-from app.context.segments import Manner, Segment
+from app.context.segments import RenderOptions, Segment
 from app.context.trims import shorten
 from app.context.wording import is_blank
 
@@ -24,15 +24,15 @@ class BudgetTooSmallError(Exception):
         self.needed_tokens = needed_tokens
 
 
-def fit(parts: Parts, max_tokens: int, manner: Manner) -> Fitted:
+def fit(parts: Parts, max_tokens: int, render_options: RenderOptions) -> Fitted:
     """Return the longest context of the chain that `render` counts with at most `max_tokens`, and its omissions.
 
     Raises BudgetTooSmallError, and ValueError if a segment follows an unknown segment.
     """
     contributions = [one for one in merge_contributions(parts.contributions) if one.items]
     segments = [*(build_segment(one) for one in contributions), *parts.segments]
-    plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq, manner.tables)
-    worded = word(plan, manner)
+    plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq, render_options.tables)
+    worded = word(plan, render_options)
     left = whole = Fitted(worded, contributions, _list_blank(parts, segments, worded))
     for left in shorten(whole, parts, max_tokens):
         if count_tokens_of(left.worded) <= max_tokens:
@@ -40,7 +40,7 @@ def fit(parts: Parts, max_tokens: int, manner: Manner) -> Fitted:
     raise BudgetTooSmallError(count_tokens_of(left.worded))
 
 
-def _list_blank(parts: Parts, segments: Sequence[Segment], worded: Worded) -> tuple[Omission, ...]:
+def _list_blank(parts: Parts, segments: Sequence[Segment], worded: BlockLayout) -> tuple[Omission, ...]:
     """Return the segments and messages that `worded`, rendered from all of them, omits because they are blank."""
     messages = [*parts.history, *([parts.newest] if parts.newest else [])]
     if worded.count == len(segments) + len(messages):

@@ -8,12 +8,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.context.segments import Entry
+from app.context.segments import HistoryMessage
 
 _ARGUMENTS = {"function": "arguments", "custom": "input"}
 
 
-def find_calls(entries: Sequence[Entry]) -> dict[int, int]:
+def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
     """Return a map from the index of each tool result to the index of the message with its call, without orphans."""
     if not any(entry.tool_calls for entry in entries):
         return {}
@@ -27,12 +27,12 @@ def find_calls(entries: Sequence[Entry]) -> dict[int, int]:
     return found
 
 
-def inner_positions(entries: Sequence[Entry]) -> set[int]:
+def inner_positions(entries: Sequence[HistoryMessage]) -> set[int]:
     """Return the positions where a split would separate a call from its result; position i is before entry i."""
     return {position for result, call in find_calls(entries).items() for position in range(call + 1, result + 1)}
 
 
-def find_native(entries: Sequence[Entry]) -> set[int]:
+def find_native(entries: Sequence[HistoryMessage]) -> set[int]:
     """Return the indexes of the messages that OpenAI accepts as tool calls and results.
 
     It rejects a call unless the messages directly after it answer each of its ids, and a result anywhere else.
@@ -52,7 +52,7 @@ def find_native(entries: Sequence[Entry]) -> set[int]:
     return native
 
 
-def name_results(entries: Sequence[Entry]) -> Sequence[Entry]:
+def name_results(entries: Sequence[HistoryMessage]) -> Sequence[HistoryMessage]:
     """Return the entries; a tool result without a name gets the name of the function that was called."""
     calls = find_calls(entries)
     if not calls:
@@ -65,12 +65,12 @@ def name_results(entries: Sequence[Entry]) -> Sequence[Entry]:
     return named
 
 
-def tell_calls(entry: Entry) -> str:
+def tell_calls(entry: HistoryMessage) -> str:
     """Return the entry's calls as text, one line each: `[calls get_weather {"city": "Kyoto"}]`."""
     return "\n".join(f"[calls {name} {arguments}]" for _, name, arguments in _read(entry))
 
 
-def _read(entry: Entry) -> Iterator[tuple[object, str, str]]:
+def _read(entry: HistoryMessage) -> Iterator[tuple[object, str, str]]:
     """Yield (id, name, arguments) of each call. A call of unknown shape is named `tool`, with its JSON as arguments."""
     for call in entry.tool_calls or ():
         if _is_whole(call):

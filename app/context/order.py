@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.context.segments import Entry, Plan, Segment
+from app.context.segments import HistoryMessage, Plan, Segment
 from app.context.tables import BASE, SegmentTables
 
 _AMONG_MESSAGES = frozenset({"in_chat", "newest"})
@@ -24,8 +24,8 @@ def place_of(segment: Segment, tables: SegmentTables = BASE) -> tuple[int, int]:
 
 def arrange(
     segments: Sequence[Segment],
-    history: Sequence[Entry],
-    newest: Entry | None,
+    history: Sequence[HistoryMessage],
+    newest: HistoryMessage | None,
     anchor_seq: int,
     tables: SegmentTables = BASE,
 ) -> Plan:

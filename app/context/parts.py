@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.context.blocks import Worded
-from app.context.segments import Entry, Segment
+from app.context.blocks import BlockLayout
+from app.context.segments import HistoryMessage, Segment
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contribution
 
@@ -27,8 +27,8 @@ class Parts:
 
     segments: Sequence[Segment] = ()
     contributions: Sequence[Contribution] = ()
-    history: Sequence[Entry] = ()
-    newest: Entry | None = None
+    history: Sequence[HistoryMessage] = ()
+    newest: HistoryMessage | None = None
     anchor_seq: int = 1
     edges: Sequence[int] = ()
 
@@ -56,7 +56,7 @@ class Fitted:
 
     """
 
-    worded: Worded
+    worded: BlockLayout
     contributions: Sequence[Contribution]
     omitted: tuple[Omission, ...]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from app.chats.budgets import choose_newest_first
 from app.chats.settings import ChatSettings
-from app.context.segments import Entry, Segment, Speech
+from app.context.segments import HistoryMessage, Segment, TranscriptStyle
 from app.context.wording import word_line
 from app.kit.tokens import count_tokens
 
@@ -34,7 +34,7 @@ class PinnedLine(NamedTuple):
 
 
 def choose_pinned(
-    entries: Sequence[Entry], settings: ChatSettings, speech: Speech
+    entries: Sequence[HistoryMessage], settings: ChatSettings, style: TranscriptStyle
 ) -> tuple[list[PinnedLine], list[PinnedLine]]:
     """Return the pinned messages that fit their budget, and those that exceed it.
 
@@ -42,7 +42,7 @@ def choose_pinned(
     """
     if not entries:
         return [], []
-    lines = [_line(entry, speech) for entry in entries]
+    lines = [_line(entry, style) for entry in entries]
     budget = settings.pinned.budget
     limit = budget.tokens(settings.context_tokens) if budget else None
     kept = choose_newest_first([line.tokens for line in lines], limit)
@@ -58,6 +58,6 @@ def build_pinned(lines: Sequence[PinnedLine]) -> Segment:
     return Segment("pinned", text, count_tokens(text), sources=tuple(f"message:{line.message_id}" for line in lines))
 
 
-def _line(entry: Entry, speech: Speech) -> PinnedLine:
-    text = word_line(entry, speech)
+def _line(entry: HistoryMessage, style: TranscriptStyle) -> PinnedLine:
+    text = word_line(entry, style)
     return PinnedLine(entry.seq, entry.message_id, text, count_tokens(text))

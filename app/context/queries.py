@@ -8,12 +8,12 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from app.context.segments import Entry
+from app.context.segments import HistoryMessage
 from app.kit.db import Connection
 from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
 
-# The fields of an `Entry`, in their order.
+# The fields of an `HistoryMessage`, in their order.
 _ENTRIES = """
     SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at,
         m.tool_calls, m.tool_call_id) ORDER BY m.seq)
@@ -62,6 +62,6 @@ async def find_context(
     return await connection.fetchrow(statement, *arguments)
 
 
-def read_entries(stored: str | None) -> Sequence[Entry]:
+def read_history(stored: str | None) -> Sequence[HistoryMessage]:
     """Return the messages of a column of the statement, which is None if there are none."""
-    return () if stored is None else [Entry._make(fields) for fields in orjson.loads(stored)]
+    return () if stored is None else [HistoryMessage._make(fields) for fields in orjson.loads(stored)]

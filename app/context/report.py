@@ -14,7 +14,7 @@ from app.context.inclusion import Shown, find_status
 from app.context.pinned import choose_pinned
 from app.context.queries import find_context
 from app.context.service import read_material
-from app.context.wording import speech_of
+from app.context.wording import style_of
 from app.kit.db import DbSession
 from app.layers.layer import Layer
 from app.messages.reads import list_messages
@@ -54,8 +54,8 @@ async def _read_shown(db_session: DbSession, chat: ChatLine, settings: ChatSetti
         raise LookupError(f"the line {chat.line_id} is gone")
     material = read_material(row, layers, None)
     contributions = [one for layer in material.contributed.values() for one in layer.segments]
-    speech = speech_of(settings, chat.characters, chat.time_zone)
-    pinned, pinned_over = choose_pinned(material.pinned, settings, speech)
+    style = style_of(settings, chat.characters, chat.time_zone)
+    pinned, pinned_over = choose_pinned(material.pinned, settings, style)
     return Shown(
         chat.anchor_seq,
         standing={source for one in contributions for item in one.items for source in item.sources},

@@ -13,7 +13,7 @@ from app.kit.errors import AppError
 from app.kit.etags import TAGGED, KnownTags, not_modified, read_known, tagged
 from app.kit.fast_path import handled_by, read_body, read_query
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 from app.layers.deps import Layers
 from app.messages.service import append_messages
 
@@ -39,7 +39,7 @@ async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, c
                 "detail": error.detail,
                 **error.extra,
             }
-    return JsonAnswer(answer, status_code=201 if appended.created else 200)
+    return OrjsonResponse(answer, status_code=201 if appended.created else 200)
 
 
 async def _append(request: Request) -> Response:
@@ -126,4 +126,6 @@ async def get_inclusion(
         (after_seq,) = decode_cursor(cursor, int)
     items = await list_inclusion(db_session, ref, layers, line=line, after_seq=after_seq, limit=limit + 1)
     more = len(items) > limit
-    return JsonAnswer({"items": items[:limit], "next_cursor": encode_cursor(items[limit - 1]["seq"]) if more else None})
+    return OrjsonResponse(
+        {"items": items[:limit], "next_cursor": encode_cursor(items[limit - 1]["seq"]) if more else None}
+    )

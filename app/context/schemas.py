@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from app.context.in_use import in_use
 from app.context.segments import Format
 from app.kit.error_location import FieldError
-from app.kit.wire import MAX_CONTENT_CHARS, Moment, Text
+from app.kit.wire import MAX_CONTENT_CHARS, Text, UtcDatetime
 from app.messages.schemas import MAX_MESSAGES, AppendedOut, MessageIn, refuse_twins
 
 MAX_TOKENS = 10_000_000
@@ -74,7 +74,7 @@ class ContextQuery(BaseModel):
         False,
         description="With `anthropic`: let the conversation end with the assistant, for the model to continue.",
     )
-    now: Moment | None = Field(None, description="The time in the segment `time`. By default the current time.")
+    now: UtcDatetime | None = Field(None, description="The time in the segment `time`. By default the current time.")
 
 
 class ContextOptions(ContextQuery):

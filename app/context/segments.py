@@ -14,7 +14,7 @@ Format = Literal["segments", "openai", "anthropic", "text"]
 SegmentRole = Literal["system", "user", "assistant"]
 
 
-class Entry(NamedTuple):
+class HistoryMessage(NamedTuple):
     """One message of the history (or the newest one). It is a tuple because a context reads dozens of them.
 
     Attributes:
@@ -84,15 +84,15 @@ class Plan:
     """
 
     prefix: Sequence[Segment] = ()
-    history: Sequence[Entry] = ()
+    history: Sequence[HistoryMessage] = ()
     in_chat: Sequence[Segment] = ()
     volatile: Sequence[Segment] = ()
-    newest: Entry | None = None
+    newest: HistoryMessage | None = None
     anchor_seq: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
+class TranscriptStyle:
     """How to render the chat's messages.
 
     Attributes:
@@ -110,7 +110,7 @@ class Speech:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class RenderOptions:
     """The options for rendering a context.
 
     Attributes:
@@ -124,7 +124,7 @@ class Manner:
     """
 
     format: Format
-    speech: Speech
+    style: TranscriptStyle
     prefill: bool
     token_factor: float
     count: Callable[[str], int]

@@ -20,12 +20,12 @@ from app.context.formats import is_said, render
 from app.context.in_use import in_use
 from app.context.parts import Fitted, Omission, Parts
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
-from app.context.queries import find_context, read_entries
+from app.context.queries import find_context, read_history
 from app.context.schemas import ContextOptions, ContextQuery, OwnSegment
-from app.context.segments import Entry, Manner, Segment
+from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.context.tables import SegmentTables
 from app.context.tags import find_tag
-from app.context.wording import speech_of
+from app.context.wording import style_of
 from app.history.cut import every_nth_edge
 from app.kit.db import Database
 from app.kit.etags import is_known, names
@@ -47,8 +47,8 @@ class Source:
     characters: Characters
     contributed: Mapping[str, Contributed]
     edges: Sequence[int]
-    history: Sequence[Entry]
-    pinned: Sequence[Entry]
+    history: Sequence[HistoryMessage]
+    pinned: Sequence[HistoryMessage]
 
 
 async def assemble_context(
@@ -109,18 +109,18 @@ def _assemble(
     _check_character(options, source.characters)
     settings = source.settings
     max_tokens = options.max_tokens or settings.context_tokens
-    manner = Manner(
+    render_options = RenderOptions(
         format=options.format,
-        speech=speech_of(settings, source.characters, row["time_zone"]),
+        style=style_of(settings, source.characters, row["time_zone"]),
         prefill=options.prefill,
         token_factor=settings.token_factor,
         count=count_tokens,
         tables=in_use().tables,
     )
-    pinned, pinned_over = choose_pinned(source.pinned, settings, manner.speech)
-    parts = _gather(source, options, own, pinned, manner, options.now or now)
+    pinned, pinned_over = choose_pinned(source.pinned, settings, render_options.style)
+    parts = _gather(source, options, own, pinned, render_options, options.now or now)
     try:
-        fitted = fit(parts, max_tokens, manner)
+        fitted = fit(parts, max_tokens, render_options)
     except BudgetTooSmallError as error:
         raise BudgetTooSmall(
             f"max_tokens is {max_tokens}, but the parts that are never left out need {error.needed_tokens} tokens.",
@@ -150,8 +150,8 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
         characters=characters,
         contributed=contributed,
         edges=[edge for one in layers if one.edges == settings.history.edges for edge in contributed[one.name].edges],
-        history=read_entries(row["history"]),
-        pinned=read_entries(row["pinned"]),
+        history=read_history(row["history"]),
+        pinned=read_history(row["pinned"]),
     )
 
 
@@ -176,7 +176,7 @@ def _gather(
     options: ContextQuery,
     own: Sequence[OwnSegment],
     pinned: Sequence[PinnedLine],
-    manner: Manner,
+    render_options: RenderOptions,
     now: datetime,
 ) -> Parts:
     """Return everything that can go into the context."""
@@ -189,7 +189,7 @@ def _gather(
     contributions = [one for layer in source.contributed.values() for one in layer.segments]
     segments = [build_pinned(pinned)] if pinned else []
     present = {one.name for one in segments}.union(one.segment for one in contributions if one.items)
-    segments += _word_own(source, present, manner.tables, now)
+    segments += _word_own(source, present, render_options.tables, now)
     segments += [
         Segment(given.name, given.text, count_tokens(given.text), given.role, after=given.after, depth=given.depth)
         for given in own
@@ -220,13 +220,13 @@ def _word_own(source: Source, present: Collection[str], tables: SegmentTables, n
     return segments
 
 
-def _draft(head_seq: int, text: str, history: Sequence[Entry], now: datetime) -> Entry:
+def _draft(head_seq: int, text: str, history: Sequence[HistoryMessage], now: datetime) -> HistoryMessage:
     """Return the draft as the user's next message, with the user's latest name in the history."""
     name = next((entry.name for entry in reversed(history) if entry.role == "user" and entry.name), None)
-    return Entry(head_seq + 1, DRAFT_ID, "user", name, text, count_tokens(text), now.isoformat())
+    return HistoryMessage(head_seq + 1, DRAFT_ID, "user", name, text, count_tokens(text), now.isoformat())
 
 
-def _list_edges(source: Source, history: Sequence[Entry]) -> Sequence[int]:
+def _list_edges(source: Source, history: Sequence[HistoryMessage]) -> Sequence[int]:
     """Return the seqs at which the history may be trimmed before it is trimmed by message.
 
     There can be a hundred messages after a layer's last edge, for example in an open scene. If these were trimmed by
@@ -290,7 +290,7 @@ def _window_out(source: Source, fitted: Fitted) -> dict[str, Any]:
 def _history_out(row: asyncpg.Record, fitted: Fitted) -> dict[str, Any]:
     sent = [entry.seq for entry in fitted.worded.entries]
     newest = fitted.worded.newest
-    if newest is not None and isinstance(newest.of, Entry):
+    if newest is not None and isinstance(newest.of, HistoryMessage):
         sent.append(newest.of.seq)
     return {
         "anchor_seq": sent[0] if sent else row["anchor_seq"],

@@ -10,18 +10,18 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from app.context.blocks import Piece, Worded, add_up, charge
+from app.context.blocks import Block, BlockLayout, add_up, charge
 from app.context.calls import inner_positions
 from app.context.formats import word_segment
 from app.context.parts import Fitted, Omission, Parts, build_segment
-from app.context.segments import Entry, Segment
+from app.context.segments import HistoryMessage, Segment
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 from app.layers.contribution import Contribution, Item
 
 
 def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
     """Yield the chain from the whole context to the shortest. Contexts that cannot fit `max_tokens` may be skipped."""
-    tables = whole.worded.manner.tables
+    tables = whole.worded.render_options.tables
     of_caller = dict.fromkeys(one.name for one in reversed(parts.segments) if one.name not in tables.order)
     names = [name for trim in tables.trims for name in ([trim] if trim else of_caller)]
     left = whole
@@ -70,7 +70,7 @@ def _lump_of(item: Item) -> _Lump:
 
 
 def _leave_out(
-    left: Fitted, worded: Worded, name: str, contributions: Sequence[Contribution], omission: Omission
+    left: Fitted, worded: BlockLayout, name: str, contributions: Sequence[Contribution], omission: Omission
 ) -> Fitted:
     """Return `left` with `worded`, and with `contributions` in place of those of the segment."""
     others = [one for one in left.contributions if one.segment != name]
@@ -87,10 +87,10 @@ def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int) -> Ite
     starts = _list_starts(worded.entries, edges, has_newest=worded.newest is not None)
     newest = [worded.newest] if worded.newest else []
     whole = add_up([*worded.prefix, *worded.history, *worded.in_chat, *worded.volatile, *newest])
-    before = [0, *accumulate(piece.tokens for piece in worded.history)]
+    before = [0, *accumulate(block.tokens for block in worded.history)]
     for start in starts:
         rest = whole - before[start] - start * MESSAGE_OVERHEAD_TOKENS
-        if start == starts[-1] or charge(rest, worded.manner.token_factor) <= max_tokens:
+        if start == starts[-1] or charge(rest, worded.render_options.token_factor) <= max_tokens:
             yield Fitted(
                 replace(worded, history=worded.history[start:]),
                 left.contributions,
@@ -98,7 +98,7 @@ def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int) -> Ite
             )
 
 
-def _list_starts(history: Sequence[Entry], edges: Sequence[int], *, has_newest: bool) -> list[int]:
+def _list_starts(history: Sequence[HistoryMessage], edges: Sequence[int], *, has_newest: bool) -> list[int]:
     """Return the indexes at which the history may begin, ascending: those of the edges, then every index after them.
 
     No index separates a tool call from its result. Without a `newest` message, the last message of the history is
@@ -113,16 +113,16 @@ def _list_starts(history: Sequence[Entry], edges: Sequence[int], *, has_newest: 
     return [*at_edges, *(at for at in range(behind, last + 1) if at not in inner)]
 
 
-def _with_segment(worded: Worded, name: str, segment: Segment | None) -> Worded:
+def _with_segment(worded: BlockLayout, name: str, segment: Segment | None) -> BlockLayout:
     """Return `worded` with `segment` in place of the segment of that name; None removes it."""
 
-    def exchange(pieces: Sequence[Piece]) -> list[Piece]:
+    def exchange(blocks: Sequence[Block]) -> list[Block]:
         kept = []
-        for piece in pieces:
-            if not _is_named(piece, name):
-                kept.append(piece)
+        for block in blocks:
+            if not _is_named(block, name):
+                kept.append(block)
             elif segment is not None:
-                kept.append(word_segment(segment, piece.part, worded.manner))
+                kept.append(word_segment(segment, block.part, worded.render_options))
         return kept
 
     return replace(
@@ -133,9 +133,9 @@ def _with_segment(worded: Worded, name: str, segment: Segment | None) -> Worded:
     )
 
 
-def _is_named(piece: Piece, name: str) -> bool:
-    return isinstance(piece.of, Segment) and piece.of.name == name
+def _is_named(block: Block, name: str) -> bool:
+    return isinstance(block.of, Segment) and block.of.name == name
 
 
-def _sum_segments(worded: Worded) -> int:
-    return sum(piece.tokens for piece in (*worded.prefix, *worded.in_chat, *worded.volatile))
+def _sum_segments(worded: BlockLayout) -> int:
+    return sum(block.tokens for block in (*worded.prefix, *worded.in_chat, *worded.volatile))

@@ -12,14 +12,14 @@ from zoneinfo import ZoneInfo
 from app.chats.characters import Characters, find_sole
 from app.chats.settings import ChatSettings
 from app.context.calls import tell_calls
-from app.context.segments import Entry, Segment, SegmentRole, Speech
+from app.context.segments import HistoryMessage, Segment, SegmentRole, TranscriptStyle
 
 _BRACKETED = {"narrator": "Narrator", "system": "System", "tool": "tool"}
 
 
-def speech_of(settings: ChatSettings, characters: Characters, time_zone: str) -> Speech:
+def style_of(settings: ChatSettings, characters: Characters, time_zone: str) -> TranscriptStyle:
     """Return how to render the messages of a chat."""
-    return Speech(settings.timestamps, time_zone, find_sole(characters))
+    return TranscriptStyle(settings.timestamps, time_zone, find_sole(characters))
 
 
 def is_blank(text: str) -> bool:
@@ -27,40 +27,40 @@ def is_blank(text: str) -> bool:
     return not text or text.isspace()
 
 
-def given_name(entry: Entry) -> str:
+def given_name(entry: HistoryMessage) -> str:
     """Return the message's name on one line, or "". Line breaks could make a name look like another message."""
     name = entry.name or ""
     return name if name.isalnum() else " ".join(name.split())
 
 
-def word_line(entry: Entry, speech: Speech) -> str:
+def word_line(entry: HistoryMessage, style: TranscriptStyle) -> str:
     """Return a message as a line of a transcript, always with its speaker: `Sakura: …`, `[Narrator] …`."""
-    return _join(_stamp(entry, speech), _speaker(entry, speech), entry)
+    return _join(_stamp(entry, style), _speaker(entry, style), entry)
 
 
-def word_lines(entries: Iterable[Entry], speech: Speech) -> list[str]:
+def word_lines(entries: Iterable[HistoryMessage], style: TranscriptStyle) -> list[str]:
     """Return `word_line` of each message. Each speaker is rendered only once."""
     speakers: dict[tuple[str, str | None], str] = {}
     lines = []
     for entry in entries:
         speaker = speakers.get((entry.role, entry.name))
         if speaker is None:
-            speaker = speakers[entry.role, entry.name] = _speaker(entry, speech)
-        lines.append(_join(_stamp(entry, speech), speaker, entry))
+            speaker = speakers[entry.role, entry.name] = _speaker(entry, style)
+        lines.append(_join(_stamp(entry, style), speaker, entry))
     return lines
 
 
-def word_message(entry: Entry, speech: Speech) -> str:
+def word_message(entry: HistoryMessage, style: TranscriptStyle) -> str:
     """Return the text of a message whose role is a field of the format; a name is added if it would be lost otherwise.
 
     Returns the same object if the text is unchanged. With inline timestamps this is `word_line`.
     """
-    if speech.timestamps == "inline":
-        return word_line(entry, speech)
+    if style.timestamps == "inline":
+        return word_line(entry, style)
     if entry.role in _BRACKETED:
-        return _join("", _speaker(entry, speech), entry)
+        return _join("", _speaker(entry, style), entry)
     name = given_name(entry)
-    if not name or (entry.role == "assistant" and name == speech.character):
+    if not name or (entry.role == "assistant" and name == style.character):
         return _join("", "", entry)
     return _join("", f"{name}: ", entry)
 
@@ -70,7 +70,7 @@ def word_segment(segment: Segment, *plain: SegmentRole) -> str:
     return segment.text if segment.role in plain else f"[{segment.role.capitalize()}] {segment.text}"
 
 
-def _join(stamp: str, speaker: str, entry: Entry) -> str:
+def _join(stamp: str, speaker: str, entry: HistoryMessage) -> str:
     text = entry.text
     if entry.tool_calls:
         told = tell_calls(entry)
@@ -78,19 +78,19 @@ def _join(stamp: str, speaker: str, entry: Entry) -> str:
     return text if is_blank(text) or not (stamp or speaker) else f"{stamp}{speaker}{text}"
 
 
-def _speaker(entry: Entry, speech: Speech) -> str:
+def _speaker(entry: HistoryMessage, style: TranscriptStyle) -> str:
     name = given_name(entry)
     if entry.role in _BRACKETED:
         return f"[{name or _BRACKETED[entry.role]}] "
     if entry.role == "assistant":
-        return f"{name or speech.character or 'Assistant'}: "
-    return f"{name or speech.user_name or 'User'}: "
+        return f"{name or style.character or 'Assistant'}: "
+    return f"{name or style.user_name or 'User'}: "
 
 
-def _stamp(entry: Entry, speech: Speech) -> str:
-    if speech.timestamps == "off":
+def _stamp(entry: HistoryMessage, style: TranscriptStyle) -> str:
+    if style.timestamps == "off":
         return ""
-    at = _local(datetime.fromisoformat(entry.sent_at), speech.time_zone)
+    at = _local(datetime.fromisoformat(entry.sent_at), style.time_zone)
     return f"[{at.month:02}/{at.day:02} {at.hour:02}:{at.minute:02}] "
 
 

@@ -85,7 +85,7 @@ def _stack(options: argparse.Namespace, settings: Settings, screen: Screen) -> S
         host=options.host,
         port=options.port,
         # A replay has no edits to wait for, and log lines would disturb the output.
-        environment={"MEMOBOOK_MEMO_SETTLE_S": "0", "MEMOBOOK_LOG_LEVEL": "warning"},
+        environment={"MEMOBOOK_SETTLE_S": "0", "MEMOBOOK_LOG_LEVEL": "warning"},
         say=screen.say,
     )
 

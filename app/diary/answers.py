@@ -4,7 +4,7 @@ import re
 
 from app.diary.refusals import declines
 from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former
-from app.summarising.prose import read_prose, tells_nothing
+from app.summarising.prose import is_empty_answer, read_prose
 
 MAX_ENTRY_CHARS = 1_200
 """Four long sentences; a longer entry is cut at the end of a sentence."""
@@ -18,7 +18,7 @@ def parse_diary(answer: str, *, former: str = "") -> str:
     Raises UnusableAnswer, also for "nothing" and "no changes": a fold always has something to keep.
     """
     text = read_prose(answer, refusing=declines)
-    if tells_nothing(text) or leaves_former(text, former):
+    if is_empty_answer(text) or leaves_former(text, former):
         raise UnusableAnswer("the answer is empty")
     if is_remnant(text, former):
         raise UnusableAnswer("the answer keeps almost nothing of the former diary")
@@ -31,7 +31,7 @@ def parse_diary_entry(answer: str) -> str | None:
     Raises UnusableAnswer.
     """
     text = read_prose(answer, refusing=declines)
-    if tells_nothing(text):
+    if is_empty_answer(text):
         return None
     return _cut_off(" ".join(text.split()))
 

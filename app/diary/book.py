@@ -163,7 +163,7 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
     name = character
     if name is None or name not in await queries.list_names(db_session, place):
         name = choose_diary(chat.characters, character, part="query")
-    link = (await narratives.read_chain(db_session, place, narrative_of(name))).newest_true()
+    link = (await narratives.read_chain(db_session, place, narrative_of(name))).latest_valid()
     if link is None:
         return Folded(name)
     version = await narratives.read_version(db_session, place, narrative_of(name), link.version)

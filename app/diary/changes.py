@@ -33,7 +33,7 @@ from app.diary.periods import OpenPeriod, count_turns
 from app.diary.settings import DiarySettings
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
-from app.messages.reads import list_living
+from app.messages.reads import list_not_deleted
 from app.narratives import service as narratives
 
 
@@ -171,7 +171,7 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
         return None
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, from_seq)
     ends = sorted({(row["last_seq"], row["last_seq"]) for row in writing})
-    closed = {message.seq for message in await list_living(db_session, *line, ends)} if ends else set()
+    closed = {message.seq for message in await list_not_deleted(db_session, *line, ends)} if ends else set()
     begins_seq, keys = OpenPeriod.from_json(period).first_seq, []
     for row in sorted(writing, key=lambda row: (row["last_seq"], row["first_seq"]), reverse=True):
         if row["last_seq"] not in closed and row["last_seq"] + 1 == begins_seq:
@@ -203,5 +203,5 @@ async def _count_again(db_session: DbSession, head: Head, until_seq: int, *, at_
         return
     filling = OpenPeriod.from_json(cursor["period"])
     first_seq = filling.first_seq if at_most is None else min(filling.first_seq, at_most)
-    living = await list_living(db_session, *head.line, [(first_seq, until_seq)])
+    living = await list_not_deleted(db_session, *head.line, [(first_seq, until_seq)])
     cursor["period"] = count_turns(first_seq, living).to_json()

@@ -22,7 +22,7 @@ from app.kit.ids import uuid7
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
-from app.messages.reads import list_living
+from app.messages.reads import list_not_deleted
 from app.summarising.source import Source, read_source
 
 REREAD_ENTRIES = 5
@@ -109,7 +109,7 @@ async def _draft(ctx: JobContext, _claimed: Claimed, period: _Period) -> EntryDr
 
 async def _is_period_unchanged(db_session: DbSession, made: Made[_Period, EntryDraft]) -> bool:
     period = made.source
-    messages = await list_living(db_session, *made.head.line, [(period.first_seq, period.last_seq)])
+    messages = await list_not_deleted(db_session, *made.head.line, [(period.first_seq, period.last_seq)])
     return hash_eligible(messages, period.filters) == period.source.hash
 
 

@@ -85,7 +85,7 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> 
     line, character, fold = made.head.line, _character(made.claimed), made.source
     chain = await narratives.read_chain(db_session, line, narrative_of(character))
     entries = await queries.list_step(db_session, line, character, fold.first_number, fold.last_number)
-    return chain.newest_true() == fold.base and hash_of(entries) == hash_of(fold.entries)
+    return chain.latest_valid() == fold.base and hash_of(entries) == hash_of(fold.entries)
 
 
 async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:

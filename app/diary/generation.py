@@ -10,7 +10,7 @@ from app.diary.answers import parse_diary, parse_diary_entry
 from app.diary.prompts import DatedEntry, diary_entry_messages, diary_messages
 from app.diary.queries import Cast, Written
 from app.diary.wording import word_date
-from app.kit.job_context import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage, LanguageModel
 from app.kit.tokens import count_tokens
 from app.layers.ask import ask_model
@@ -42,7 +42,7 @@ class EntryDraft:
 
 async def ask_for_diary(
     model: LanguageModel,
-    prompt: Fillable,
+    prompt: PromptTemplate,
     character: str,
     cast: Cast,
     former: str,
@@ -69,7 +69,7 @@ async def ask_for_diary(
 
 async def ask_for_entry(
     model: LanguageModel,
-    prompt: Fillable,
+    prompt: PromptTemplate,
     character: str,
     source: Source,
     last: Sequence[Written],

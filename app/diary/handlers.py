@@ -102,7 +102,7 @@ async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary
     line, settings = head.line, DiarySettings.of(head.settings)
     base, folded = None, ""
     if settings.enabled:
-        base = (await narratives.read_chain(db_session, line, narrative_of(character))).newest_true()
+        base = (await narratives.read_chain(db_session, line, narrative_of(character))).latest_valid()
     if base:
         folded = await narratives.find_text(db_session.raw, line, narrative_of(character), base.version) or ""
     entries = await queries.list_newest(

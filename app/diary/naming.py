@@ -25,7 +25,7 @@ async def adopt_nameless(db_session: DbSession, head: Head, *, now: datetime, se
     numbers = await change_queries.name_entries(db_session, line, character)
     if not numbers:
         return
-    await narratives.pass_on(db_session, line, narrative_of(""), narrative_of(character))
+    await narratives.rename_subject(db_session, line, narrative_of(""), narrative_of(character))
     everything = [1, head.cursors[NAME]["number"]]
     await note_entries(db_session, head, character, everything, now=now, settle_s=settle_s)
 

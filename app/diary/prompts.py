@@ -6,7 +6,7 @@ Both ask for the character's voice: a diary in a neutral voice would be accurate
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.kit.job_context import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage
 from app.summarising.fitting import Passage, cost_of, fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_language, name_one
@@ -200,7 +200,7 @@ def diary_messages(
     name: str,
     persona: str,
     language: str | None = None,
-    prompt: Fillable = DIARY,
+    prompt: PromptTemplate = DIARY,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
@@ -231,7 +231,7 @@ def diary_entry_messages(
     times: Mapping[int, str] | None = None,
     user_name: str | None = None,
     language: str | None = None,
-    prompt: Fillable = DIARY_ENTRY,
+    prompt: PromptTemplate = DIARY_ENTRY,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:

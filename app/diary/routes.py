@@ -11,7 +11,7 @@ from app.diary.models import DiaryEntry
 from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.wire import JsonAnswer, Name
+from app.kit.wire import Name, OrjsonResponse
 
 EntryId = Annotated[UUID, Path(description="The entry's id.")]
 OfCharacter = Annotated[Name | None, Query(description="The character whose diary it is.")]
@@ -39,7 +39,7 @@ async def list_diary(
         limit=limit + 1,
     )
     last = entries[limit - 1] if len(entries) > limit else None
-    return JsonAnswer(
+    return OrjsonResponse(
         {
             "items": [_entry_out(entry, sources) for entry in entries[:limit]],
             "next_cursor": encode_cursor(last.at_seq, last.number) if last else None,
@@ -55,7 +55,7 @@ async def get_folded_diary(
 
     Folded entries are still listed.
     """
-    return JsonAnswer(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
+    return OrjsonResponse(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
 
 
 @router.post("", status_code=201, response_model=EntryOut)
@@ -63,13 +63,13 @@ async def write_diary_entry(ref: WritingChat, body: EntryIn, db_session: Db, clo
     """Write an entry into a character's diary."""
     entry_id = await book.write_entry(db_session, ref, body.content, character=body.character, now=clock())
     await db_session.run_deferred()
-    return JsonAnswer(_entry_out(*await book.get_entry(db_session, ref, entry_id)), status_code=201)
+    return OrjsonResponse(_entry_out(*await book.get_entry(db_session, ref, entry_id)), status_code=201)
 
 
 @router.get("/{entry_id}", response_model=EntryOut)
 async def get_diary_entry(ref: ReadingChat, entry_id: EntryId, db_session: Db, line: Line = None) -> Response:
     """Return a diary entry."""
-    return JsonAnswer(_entry_out(*await book.get_entry(db_session, ref, entry_id, line=line)))
+    return OrjsonResponse(_entry_out(*await book.get_entry(db_session, ref, entry_id, line=line)))
 
 
 @router.patch("/{entry_id}", response_model=EntryOut)
@@ -79,7 +79,7 @@ async def edit_diary_entry(
     """Replace the text of an entry. A fold that covers the entry is made again."""
     await book.edit_entry(db_session, ref, entry_id, body.content, now=clock())
     await db_session.run_deferred()
-    return JsonAnswer(_entry_out(*await book.get_entry(db_session, ref, entry_id)))
+    return OrjsonResponse(_entry_out(*await book.get_entry(db_session, ref, entry_id)))
 
 
 @router.delete("/{entry_id}", status_code=204)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.wire import Given, Name, Text
+from app.kit.wire import Name, RequestModel, Text
 from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 
 MAX_ENTRY_CHARS = 4_000
@@ -43,7 +43,7 @@ class EntryOut(BaseModel):
     created_at: datetime = Field(description="When it was written.")
 
 
-class EntryIn(Given):
+class EntryIn(RequestModel):
     """An entry that a person writes."""
 
     model_config = ConfigDict(
@@ -59,7 +59,7 @@ class EntryIn(Given):
     )
 
 
-class EntryPatch(Given):
+class EntryPatch(RequestModel):
     """The changes to an entry."""
 
     model_config = ConfigDict(

@@ -32,7 +32,7 @@ from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import PoolProxiedConnection
 
 from app.kit.errors import Unavailable
-from app.kit.idle_connections import Connection, Shelf
+from app.kit.idle_connections import Connection, IdleConnections
 
 __all__ = [
     "Connection",
@@ -271,7 +271,7 @@ class Database:
             connect_args={"timeout": 5, "server_settings": _SESSION_SETTINGS},
         )
         event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
-        self._shelf = Shelf(self._engine)
+        self._idle = IdleConnections(self._engine)
         self._followers = dict(followers or {})
         self._settle_s = settle_s
 
@@ -315,15 +315,15 @@ class Database:
 
     @asynccontextmanager
     async def _taken(self) -> AsyncGenerator[PoolProxiedConnection]:
-        pooled = await self._shelf.take()
+        pooled = await self._idle.take()
         try:
             yield pooled
         finally:
-            self._shelf.put_back(pooled)
+            self._idle.put_back(pooled)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._shelf.close()
+        await self._idle.close()
 
 
 async def _commit(raw: Connection) -> None:

@@ -12,7 +12,7 @@ class FieldError(ValueError):
         self.path = path
 
 
-def place_of(found: Mapping[str, Any]) -> list[str | int]:
+def error_location(found: Mapping[str, Any]) -> list[str | int]:
     """Return the location of a pydantic error, extended by the field that a `FieldError` names."""
     cause = found.get("ctx", {}).get("error")
     return [*found["loc"], *(cause.path if isinstance(cause, FieldError) else ())]

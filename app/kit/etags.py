@@ -13,7 +13,7 @@ import orjson
 from fastapi import Depends, Header, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 
 RELEASE = "0.1.0"
 """The version of the service. It is part of each tag because another version may return a different response."""
@@ -71,7 +71,7 @@ def not_modified(tag: str) -> Response:
 def tagged(content: Mapping[str, Any], tag: str | None) -> Response:
     """Return the response with its tag. If the tag is None, the response has none and must not be stored."""
     headers = None if tag is None else {"ETag": tag, "Cache-Control": REVALIDATE}
-    return JsonAnswer(content, headers=headers)
+    return OrjsonResponse(content, headers=headers)
 
 
 def read_known(request: Request) -> str | None:

@@ -10,7 +10,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 """An asyncpg connection. A string, because the class cannot be subscripted at run time."""
 
 
-class Shelf:
+class IdleConnections:
     """The idle connections of a process, most recently used first.
 
     The engine's pool opens connections, limits their number, and makes callers wait if none is free. While a caller

@@ -9,7 +9,7 @@ from app.kit.db import Database
 from app.kit.llm import ChatMessage, LanguageModel
 
 
-class Fillable(Protocol):
+class PromptTemplate(Protocol):
     """A prompt template. Implemented by `app.summarising.prompts.Prompt`."""
 
     @property
@@ -42,8 +42,8 @@ class JobContext:
     database: Database
     clock: Clock
     model: LanguageModel | None = None
-    prompts: Mapping[str, Fillable] = field(default_factory=dict)
+    prompts: Mapping[str, PromptTemplate] = field(default_factory=dict)
 
-    def prompt(self, built_in: Fillable) -> Fillable:
+    def prompt(self, built_in: PromptTemplate) -> PromptTemplate:
         """Return the prompt that replaces `built_in`, or `built_in` itself if there is none."""
         return self.prompts.get(built_in.name, built_in)

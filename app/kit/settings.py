@@ -114,7 +114,7 @@ class Settings(BaseSettings):
         dict[str, Annotated[MonthlyTokens, Field(strict=True)] | None] | None, NoDecode, BeforeValidator(_json_object)
     ] = None
 
-    memo_settle_s: Seconds = 2.0
+    settle_s: Seconds = 2.0
     sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"

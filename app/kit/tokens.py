@@ -18,7 +18,7 @@ _MADV_DONTNEED = 4
 _WORTH_BYTES = 1_000_000
 
 
-def give_back_tables(shared_object: str) -> None:
+def release_tables(shared_object: str) -> None:
     """Release the large read-only mappings of the file `shared_object`. Does nothing on systems other than Linux."""
     maps = Path("/proc/self/maps")
     if sys.platform != "linux" or not maps.exists():
@@ -41,7 +41,7 @@ _REMEMBERED = 20_000
 
 _o200k = openai.o200k_base()
 _o200k.count("")  # makes the library build its structures
-give_back_tables(bpe.__file__)
+release_tables(bpe.__file__)
 _counts: OrderedDict[bytes, int] = OrderedDict()
 _counts_lock = Lock()
 

@@ -66,7 +66,7 @@ def _in_utc(at: datetime) -> datetime:
 
 
 Text = Annotated[str, AfterValidator(_sound)]
-Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+UtcDatetime = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_json_object)]
 TimeZone = Annotated[str, AfterValidator(_known_zone)]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
@@ -88,7 +88,7 @@ class NullAs:
         return self.default if given is None else given
 
 
-class Given(BaseModel):
+class RequestModel(BaseModel):
     """The base of request bodies; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
@@ -102,7 +102,7 @@ def absent() -> Any:
     return None
 
 
-class Patch(Given):
+class Patch(RequestModel):
     """The body of a PATCH: an absent field is left unchanged; null clears a field or resets it to its default.
 
     A field that cannot be cleared has the default `absent`, so null is rejected there.
@@ -120,7 +120,7 @@ class Patch(Given):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-class JsonAnswer(Response):
+class OrjsonResponse(Response):
     """A JSON response encoded by orjson. FastAPI does not validate its content."""
 
     media_type = "application/json"

@@ -17,7 +17,7 @@ from app.kit.ids import uuid7
 
 log = logging.getLogger(__name__)
 
-LOOK = "look"
+WAKE = "look"
 """The only arq job: it makes a worker look for due work."""
 
 BURST_S = 0.02
@@ -31,7 +31,7 @@ def redis_settings(url: str) -> RedisSettings:
     return settings
 
 
-class Bell:
+class WorkerNotifier:
     """Wakes the workers through Redis, outside of requests. If Redis is down the wake-up is dropped; nothing blocks."""
 
     def __init__(self, redis_url: str | None) -> None:
@@ -53,7 +53,7 @@ class Bell:
                     self._redis = self._redis or await create_pool(
                         redis_settings(self._url), job_serializer=orjson.dumps, job_deserializer=orjson.loads
                     )
-                    await self._redis.enqueue_job(LOOK, _job_id=str(uuid7()))
+                    await self._redis.enqueue_job(WAKE, _job_id=str(uuid7()))
             except (RedisError, OSError, TimeoutError) as error:
                 log.info("Redis is not reachable (%s); workers find due work by polling", type(error).__name__)
                 await self.close()

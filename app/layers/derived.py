@@ -19,7 +19,7 @@ from app.chats.ranges import inside_of, join_ranges
 from app.chats.scheduling import cancel_automatic, schedule
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork, WorkItem
-from app.messages.reads import list_living
+from app.messages.reads import list_not_deleted
 
 Json = JSONB(none_as_null=True)
 Of = TypeVar("Of")
@@ -113,7 +113,7 @@ async def rehash(db_session: DbSession, head: Head, rows: Sequence[DerivedRow[Of
     if not rows:
         return []
     ranges = join_ranges(sorted((row.first_seq, row.last_seq) for row in rows))
-    messages = await list_living(db_session, *head.line, ranges)
+    messages = await list_not_deleted(db_session, *head.line, ranges)
     found = []
     for row in rows:
         inside = inside_of(messages, row.first_seq, row.last_seq)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from app.chats.deps import Line, ReadingChat
 from app.chats.service import get_line
 from app.kit.deps import Db
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 from app.layers.deps import Layers
 from app.layers.state import read_state
 
@@ -31,4 +31,4 @@ async def read_layers_state(ref: ReadingChat, db_session: Db, layers: Layers, li
     """
     chat = await get_line(db_session, ref, line)
     states = {layer.name: await read_state(db_session, layer, (ref.key, chat.line_id)) for layer in layers}
-    return JsonAnswer({"line": chat.line_id, "layers": states})
+    return OrjsonResponse({"line": chat.line_id, "layers": states})

@@ -102,7 +102,7 @@ async def delete_line(db_session: DbSession, line: Line) -> None:
         await db_session.execute(table.delete().where(key == line[0], line_id == line[1]))
 
 
-async def is_living(db_session: DbSession, line: Line, seq: int) -> bool | None:
+async def is_not_deleted(db_session: DbSession, line: Line, seq: int) -> bool | None:
     """Return whether the message at a seq is not deleted; None if there is no message at all."""
     found: bool | None = await db_session.raw.fetchval(_IS_LIVING, *line, seq)
     return found

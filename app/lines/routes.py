@@ -11,13 +11,13 @@ from app.chats import service
 from app.chats.chat_lock import ChatRef
 from app.chats.deps import ReadingChat, WritingChat
 from app.chats.models import CURRENT
-from app.chats.presenters import chats_out
+from app.chats.presenters import present_chats
 from app.chats.schemas import ChatOut
 from app.kit.auth import Writer
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 from app.lines import service as lines
 from app.lines.queries import LineRow
 from app.lines.schemas import CheckpointIn, CheckpointName, CheckpointOut, CurrentLine, ForkIn, LineOut
@@ -32,7 +32,7 @@ LinePath = Annotated[UUID, Path(description="The line's id.")]
 async def make_checkpoint(ref: WritingChat, wanted: CheckpointIn, db_session: Db, clock: Now) -> Response:
     """Create a checkpoint: a frozen copy of the current line, under a name."""
     checkpoint = await lines.make_checkpoint(db_session, ref, wanted.name, now=clock())
-    return JsonAnswer(_checkpoint_out(checkpoint), status_code=201)
+    return OrjsonResponse(_checkpoint_out(checkpoint), status_code=201)
 
 
 @router.get("/checkpoints", response_model=Page[CheckpointOut])
@@ -41,14 +41,14 @@ async def list_checkpoints(
 ) -> Response:
     """List the chat's checkpoints, newest first."""
     found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=True)
-    return JsonAnswer({"items": [_checkpoint_out(line) for line in found], "next_cursor": next_cursor})
+    return OrjsonResponse({"items": [_checkpoint_out(line) for line in found], "next_cursor": next_cursor})
 
 
 @router.get("/checkpoints/{name}", response_model=CheckpointOut)
 async def get_checkpoint(ref: ReadingChat, name: NamePath, db_session: Db) -> Response:
     """Get a checkpoint."""
     await service.get_chat(db_session, ref)
-    return JsonAnswer(_checkpoint_out(await lines.get_checkpoint(db_session, ref, name)))
+    return OrjsonResponse(_checkpoint_out(await lines.get_checkpoint(db_session, ref, name)))
 
 
 @router.post("/checkpoints/{name}/restore", status_code=201, response_model=CurrentLine)
@@ -59,7 +59,7 @@ async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, c
     `metadata` do not change. The former current line can still be read and switched to, and the checkpoint can be
     restored again.
     """
-    return JsonAnswer({"line": await lines.restore(db_session, ref, name, now=clock())}, status_code=201)
+    return OrjsonResponse({"line": await lines.restore(db_session, ref, name, now=clock())}, status_code=201)
 
 
 @router.delete("/checkpoints/{name}", status_code=204)
@@ -72,21 +72,21 @@ async def delete_checkpoint(ref: WritingChat, name: NamePath, db_session: Db) ->
 async def list_lines(ref: ReadingChat, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Response:
     """List the chat's lines, newest first; checkpoints are not included."""
     found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=False)
-    return JsonAnswer({"items": [_line_out(line) for line in found], "next_cursor": next_cursor})
+    return OrjsonResponse({"items": [_line_out(line) for line in found], "next_cursor": next_cursor})
 
 
 @router.get("/lines/{line}", response_model=LineOut)
 async def get_line(ref: ReadingChat, line: LinePath, db_session: Db) -> Response:
     """Get a line; a checkpoint is read by its name instead."""
     await service.get_chat(db_session, ref)
-    return JsonAnswer(_line_out(await lines.get_line(db_session, ref, line)))
+    return OrjsonResponse(_line_out(await lines.get_line(db_session, ref, line)))
 
 
 @router.post("/lines/{line}/switch", response_model=CurrentLine)
 async def switch_line(ref: WritingChat, line: LinePath, db_session: Db, clock: Now) -> Response:
     """Make another line current, in its last state; for the current line, this does nothing."""
     await lines.switch(db_session, ref, line, now=clock())
-    return JsonAnswer({"line": line})
+    return OrjsonResponse({"line": line})
 
 
 @router.post("/fork", status_code=201, response_model=ChatOut)
@@ -99,8 +99,8 @@ async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session
     target = ChatRef.of(caller, wanted.chat_id)
     await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())
     await db_session.run_deferred()  # the response shows the counts after the cut
-    (out,) = await chats_out(db_session, [await service.get_chat(db_session, target)])
-    return JsonAnswer(out, status_code=201)
+    (out,) = await present_chats(db_session, [await service.get_chat(db_session, target)])
+    return OrjsonResponse(out, status_code=201)
 
 
 async def _list(

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, Given, Text
+from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, RequestModel, Text
 
 
 def _fits_a_path(name: str) -> str:
@@ -25,7 +25,7 @@ def _fits_a_path(name: str) -> str:
 CheckpointName = Annotated[Text, Field(min_length=1, max_length=100), AfterValidator(_fits_a_path)]
 
 
-class CheckpointIn(Given):
+class CheckpointIn(RequestModel):
     """A checkpoint to create."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "before the storm"}]})
@@ -61,7 +61,7 @@ class CurrentLine(BaseModel):
     line: UUID = Field(description="The id of the current line.")
 
 
-class ForkIn(Given):
+class ForkIn(RequestModel):
     """A chat to create from this one."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"chat_id": "lighthouse-2", "at_seq": 2}]})

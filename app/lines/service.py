@@ -238,7 +238,7 @@ def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:
 async def _check_seq(db_session: DbSession, head: Head, at_seq: int) -> None:
     if at_seq > head.head_seq:
         message = f"must be at most the newest seq, {head.head_seq}" if head.head_seq else "the chat has no messages"
-    elif not await line_queries.is_living(db_session, head.line, at_seq):
+    elif not await line_queries.is_not_deleted(db_session, head.line, at_seq):
         message = "is the seq of a deleted message; give the seq of an existing one"
     else:
         return

@@ -22,7 +22,7 @@ from app.memos import change_queries, queries
 from app.memos.batches import OpenBatch, recount
 from app.memos.models import NAME, Memo
 from app.memos.settings import MemoSettings
-from app.messages.reads import list_living
+from app.messages.reads import list_not_deleted
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
@@ -131,7 +131,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
         filling = replace(filling, first_seq=min(filling.first_seq, from_seq))
     else:
         return
-    left = await list_living(db_session, *line, [(filling.first_seq, from_seq - 1)])
+    left = await list_not_deleted(db_session, *line, [(filling.first_seq, from_seq - 1)])
     count = sum(is_eligible(message, filling.filters) for message in left)
     head.cursors[NAME] = replace(filling, count=count).to_json()
 
@@ -144,6 +144,6 @@ async def _open_late(db_session: DbSession, head: Head) -> OpenBatch:
     settings = MemoSettings.of(head.settings)
     last_seq = await queries.find_last_batch_end(db_session, *head.line) or 0
     first_seq = max(last_seq + 1, head.anchor_seq - settings.window * settings.every_messages, 1)
-    messages = await list_living(db_session, *head.line, [(first_seq, head.head_seq)])
+    messages = await list_not_deleted(db_session, *head.line, [(first_seq, head.head_seq)])
     count = sum(is_eligible(message, head.filters) for message in messages)
     return OpenBatch(first_seq, settings.every_messages, head.filters, count)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from app.kit.job_context import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage, LanguageModel
 from app.kit.tokens import count_tokens
 from app.layers.ask import ask_model
@@ -80,7 +80,7 @@ class ModelSummariser:
     origin: Origin = "model"
     history_messages = 0
 
-    def __init__(self, model: LanguageModel, prompt: Fillable = MEMO) -> None:
+    def __init__(self, model: LanguageModel, prompt: PromptTemplate = MEMO) -> None:
         self._model = model
         self._prompt = prompt
 
@@ -118,6 +118,6 @@ class ExtractiveSummariser:
         return MemoDraft([Highlight(line) for line in lines], self.origin, None, EXTRACT_VERSION)
 
 
-def choose_summariser(model: LanguageModel | None, prompt: Fillable = MEMO) -> Summariser:
+def choose_summariser(model: LanguageModel | None, prompt: PromptTemplate = MEMO) -> Summariser:
     """Return the summariser that asks `model` with `prompt`, or the extractive one if there is no model."""
     return ModelSummariser(model, prompt) if model else ExtractiveSummariser()

@@ -22,7 +22,7 @@ from app.memos.batches import Batch, OpenBatch, form_batches
 from app.memos.models import NAME, Memo
 from app.memos.settings import MemoSettings
 from app.memos.window import make_window
-from app.messages.reads import list_living, list_range
+from app.messages.reads import list_not_deleted, list_range
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
@@ -144,7 +144,7 @@ async def _insert_batches(
     db_session: DbSession, head: Head, batches: Sequence[Batch], now: datetime
 ) -> list[dict[str, Any]]:
     whole = (batches[0].first_seq, batches[-1].last_seq)
-    messages = await list_living(db_session, *head.line, [whole])
+    messages = await list_not_deleted(db_session, *head.line, [whole])
     rows = []
     head.memo_count += len(batches)
     for batch in batches:

@@ -6,7 +6,7 @@ can end the quotation.
 
 from collections.abc import Callable, Sequence
 
-from app.kit.job_context import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage
 from app.summarising.fitting import fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_all, name_language, name_one
@@ -117,7 +117,7 @@ def memo_messages(
     user_name: str | None = None,
     language: str | None = None,
     instruction: str | None = None,
-    prompt: Fillable = MEMO,
+    prompt: PromptTemplate = MEMO,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:

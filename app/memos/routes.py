@@ -15,7 +15,7 @@ from app.kit.deps import Db, Now
 from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.scopes import read_scopes
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 from app.kit.work_queue import WorkItem
 from app.memos import book
 from app.memos.models import Memo
@@ -65,14 +65,14 @@ async def get_memo(ref: ReadingChat, memo_id: MemoId, db_session: Db, known: Kno
 async def write_memo(ref: WritingChat, memo: MemoIn, db_session: Db, clock: Now) -> Response:
     """Write a memo by hand. It covers no messages and is in the book at once."""
     memo_id = await book.write_person_memo(db_session, ref, text=memo.text, after_seq=memo.after_seq, now=clock())
-    return JsonAnswer(await _changed(db_session, ref, memo_id), status_code=201)
+    return OrjsonResponse(await _changed(db_session, ref, memo_id), status_code=201)
 
 
 @router.patch("/{memo_id}", response_model=MemoOut)
 async def edit_memo(ref: WritingChat, memo_id: MemoId, patch: MemoPatch, db_session: Db) -> Response:
     """Edit a memo's text, pin or unpin it."""
     await book.edit_memo(db_session, ref, memo_id, patch.given())
-    return JsonAnswer(await _changed(db_session, ref, memo_id))
+    return OrjsonResponse(await _changed(db_session, ref, memo_id))
 
 
 @router.delete("/{memo_id}", status_code=204)
@@ -95,7 +95,7 @@ async def regenerate_memo(
         replace_edited=wish.replace_edited,
         now=clock(),
     )
-    return JsonAnswer(await _changed(db_session, ref, memo_id) | {"work_id": work_id}, status_code=202)
+    return OrjsonResponse(await _changed(db_session, ref, memo_id) | {"work_id": work_id}, status_code=202)
 
 
 async def _changed(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> dict[str, Any]:

@@ -81,7 +81,7 @@ async def set_visibility(
     pairs = await change_queries.hide(db_session, head, ranges)
     if not pairs:
         record_nothing(db_session, head.line)
-    note(db_session, head, pairs, now)
+    record_changes(db_session, head, pairs, now)
     return len(pairs)
 
 
@@ -98,7 +98,7 @@ async def hide_by_scenes(
     Messages that a person hid or keeps visible do not change. The caller has locked the chat's row.
     """
     pairs = await change_queries.hide_by_scenes(db_session, head, hidden, shown)
-    note(db_session, head, pairs, now)
+    record_changes(db_session, head, pairs, now)
     return len(pairs)
 
 
@@ -155,16 +155,16 @@ def say(message: Message, content: str) -> None:
 async def save_message(
     db_session: DbSession, head: Head, before: RangeMessage, message: Message, now: datetime
 ) -> None:
-    """Write a message, record whether that changes the line, and pass the change to `note`."""
+    """Write a message, record whether that changes the line, and pass the change to `record_changes`."""
     if db_session.is_modified(message):
         record(db_session, head.line, MESSAGES)
     else:
         record_nothing(db_session, head.line)
     await db_session.flush()
-    note(db_session, head, [(before, as_range(message))], now)
+    record_changes(db_session, head, [(before, as_range(message))], now)
 
 
-def note(db_session: DbSession, head: Head, pairs: Sequence[Pair], now: datetime) -> None:
+def record_changes(db_session: DbSession, head: Head, pairs: Sequence[Pair], now: datetime) -> None:
     """Count changes into the head and defer `MessagesChanged`; pairs of two equal messages are ignored."""
     changed = [(before, after) for before, after in pairs if before != after]
     if changed:

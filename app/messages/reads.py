@@ -19,7 +19,7 @@ IS_SENT = "deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NU
 """Messages that are sent from the anchor on; `eligibility.is_sent` does the same."""
 
 
-IS_TELLABLE = "deleted_at IS NULL AND hidden_by IS DISTINCT FROM 'user' AND NOT blank AND kind IS NULL"
+IS_SUMMARISABLE = "deleted_at IS NULL AND hidden_by IS DISTINCT FROM 'user' AND NOT blank AND kind IS NULL"
 """Messages that are sent, or would be if scenes did not hide them."""
 
 
@@ -36,7 +36,7 @@ _RANGE = f"""
 # While the statistics do not include a line, the planner expects a single row there and would read the whole line for
 # each seq. For a range of seqs, ORDER BY selects the index of the key: for a single row, another index that begins like
 # the key would cost the same.
-LIVING = f"""
+NOT_DELETED = f"""
     SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
         SELECT * FROM messages
         WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
@@ -68,7 +68,7 @@ _IN_SIGHT = """
         WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq >= $3 AND m.seq < i.seq AND m.deleted_at IS NULL)"""
 
 
-_TELLABLE_AFTER = f"{_SHAPE_OF_ALL} AND {IS_TELLABLE} AND seq > $3 ORDER BY seq LIMIT $4"
+_SUMMARISABLE_AFTER = f"{_SHAPE_OF_ALL} AND {IS_SUMMARISABLE} AND seq > $3 ORDER BY seq LIMIT $4"
 
 
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
@@ -95,11 +95,11 @@ async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int
     return found
 
 
-async def list_tellable_after(
+async def list_summarisable_after(
     db_session: DbSession, chat_key: UUID, line_id: UUID, after_seq: int, limit: int
 ) -> list[Sent]:
     """Return the first `limit` messages after a seq that can be sent or that only scenes hide, in seq order."""
-    return [_sent(row) for row in await db_session.raw.fetch(_TELLABLE_AFTER, chat_key, line_id, after_seq, limit)]
+    return [_sent(row) for row in await db_session.raw.fetch(_SUMMARISABLE_AFTER, chat_key, line_id, after_seq, limit)]
 
 
 async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:
@@ -140,12 +140,12 @@ async def list_range(
     return [RangeMessage(*row) for row in rows]
 
 
-async def list_living(
+async def list_not_deleted(
     db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]]
 ) -> list[RangeMessage]:
     """Return the same as `list_range` for ranges that do not overlap, without deleted messages, in seq order."""
     firsts, lasts = [first for first, _ in ranges], [last for _, last in ranges]
-    return [RangeMessage(*row) for row in await db_session.raw.fetch(LIVING, chat_key, line_id, firsts, lasts)]
+    return [RangeMessage(*row) for row in await db_session.raw.fetch(NOT_DELETED, chat_key, line_id, firsts, lasts)]
 
 
 def _sent(row: asyncpg.Record) -> Sent:

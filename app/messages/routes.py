@@ -18,7 +18,7 @@ from app.chats.models import Message
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.wire import MAX_SEQ, JsonAnswer
+from app.kit.wire import MAX_SEQ, OrjsonResponse
 from app.messages import editing, service, swipes
 from app.messages.schemas import (
     MessageDetail,
@@ -55,7 +55,7 @@ async def list_messages(
     bounds = Bounds(after_seq, before_seq, around_seq)
     messages, more = await service.list_page(db_session, ref, line_id, bounds, limit)
     items = await _details(db_session, layers, messages)
-    return JsonAnswer({"items": items, "next_cursor": encode_cursor(messages[-1].seq) if more else None})
+    return OrjsonResponse({"items": items, "next_cursor": encode_cursor(messages[-1].seq) if more else None})
 
 
 @router.delete("", status_code=204)
@@ -74,7 +74,7 @@ async def set_visibility(ref: WritingChat, body: VisibilityIn, db_session: Db, c
     """Hide and un-hide ranges of messages, all at once."""
     ranges = [(given.first_seq, given.last_seq, "user" if given.hidden else None) for given in body.ranges]
     changed = await editing.set_visibility(db_session, ref, ranges, now=clock())
-    return JsonAnswer({"changed": changed})
+    return OrjsonResponse({"changed": changed})
 
 
 @router.get("/{message_id:path}/revisions", response_model=Page[RevisionOut])
@@ -103,7 +103,7 @@ async def list_revisions(
         for revision in revisions[:limit]
     ]
     more = len(revisions) > limit
-    return JsonAnswer({"items": items, "next_cursor": encode_cursor(items[-1]["number"]) if more else None})
+    return OrjsonResponse({"items": items, "next_cursor": encode_cursor(items[-1]["number"]) if more else None})
 
 
 @router.get("/{message_id:path}", response_model=MessageDetail)
@@ -153,7 +153,7 @@ async def _answer(
 ) -> Response:
     """Return a response with the message, as this transaction leaves it."""
     (detail,) = await _details(db_session, layers, [message])
-    return JsonAnswer(detail, status_code=status)
+    return OrjsonResponse(detail, status_code=status)
 
 
 async def _details(

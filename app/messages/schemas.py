@@ -9,7 +9,18 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.kit.error_location import FieldError
-from app.kit.wire import MAX_CONTENT_CHARS, MAX_SEQ, Given, JsonObject, Moment, Name, NullAs, Patch, Text, absent
+from app.kit.wire import (
+    MAX_CONTENT_CHARS,
+    MAX_SEQ,
+    JsonObject,
+    Name,
+    NullAs,
+    Patch,
+    RequestModel,
+    Text,
+    UtcDatetime,
+    absent,
+)
 
 MAX_MESSAGES = 1_000
 MAX_RANGES = 1_000
@@ -25,7 +36,7 @@ def _fits_a_path(message_id: str) -> str:
 MessageId = Annotated[Text, Field(min_length=1, max_length=128), AfterValidator(_fits_a_path)]
 
 
-class ToolFunction(Given):
+class ToolFunction(RequestModel):
     """The function of a tool call."""
 
     name: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The tool's name.")
@@ -34,7 +45,7 @@ class ToolFunction(Given):
     )
 
 
-class ToolCall(Given):
+class ToolCall(RequestModel):
     """A call of a tool by the model, in OpenAI's shape."""
 
     id: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The call's id.")
@@ -42,7 +53,7 @@ class ToolCall(Given):
     function: ToolFunction = Field(description="The function that is called.")
 
 
-class MessageIn(Given):
+class MessageIn(RequestModel):
     """A message to append."""
 
     id: MessageId | None = Field(None, description="The message's id, chosen by the caller; a new UUIDv7 by default.")
@@ -52,7 +63,9 @@ class MessageIn(Given):
         "", description="The text, 1–100,000 characters; may be empty only with `tool_calls`."
     )
     kind: Literal["thought"] | None = Field(None, description="`thought` marks a thought of the model.")
-    sent_at: Moment | None = Field(None, description="When it was sent; now by default. Messages are ordered by `seq`.")
+    sent_at: UtcDatetime | None = Field(
+        None, description="When it was sent; now by default. Messages are ordered by `seq`."
+    )
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
         None, description="The importance of the message, if the caller knows it."
     )
@@ -146,7 +159,7 @@ class MessagePatch(Patch):
     )
 
 
-class SwipeIn(Given):
+class SwipeIn(RequestModel):
     """An alternative text of a message."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"content": "Then you know why I never left."}]})
@@ -154,7 +167,7 @@ class SwipeIn(Given):
     content: Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS)] = Field(description="The text.")
 
 
-class SwipeSelect(Given):
+class SwipeSelect(RequestModel):
     """Which swipe of a message to select."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"index": 0}]})
@@ -173,7 +186,7 @@ class RevisionOut(BaseModel):
     replaced_at: datetime = Field(description="When the message was edited.")
 
 
-class VisibilityRange(Given):
+class VisibilityRange(RequestModel):
     """A range of messages to hide or to un-hide."""
 
     first_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The seq of the first message.")
@@ -187,7 +200,7 @@ class VisibilityRange(Given):
         return self
 
 
-class VisibilityIn(Given):
+class VisibilityIn(RequestModel):
     """The messages to hide and to un-hide."""
 
     model_config = ConfigDict(
@@ -219,13 +232,13 @@ class MessagePut(MessageIn):
     If the chat has the message, an optional field that is left out keeps its value, and null clears it.
     """
 
-    sent_at: Moment = Field(
+    sent_at: UtcDatetime = Field(
         default_factory=absent,
         description="When it was sent; for a new message, now by default. Messages are ordered by `seq`.",
     )
 
 
-class MessagesPut(Given):
+class MessagesPut(RequestModel):
     """The complete list of a chat's messages."""
 
     model_config = ConfigDict(

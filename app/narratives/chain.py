@@ -30,7 +30,7 @@ class Link(NamedTuple):
     first_place: int
     last_place: int
     origin: str
-    own_clean: bool
+    is_fresh: bool
     deleted: bool = False
 
     @property
@@ -51,13 +51,13 @@ class Chain:
     links: Sequence[Link] = ()
 
     @cached_property
-    def _true(self) -> list[bool]:
+    def _valid(self) -> list[bool]:
         true: list[bool] = []
         for link in self.links:
-            true.append(link.origin == "person" or (link.own_clean and (not true or true[-1])))
+            true.append(link.origin == "person" or (link.is_fresh and (not true or true[-1])))
         return true
 
-    def newest_true(self, before: int | None = None, *, by_person: bool = False) -> Link | None:
+    def latest_valid(self, before: int | None = None, *, by_person: bool = False) -> Link | None:
         """Return the latest valid version that is not deleted, or None.
 
         Args:
@@ -65,7 +65,7 @@ class Chain:
             by_person: Consider only versions that a person wrote.
 
         """
-        for link, true in zip(reversed(self.links), reversed(self._true), strict=True):
+        for link, true in zip(reversed(self.links), reversed(self._valid), strict=True):
             early = before is None or link.last_place < before
             if true and early and not link.deleted and (not by_person or link.origin == "person"):
                 return link
@@ -74,7 +74,7 @@ class Chain:
     @property
     def covered(self) -> int:
         """The last unit that the latest valid version covers; 0 if there is no valid version."""
-        link = self.newest_true()
+        link = self.latest_valid()
         return link.last_place if link else 0
 
     def is_stale(self, version: int) -> bool:
@@ -85,7 +85,7 @@ class Chain:
         stale = False
         for link in self.links:
             # A version folded into a person's text does not depend on earlier steps.
-            stale = not link.own_clean or (stale and not self._follows_person(link))
+            stale = not link.is_fresh or (stale and not self._follows_person(link))
             if link.version == version:
                 return stale
         raise KeyError(version)
@@ -97,6 +97,6 @@ class Chain:
         """Return the versions that a fold into `base` replaces: the later ones that are no longer valid."""
         return [
             link.version
-            for link, true in zip(self.links, self._true, strict=True)
+            for link, true in zip(self.links, self._valid, strict=True)
             if not true and (base is None or link.version > base.version)
         ]

@@ -186,7 +186,7 @@ async def list_in_place_of(db_session: DbSession, key: Key, link: Link) -> list[
     return [(row["version"], row["written"]) for row in rows]
 
 
-async def bury(db_session: DbSession, key: Key, versions: Sequence[int], now: datetime) -> None:
+async def soft_delete(db_session: DbSession, key: Key, versions: Sequence[int], now: datetime) -> None:
     """Soft-delete versions: clear their texts, but keep their rows as links of the chain."""
     values = {"text": "", "tokens": 0, "current": False, "deleted_at": now}
     await db_session.execute(

@@ -9,7 +9,7 @@ from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.paging import encode_cursor
-from app.kit.wire import MAX_SEQ, WORK_ID, Given, Text
+from app.kit.wire import MAX_SEQ, WORK_ID, RequestModel, Text
 from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 from app.narratives.service import ListedVersion
 
@@ -42,7 +42,7 @@ class RegeneratingVersion(VersionOut):
     work_id: UUID = Field(description=WORK_ID)
 
 
-class NarrativeIn(Given):
+class NarrativeIn(RequestModel):
     """A text that a person writes."""
 
     model_config = ConfigDict(
@@ -53,7 +53,7 @@ class NarrativeIn(Given):
     text: NarrativeText = Field(description="The person's text; new material is folded into it.")
 
 
-class RegenerateNarrative(Given):
+class RegenerateNarrative(RequestModel):
     """How to regenerate the newest step of a narrative."""
 
     model_config = ConfigDict(

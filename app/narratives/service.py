@@ -179,7 +179,7 @@ async def write_version(
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative)
-    former = chain.newest_true()
+    former = chain.latest_valid()
     number = await queries.next_version(db_session, key)
     await queries.set_current(db_session, key, None)
     await queries.delete_with_descendants(db_session, key, chain.superseded_by(former))
@@ -214,12 +214,14 @@ async def delete_version(
     key = _key(line, narrative)
     found = await read_version(db_session, line, narrative, version)
     was_current = found.current
-    await queries.bury(db_session, key, [version], now)
+    await queries.soft_delete(db_session, key, [version], now)
     if was_current:
         await queries.set_current(db_session, key, await queries.find_newest(db_session, key))
 
 
-async def drop_replaced(db_session: DbSession, line: Line, narrative: Narrative, link: Link, *, now: datetime) -> None:
+async def discard_replaced(
+    db_session: DbSession, line: Line, narrative: Narrative, link: Link, *, now: datetime
+) -> None:
     """Remove a version that was replaced, and the versions of the same step that it had replaced.
 
     Otherwise truncating the line could make one of them current again. None of them may be current. A person's versions
@@ -227,11 +229,11 @@ async def drop_replaced(db_session: DbSession, line: Line, narrative: Narrative,
     """
     key = _key(line, narrative)
     found = await queries.list_in_place_of(db_session, key, link)
-    await queries.bury(db_session, key, [version for version, written in found if written], now)
+    await queries.soft_delete(db_session, key, [version for version, written in found if written], now)
     await queries.delete_with_descendants(db_session, key, [version for version, written in found if not written])
 
 
-async def begin_anew(db_session: DbSession, line: Line, narrative: Narrative) -> None:
+async def reset_current(db_session: DbSession, line: Line, narrative: Narrative) -> None:
     """Leave no version current, so that the next fold starts from an empty text. The versions are kept."""
     await queries.set_current(db_session, _key(line, narrative), None)
 
@@ -256,17 +258,17 @@ async def cut_off(db_session: DbSession, line: Line, narrative: Narrative, from_
         await queries.set_current(db_session, key, left[-1].version)
 
 
-async def pass_on(db_session: DbSession, line: Line, narrative: Narrative, to: Narrative) -> None:
+async def rename_subject(db_session: DbSession, line: Line, narrative: Narrative, to: Narrative) -> None:
     """Rename a narrative to `to`. If `to` already has versions, remove the coverage of the narrative instead."""
     if not await queries.rename(db_session, _key(line, narrative), to.subject):
         await cut_off(db_session, line, narrative, 1, begins_seq=0)
 
 
-async def bring_written(
+async def carry_over_edits(
     db_session: DbSession, line: Line, from_line_id: UUID, narrative: Narrative, *, begins_seq: int, now: datetime
 ) -> None:
     """Copy a person's text from another line of the chat, unless the chain of this line has that version already."""
-    written = (await read_written(db_session, (line[0], from_line_id), narrative)).newest_true(by_person=True)
+    written = (await read_written(db_session, (line[0], from_line_id), narrative)).latest_valid(by_person=True)
     if written is None:
         return
     here = await read_chain(db_session, line, narrative, from_place=1)

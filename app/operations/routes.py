@@ -15,8 +15,8 @@ from app.kit.limits import UNLIMITED, TokenLimits
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.settings import Settings
 from app.kit.usage import is_at_limit, list_usage, list_usage_ever, month_of
-from app.kit.wire import JsonAnswer
-from app.kit.worker_notifier import Bell
+from app.kit.wire import OrjsonResponse
+from app.kit.worker_notifier import WorkerNotifier
 from app.operations import queries, service
 from app.operations.metrics import MEDIA_TYPE, write_metrics
 from app.operations.revisions import is_migrated
@@ -46,7 +46,7 @@ WorkId = Annotated[UUID, Path(description="The id of the work item.")]
 @router.get("/healthz", response_model=Health)
 async def healthz() -> Response:
     """Check that the process responds."""
-    return JsonAnswer({"status": "ok"})
+    return OrjsonResponse({"status": "ok"})
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
@@ -56,7 +56,7 @@ async def readyz(request: Request, pool: Pool) -> Response:
     Returns 503 if PostgreSQL is unreachable or not migrated. The status of Redis and the model is only reported.
     """
     settings: Settings = request.app.state.settings
-    bell: Bell = request.app.state.bell
+    bell: WorkerNotifier = request.app.state.bell
     database = "ok"
     try:
         async with pool.raw() as connection:
@@ -67,7 +67,7 @@ async def readyz(request: Request, pool: Pool) -> Response:
     redis = "not configured" if settings.redis_url is None else "ok" if await bell.is_reachable() else "down"
     model = "configured" if settings.llm_base_url else "not configured"
     status = "down" if database != "ok" else "ok" if redis == "ok" and model == "configured" else "degraded"
-    return JsonAnswer(
+    return OrjsonResponse(
         {"status": status, "database": database, "redis": redis, "model": model},
         status_code=503 if database != "ok" else 200,
     )
@@ -93,7 +93,9 @@ async def list_work(
     rows = await queries.list_work(db_session, caller, status=status, chat_id=chat_id, after=after, limit=limit + 1)
     held = await is_at_limit(db_session.raw, limits, tenant=caller.tenant, now=clock())
     items = [_work_out(row, held=held) for row in rows[:limit]]
-    return JsonAnswer({"items": items, "next_cursor": encode_cursor(items[-1]["id"]) if len(rows) > limit else None})
+    return OrjsonResponse(
+        {"items": items, "next_cursor": encode_cursor(items[-1]["id"]) if len(rows) > limit else None}
+    )
 
 
 @router.get("/v1/work/{work_id}", response_model=WorkOut)
@@ -101,14 +103,14 @@ async def read_work(work_id: WorkId, caller: Reader, db_session: Db, clock: Now,
     """Read one item of background work. Returns 404 once the work is finished."""
     row = await service.get_work(db_session, caller, work_id)
     held = await is_at_limit(db_session.raw, limits, tenant=caller.tenant, now=clock())
-    return JsonAnswer(_work_out(row, held=held))
+    return OrjsonResponse(_work_out(row, held=held))
 
 
 @router.post("/v1/work/{work_id}/retry", status_code=202, response_model=WorkAccepted)
 async def retry_work(work_id: WorkId, caller: Writer, db_session: Db, clock: Now) -> Response:
     """Retry one item now, with all its attempts. The result of a running attempt is dropped."""
     await service.retry_work(db_session, caller, work_id, now=clock())
-    return JsonAnswer({"work_id": work_id}, status_code=202)
+    return OrjsonResponse({"work_id": work_id}, status_code=202)
 
 
 @router.post("/v1/work/retry", response_model=RetriedOut)
@@ -116,7 +118,7 @@ async def retry_failed_work(caller: Writer, pool: Pool, clock: Now, wanted: Retr
     """Retry all failed work that the key or token may see, or only that of one layer or chat."""
     wanted = wanted or RetryFailed()
     retried = await service.retry_failed(pool, caller, layer=wanted.layer, chat_id=wanted.chat_id, now=clock())
-    return JsonAnswer({"retried": retried})
+    return OrjsonResponse({"retried": retried})
 
 
 @router.get("/v1/usage", response_model=UsageOut)
@@ -140,7 +142,7 @@ async def read_usage(
     first_day = date.fromisoformat(f"{month}-01") if month else month_of(clock())
     async with pool.raw() as connection:
         rows = await list_usage(connection, tenant=caller.tenant, month=first_day)
-    return JsonAnswer(
+    return OrjsonResponse(
         {
             "month": f"{first_day:%Y-%m}",
             "limit_tokens": settings.token_limits.limit_of(caller.tenant),

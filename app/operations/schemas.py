@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.wire import Given, Name
+from app.kit.wire import Name, RequestModel
 
 
 class Health(BaseModel):
@@ -79,7 +79,7 @@ class WorkAccepted(BaseModel):
     work_id: UUID = Field(description="The id of the work item; `GET /v1/work/{work_id}` shows its status.")
 
 
-class RetryFailed(Given):
+class RetryFailed(RequestModel):
     """Which failed items to retry. Without any field, all of them are retried."""
 
     model_config = ConfigDict(

@@ -67,12 +67,12 @@ _BRING_REVISIONS = f"""
         SELECT * FROM revisions WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq OFFSET 0) AS r"""  # noqa: S608
 
 
-async def list_standing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
+async def list_existing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
     """Return what a re-import may change of the line's messages, including deleted ones, in seq order."""
     return await db_session.raw.fetch(_STANDING, *head.line)
 
 
-async def bury(db_session: DbSession, head: Head, seqs: Sequence[int], now: datetime) -> None:
+async def soft_delete(db_session: DbSession, head: Head, seqs: Sequence[int], now: datetime) -> None:
     """Soft-delete messages."""
     await db_session.raw.execute(_BURY, *head.line, list(seqs), now)
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Response
 
 from app.chats.deps import WritingChat
 from app.kit.deps import Db, Now
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 from app.messages.schemas import MessagesPut, MessagesPutOut
 from app.reimport import service
 
@@ -21,6 +21,6 @@ async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, cl
     matched message keeps its value; null clears it.
     """
     outcome = await service.put_messages(db_session, ref, wanted.messages, now=clock())
-    return JsonAnswer(
+    return OrjsonResponse(
         {"added": outcome.added, "changed": outcome.changed, "removed": outcome.removed, "line": outcome.line_id}
     )

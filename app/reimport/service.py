@@ -23,7 +23,7 @@ from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
 from app.lines.service import begin_line, cut_copy
 from app.messages.change_queries import recounting_turns
-from app.messages.editing import note
+from app.messages.editing import record_changes
 from app.messages.queries import insert_messages
 from app.messages.schemas import MessageIn
 from app.messages.service import make_messages
@@ -51,7 +51,7 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
     """
     made = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
-    rows = await reimport_queries.list_standing(db_session, head)
+    rows = await reimport_queries.list_existing(db_session, head)
     if len(rows) + len(given) < _MANY_MESSAGES:
         plan = make_plan(rows, given, made)
     else:
@@ -95,12 +95,12 @@ async def _change(
     record(db_session, head.line, MESSAGES)
     async with recounting_turns(db_session, head, 1, head.head_seq):
         if removed:
-            await reimport_queries.bury(db_session, head, [row["seq"] for row in removed], now)
+            await reimport_queries.soft_delete(db_session, head, [row["seq"] for row in removed], now)
         if changed:
             await reimport_queries.rewrite(db_session, head, [wanted for wanted, _ in changed], now)
     gone = [(before, before._replace(deleted=True)) for before in map(_as_range, removed)]
     rewritten = [(_as_range(row), _as_range_wanted(wanted)) for wanted, row in changed]
-    note(db_session, head, sorted([*gone, *rewritten]), now)
+    record_changes(db_session, head, sorted([*gone, *rewritten]), now)
 
 
 async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[NewMessage]:

@@ -17,10 +17,10 @@ from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
-from app.messages.reads import list_living
+from app.messages.reads import list_not_deleted
 from app.scenes import change_queries, queries
 from app.scenes.errors import BreakNotFound, SceneEdited, SceneNotFound
-from app.scenes.folding import judge_fold, rehash_steps
+from app.scenes.folding import reconcile_fold_work, rehash_steps
 from app.scenes.lifecycle import close_at, lift
 from app.scenes.models import Scene
 from app.scenes.recap import shown_version
@@ -132,7 +132,7 @@ async def edit_scene(
         scene.edited, scene.source_hash, scene.made_at = scene.edited or was_made, scene.current_hash, now
         await unschedule(db_session, head, NAME, [str(scene_id)])
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
-    await judge_fold(db_session, head, now=now)
+    await reconcile_fold_work(db_session, head, now=now)
     if hides(head):  # the running recap does not cover the scene until the new text is folded in
         await schedule_hide(db_session, head, now=now)
     defer(db_session, LayerChanged(head, NAME))
@@ -178,7 +178,7 @@ async def _find_ending(db_session: DbSession, head: Head, seq: int) -> Scene | N
 async def _check_seq(db_session: DbSession, head: Head, seq: int) -> None:
     if seq > head.head_seq:
         message = f"must be at most the newest seq, {head.head_seq}" if head.head_seq else "the chat has no messages"
-    elif not await list_living(db_session, *head.line, [(seq, seq)]):
+    elif not await list_not_deleted(db_session, *head.line, [(seq, seq)]):
         message = "is the seq of a deleted message; must be that of an existing message"
     else:
         return

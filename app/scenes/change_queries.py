@@ -106,7 +106,7 @@ async def find_break_before(db_session: DbSession, head: Head, seq: int) -> int:
     return found or 0
 
 
-async def find_last_living(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> int | None:
+async def find_last_not_deleted(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> int | None:
     """Return the seq of the last message of a range (inclusive) that is not deleted, or None."""
     found: int | None = await db_session.raw.fetchval(_LAST_LIVING, *head.line, first_seq, last_seq)
     return found

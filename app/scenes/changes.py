@@ -17,7 +17,7 @@ from app.kit.ids import uuid7
 from app.layers.derived import schedule_unscheduled
 from app.narratives import service as narratives
 from app.scenes import change_queries, queries
-from app.scenes.folding import RECAP, judge_fold
+from app.scenes.folding import RECAP, reconcile_fold_work
 from app.scenes.lifecycle import follow, hand_on, new_scene, rehash
 from app.scenes.models import Scene
 from app.scenes.open_scene import OpenScene, decide_change
@@ -69,7 +69,7 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
         await schedule_unscheduled(
             db_session, head, NAME, Scene.scene_id, condition=Scene.lifted_at.is_(None), now=now, settle_s=settle_s
         )
-    await judge_fold(db_session, head, now=now, settle_s=settle_s, only_news=True)
+    await reconcile_fold_work(db_session, head, now=now, settle_s=settle_s, only_news=True)
     await schedule_hide(db_session, head, now=now)
 
 
@@ -110,7 +110,7 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
                 db_session.add(_copy_lifted(head, scene, last_seq))
         await _close_moved(db_session, event, [one for one in moving if one[1].lifted_at is None])
     begins_seq = max(event.kept_seq, 1)
-    await narratives.bring_written(
+    await narratives.carry_over_edits(
         db_session, head.line, event.from_line_id, RECAP, begins_seq=begins_seq, now=event.now
     )
     await schedule_hide(db_session, head, now=event.now)
@@ -129,7 +129,7 @@ async def _move_breaks(
     for scene in scenes:
         if scene in left:
             continue
-        last_seq = await change_queries.find_last_living(db_session, head, scene.first_seq, scene.last_seq)
+        last_seq = await change_queries.find_last_not_deleted(db_session, head, scene.first_seq, scene.last_seq)
         after = await change_queries.find_holding(db_session, head, scene.last_seq + 1)
         if after is not None:
             after.first_seq = scene.first_seq if last_seq is None else last_seq + 1
@@ -149,7 +149,7 @@ async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]
     """
     for lifted in await change_queries.list_lifted_written(db_session, head, sorted(gone)):
         former_break = await change_queries.find_break_before(db_session, head, lifted.last_seq)
-        last_seq = await change_queries.find_last_living(db_session, head, former_break + 1, lifted.last_seq)
+        last_seq = await change_queries.find_last_not_deleted(db_session, head, former_break + 1, lifted.last_seq)
         if last_seq is not None:
             lifted.first_seq, lifted.last_seq = min(lifted.first_seq, last_seq), last_seq
     await db_session.flush()
@@ -165,7 +165,7 @@ async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: 
         return
     until_seq = cut_off.from_seq - 1
     if scene.first_seq <= until_seq:
-        left_seq = await change_queries.find_last_living(db_session, head, scene.first_seq, until_seq)
+        left_seq = await change_queries.find_last_not_deleted(db_session, head, scene.first_seq, until_seq)
         scene.last_seq = left_seq or until_seq
     scene.lifted_at, scene.cut_off = scene.lifted_at or cut_off.now, True
 

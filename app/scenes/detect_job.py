@@ -14,7 +14,7 @@ from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
-from app.messages.reads import list_living
+from app.messages.reads import list_not_deleted
 from app.scenes import change_queries, queries
 from app.scenes.breaks import find_candidates, find_pause
 from app.scenes.generation import ask_for_break
@@ -121,7 +121,7 @@ async def _save(db_session: DbSession, made: Made[_Look, _Looked]) -> None:
 
 async def _may_end(db_session: DbSession, head: Head, seq: int) -> bool:
     """Return whether a scene may still end on a message: it is eligible, and no break was removed from it."""
-    messages = await list_living(db_session, *head.line, [(seq, seq)])
+    messages = await list_not_deleted(db_session, *head.line, [(seq, seq)])
     if not messages or not is_eligible(messages[0], head.filters):
         return False
     return not await change_queries.list_lifted_between(db_session, head, seq, seq)

@@ -62,7 +62,7 @@ async def read_standing(db_session: DbSession, head: Head) -> Standing:
         chain = await narratives.read_chain(db_session, head.line, RECAP, from_place=limit_seq + 1)
     else:
         chain = await narratives.read_written(db_session, head.line, RECAP)
-    return Standing(chain, chain.newest_true(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
+    return Standing(chain, chain.latest_valid(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
 
 
 async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = False) -> Fold | None:
@@ -80,7 +80,7 @@ async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = F
     return Fold(base, tuple(chosen)) if chosen else None
 
 
-async def judge_fold(
+async def reconcile_fold_work(
     db_session: DbSession, head: Head, *, now: datetime, settle_s: float = DEBOUNCE_S, only_news: bool = False
 ) -> None:
     """Schedule a fold if there is anything to fold; else cancel the scheduled one, unless a person asked for it.
@@ -108,7 +108,7 @@ async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing
     last_seq, failed_at = failed
     steps = await narratives.list_steps(db_session, head.line, RECAP.layer, last_seq, last_seq)
     if all(step.source_hash != step.current_hash for step in steps):
-        await judge_fold(db_session, head, now=failed_at)
+        await reconcile_fold_work(db_session, head, now=failed_at)
 
 
 async def _is_told_later(db_session: DbSession, head: Head, fold: Fold) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
-from app.kit.job_context import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage, LanguageModel
 from app.kit.tokens import count_tokens
 from app.layers.ask import ask_model
@@ -36,7 +36,7 @@ RECAP_TOKENS = 2_000
 
 
 async def ask_for_break(
-    model: LanguageModel, prompt: Fillable, source: Source, *, candidates: Sequence[int], offset: int
+    model: LanguageModel, prompt: PromptTemplate, source: Source, *, candidates: Sequence[int], offset: int
 ) -> tuple[int | None, str]:
     """Return the candidate on which the scene ends, or None, and the reason; ask again once if that is unusable."""
 
@@ -64,7 +64,12 @@ async def ask_for_break(
 
 
 async def ask_for_scene(
-    model: LanguageModel, prompt: Fillable, join_prompt: Fillable, source: Source, *, instruction: str | None
+    model: LanguageModel,
+    prompt: PromptTemplate,
+    join_prompt: PromptTemplate,
+    source: Source,
+    *,
+    instruction: str | None,
 ) -> tuple[SceneText, str, str]:
     """Return the recap of the scene `source`, the model's name and the prompt's version.
 
@@ -102,7 +107,7 @@ def part_evenly(said: Sequence[Utterance], most: int) -> list[Sequence[Utterance
 
 
 def _scene_messages(
-    prompt: Fillable,
+    prompt: PromptTemplate,
     source: Source,
     said: Sequence[Utterance],
     former: str,
@@ -127,7 +132,7 @@ def _scene_messages(
 
 
 async def _join(
-    model: LanguageModel, prompt: Fillable, told: Sequence[SceneText], *, language: str | None
+    model: LanguageModel, prompt: PromptTemplate, told: Sequence[SceneText], *, language: str | None
 ) -> SceneText:
     """Fold the recaps of a scene's parts into one, like scenes, so that threads settled by a later part are dropped."""
     joined = ""
@@ -139,7 +144,7 @@ async def _join(
 
 async def ask_for_recap(
     model: LanguageModel,
-    prompt: Fillable,
+    prompt: PromptTemplate,
     former: str,
     scenes: Sequence[ToldScene],
     *,

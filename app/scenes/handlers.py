@@ -17,7 +17,7 @@ from app.chats.scheduling import find_scheduled
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.scenes import queries
-from app.scenes.folding import RECAP, judge_fold, pass_over_failed, read_standing
+from app.scenes.folding import RECAP, pass_over_failed, read_standing, reconcile_fold_work
 from app.scenes.hide_job import keep_newest
 from app.scenes.open_scene import OpenScene
 from app.scenes.schedule import DETECT, FOLD, NAME, count_eligible, hides, schedule_hide, schedule_once
@@ -61,7 +61,7 @@ async def request_coverage(db_session: DbSession, head: Head, until_seq: int, *,
     """
     is_on = SceneSettings.of(head.settings).enabled and NAME in head.cursors
     if is_on and not await find_scheduled(db_session, head, NAME, FOLD):
-        await judge_fold(db_session, head, now=now, settle_s=0)
+        await reconcile_fold_work(db_session, head, now=now, settle_s=0)
     return True
 
 

@@ -19,7 +19,7 @@ from app.kit.tokens import count_tokens
 from app.layers import derived
 from app.layers.derived import DerivedRow, Rehashed, reschedule
 from app.scenes import change_queries, queries
-from app.scenes.folding import judge_fold, rehash_steps
+from app.scenes.folding import reconcile_fold_work, rehash_steps
 from app.scenes.models import Scene
 from app.scenes.open_scene import OpenScene
 from app.scenes.schedule import NAME, hides, schedule_hide
@@ -122,7 +122,7 @@ async def follow(
     enabled = SceneSettings.of(head.settings).enabled
     awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
-    await judge_fold(db_session, head, now=now, only_news=awaited)
+    await reconcile_fold_work(db_session, head, now=now, only_news=awaited)
     if hides(head):
         await schedule_hide(db_session, head, now=now)
 
@@ -157,7 +157,7 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
     open_seq = OpenScene.from_json(head.cursors.get(NAME)).first_seq
     if open_seq is None:
         open_seq = await queries.find_last_break(db_session, head) + 1
-    last_seq = await change_queries.find_last_living(db_session, head, open_seq, head.anchor_seq - 1)
+    last_seq = await change_queries.find_last_not_deleted(db_session, head, open_seq, head.anchor_seq - 1)
     if last_seq is not None:
         reason = "the history was cut before a break was found"
         await close_at(db_session, head, last_seq, by="cut", reason=reason, now=event.now, settle_s=event.settle_s)

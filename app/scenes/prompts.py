@@ -6,7 +6,7 @@ The prompt of the running recap is in `recap_prompt.py`.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.kit.job_context import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage
 from app.summarising.fitting import Passage, fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_all, name_language, name_one
@@ -185,7 +185,7 @@ def scene_break_messages(
     offset: int,
     language: str | None = None,
     complaint: str | None = None,
-    prompt: Fillable = SCENE_BREAK,
+    prompt: PromptTemplate = SCENE_BREAK,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
@@ -218,7 +218,7 @@ def scene_recap_messages(
     user_name: str | None = None,
     language: str | None = None,
     instruction: str | None = None,
-    prompt: Fillable = SCENE_RECAP,
+    prompt: PromptTemplate = SCENE_RECAP,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
@@ -342,7 +342,7 @@ def recap_messages(
     scenes: Sequence[ToldScene],
     *,
     language: str | None = None,
-    prompt: Fillable = RECAP,
+    prompt: PromptTemplate = RECAP,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:

@@ -16,7 +16,7 @@ from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.service import ListedVersion
 from app.scenes.errors import ScenesOff
-from app.scenes.folding import RECAP, judge_fold, read_standing
+from app.scenes.folding import RECAP, read_standing, reconcile_fold_work
 from app.scenes.schedule import FOLD, NAME, begin, hides, schedule_hide
 from app.scenes.segment import contribute, source_of
 from app.scenes.settings import SceneSettings
@@ -69,11 +69,11 @@ async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: da
     await unschedule(db_session, head, NAME, [FOLD])
     standing = await read_standing(db_session, head)
     if standing.shown is None:
-        await narratives.begin_anew(db_session, head.line, RECAP)
+        await narratives.reset_current(db_session, head.line, RECAP)
     else:
         await narratives.make_current(db_session, head.line, RECAP, standing.shown.version)
     await narratives.write_version(db_session, head.line, RECAP, text, begins_seq=_BEFORE_ALL, now=now)
-    await judge_fold(db_session, head, now=now)
+    await reconcile_fold_work(db_session, head, now=now)
     await _show(db_session, head, now)
 
 
@@ -86,7 +86,7 @@ async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, n
     head = await lock_head(db_session, ref)
     await unschedule(db_session, head, NAME, [FOLD])
     await narratives.make_current(db_session, head.line, RECAP, version)
-    await judge_fold(db_session, head, now=now, only_news=True)
+    await reconcile_fold_work(db_session, head, now=now, only_news=True)
     await _show(db_session, head, now)
 
 

@@ -16,7 +16,7 @@ from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
 from app.scenes import prompts, queries
 from app.scenes.extractive import EXTRACT_VERSION, fold_quotes
-from app.scenes.folding import RECAP, Fold, find_fold, judge_fold, read_standing
+from app.scenes.folding import RECAP, Fold, find_fold, read_standing, reconcile_fold_work
 from app.scenes.generation import ask_for_recap
 from app.scenes.prompts import ToldScene
 from app.scenes.recap_fold import hash_step
@@ -112,7 +112,7 @@ async def _save(db_session: DbSession, made: Made[_Source, FoldDraft]) -> None:
         filters=None,
         now=now,
     )
-    await judge_fold(db_session, head, now=now, settle_s=0)
+    await reconcile_fold_work(db_session, head, now=now, settle_s=0)
     if hides(head):
         await schedule_hide(db_session, head, now=now)
 

@@ -14,7 +14,7 @@ from app.layers.job import Job, Made
 from app.scenes import queries
 from app.scenes.answers import SceneText, render_recap
 from app.scenes.extractive import EXTRACT_VERSION, quote_scene
-from app.scenes.folding import judge_fold, rehash_steps
+from app.scenes.folding import reconcile_fold_work, rehash_steps
 from app.scenes.generation import ask_for_scene
 from app.scenes.prompts import RECAP, SCENE_RECAP
 from app.scenes.schedule import hides, schedule_hide
@@ -72,7 +72,7 @@ async def _save(db_session: DbSession, made: Made[Source, _Draft]) -> None:
         scene.title = draft.text.title if draft.text else None
     scene.source_hash, scene.attempts, scene.edited, scene.made_at = made.source.hash, made.claimed.attempts, False, now
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
-    await judge_fold(db_session, head, now=now)
+    await reconcile_fold_work(db_session, head, now=now)
     if hides(head):  # a person's version of the running recap may cover the scene already, so that no fold follows
         await schedule_hide(db_session, head, now=now)
 

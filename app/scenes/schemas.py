@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.wire import MAX_SEQ, WORK_ID, Given, Patch, Text, absent
+from app.kit.wire import MAX_SEQ, WORK_ID, Patch, RequestModel, Text, absent
 from app.kit.work_queue import WorkItem
 from app.layers.derived import EDITED, ORIGIN, Origin
 from app.scenes.answers import MAX_TITLE_CHARS
@@ -76,7 +76,7 @@ class ScenePatch(Patch):
     )
 
 
-class RegenerateScene(Given):
+class RegenerateScene(RequestModel):
     """How to make a scene's recap again."""
 
     model_config = ConfigDict(
@@ -90,7 +90,7 @@ class RegenerateScene(Given):
     replace_edited: bool = Field(False, description="Whether a recap that a person wrote may be replaced.")
 
 
-class ChooseVersion(Given):
+class ChooseVersion(RequestModel):
     """The version of the running recap to make current."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"version": 1}]})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.kit.job_context import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 from app.summarising.quoting import quoted, shorten_to_share
@@ -44,7 +44,7 @@ def utterance_passage(said: Utterance, **labels: object) -> Passage:
 
 
 def fill_to_fit(
-    prompt: Fillable,
+    prompt: PromptTemplate,
     texts: Mapping[str, str],
     passages: Sequence[Passage],
     *,

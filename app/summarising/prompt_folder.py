@@ -13,14 +13,14 @@ from app.kit.settings import PREFIX, SettingsError
 from app.kit.tokens import count_tokens
 from app.summarising.prompts import Prompt
 
-PromptBook = Mapping[str, Prompt]
+PromptSet = Mapping[str, Prompt]
 """Prompts by name."""
 
 SEPARATOR = "=== user ==="
 MAX_BYTES = 65_536
 
 
-def load_prompts(builtin: Iterable[Prompt], folder: Path | None, *, context_tokens: int | None = None) -> PromptBook:
+def load_prompts(builtin: Iterable[Prompt], folder: Path | None, *, context_tokens: int | None = None) -> PromptSet:
     """Return the prompts of `builtin`, each replaced by its file in `folder` if there is one.
 
     The version of a replaced prompt is `<name>/custom-` and the first 8 hexadecimal digits of the file's SHA-256. If
@@ -47,7 +47,7 @@ def _list_files(folder: Path) -> list[Path]:
         raise _refusal(folder, f"cannot be read ({error.strerror})") from None
 
 
-def _read(path: Path, book: PromptBook) -> Prompt:
+def _read(path: Path, book: PromptSet) -> Prompt:
     """Return the prompt in `path`. Raises OSError, and ValueError if the file is invalid."""
     builtin = book.get(path.stem)
     if builtin is None:

@@ -74,13 +74,13 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
     return text
 
 
-def tells_nothing(text: str) -> bool:
+def is_empty_answer(text: str) -> bool:
     """Whether `text` is an explicit "nothing", perhaps with a reason."""
     first_line = text.split("\n", 1)[0].strip("*_`~ ")
     return len(text) <= _MOST_CHARS_OF_NOTHING and says_nothing(first_line)
 
 
-def tells_only_nothing(text: str) -> bool:
+def is_only_empty(text: str) -> bool:
     """Whether all of `text` is an explicit "nothing", or a bare "NONE", perhaps with a reason."""
     return len(text) <= _MOST_CHARS_OF_NOTHING and says_only_nothing(text.strip("*_`~ "))
 

@@ -1,7 +1,7 @@
 """Parses a model's answer as a summary. Pure."""
 
 from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former
-from app.summarising.prose import read_prose, tells_nothing, tells_only_nothing
+from app.summarising.prose import is_empty_answer, is_only_empty, read_prose
 
 
 def parse_summary(answer: str, *, former: str, wished: bool = False) -> str:
@@ -15,8 +15,8 @@ def parse_summary(answer: str, *, former: str, wished: bool = False) -> str:
     if leaves_former(text, former):
         return former
     # A text that only begins with "nothing" may be a first summary, but does not keep a former one.
-    if former.strip() and tells_nothing(text):
+    if former.strip() and is_empty_answer(text):
         raise UnusableAnswer("the answer is empty, but the former summary is not")
     if not wished and is_remnant(text, former):
         raise UnusableAnswer("the answer drops nearly all of the former summary")
-    return "" if tells_only_nothing(text) else text
+    return "" if is_only_empty(text) else text

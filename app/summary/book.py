@@ -45,7 +45,7 @@ async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None 
     place = (ref.key, chat.line_id)
     enabled = SummarySettings.of(effective(chat.settings)).enabled
     chain = await narratives.read_chain(db_session, place, SUMMARY, from_place=MAX_SEQ if enabled else 1)
-    link = chain.newest_true(by_person=not enabled) or chain.newest_true()
+    link = chain.latest_valid(by_person=not enabled) or chain.latest_valid()
     if link is None:
         return None
     version = await narratives.read_version(db_session, place, SUMMARY, link.version)
@@ -88,13 +88,13 @@ async def regenerate_summary(
     head = await lock_head(db_session, ref)
     begin(head)
     chain = await narratives.read_chain(db_session, head.line, SUMMARY)
-    newest = chain.newest_true()
+    newest = chain.latest_valid()
     if newest and newest.origin == "person" and not replace_edited:
         raise SummaryEdited("A person wrote the summary; send replace_edited: true to replace it.")
     discarded = newest if newest and not newest.has_step else None
     if discarded:
         chain = await narratives.read_before(db_session, head.line, SUMMARY, discarded)
-    again = chain.newest_true()
+    again = chain.latest_valid()
     if again is None and await find_range(db_session, head, chain) is None:
         raise NothingToFold("Every message of the chat is still sent verbatim; there is nothing to summarise yet.")
     if discarded:
@@ -122,7 +122,7 @@ async def _schedule_again(
 async def _discard(db_session: DbSession, head: Head, written: Link, before: Link | None, *, now: datetime) -> None:
     """Delete a person's text that has no step, and make the version before it current, if there is one."""
     if before is None:
-        await narratives.begin_anew(db_session, head.line, SUMMARY)
+        await narratives.reset_current(db_session, head.line, SUMMARY)
     else:
         await narratives.make_current(db_session, head.line, SUMMARY, before.version)
-    await narratives.drop_replaced(db_session, head.line, SUMMARY, written, now=now)
+    await narratives.discard_replaced(db_session, head.line, SUMMARY, written, now=now)

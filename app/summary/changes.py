@@ -54,7 +54,7 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     if not is_kept(head):
         return
     line = head.line
-    await narratives.bring_written(
+    await narratives.carry_over_edits(
         db_session, line, event.from_line_id, SUMMARY, begins_seq=event.kept_seq, now=event.now
     )
 

@@ -3,7 +3,7 @@
 from functools import partial
 from zoneinfo import ZoneInfo
 
-from app.kit.job_context import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage, LanguageModel
 from app.kit.tokens import count_tokens
 from app.layers.ask import ask_model
@@ -19,7 +19,7 @@ TEMPERATURE = 0.3
 
 
 async def ask_for_summary(
-    model: LanguageModel, prompt: Fillable, former: str, source: Source, instruction: str | None
+    model: LanguageModel, prompt: PromptTemplate, former: str, source: Source, instruction: str | None
 ) -> FoldDraft:
     """Return the former summary with the source's messages folded in. Raises ModelError, DoesNotFit."""
     zone = ZoneInfo(source.time_zone)

@@ -100,7 +100,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
         chain = await narratives.read_written(db_session, line, SUMMARY)
     head.cursors[NAME] = {"covered_seq": chain.covered}
     shown: dict[str, Any] = {}
-    link = chain.newest_true(anchor_seq, by_person=not enabled)
+    link = chain.latest_valid(anchor_seq, by_person=not enabled)
     if link:
         version = await narratives.read_version(db_session, line, SUMMARY, link.version)
         shown = {
@@ -165,7 +165,7 @@ async def _list_coming(
 ) -> Sequence[Coverage]:
     """Return what covers a range after `told_seq` outside contexts: a version held for a cut, a scheduled fold."""
     covers = []
-    held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)).newest_true()
+    held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)).latest_valid()
     if held and held.last_place > told_seq:
         covers.append(Coverage(told_seq + 1, held.last_place, "summary", str(held.version), "pending"))
         told_seq = held.last_place
@@ -179,7 +179,7 @@ async def _list_coming(
 async def _told_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
     """Return up to which seq the latest valid version that ends by `until_seq` covers everything."""
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=until_seq + 1)
-    link = chain.newest_true(until_seq + 1)
+    link = chain.latest_valid(until_seq + 1)
     told_seq = link.last_place if link else 0
     return told_seq if await is_missing(db_session, head, told_seq, until_seq) else until_seq
 

@@ -13,7 +13,7 @@ from app.kit.llm import ModelError
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
-from app.messages.reads import list_living
+from app.messages.reads import list_not_deleted
 from app.narratives import service as narratives
 from app.narratives.chain import Chain, Link
 from app.narratives.service import FoldDraft
@@ -90,8 +90,8 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
 async def _is_unchanged(db_session: DbSession, made: Made[_Fold, _Folded]) -> bool:
     fold = made.draft.fold
     onto = await _read_onto(db_session, made.head, made.claimed.payload)
-    living = await list_living(db_session, *made.head.line, [(fold.first_seq, fold.last_seq)])
-    return onto.chain.newest_true() == fold.base and hash_eligible(living, fold.filters) == fold.source.hash
+    living = await list_not_deleted(db_session, *made.head.line, [(fold.first_seq, fold.last_seq)])
+    return onto.chain.latest_valid() == fold.base and hash_eligible(living, fold.filters) == fold.source.hash
 
 
 async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
@@ -112,7 +112,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
         now=made.now,
     )
     if onto.again:
-        await narratives.drop_replaced(db_session, head.line, SUMMARY, onto.again, now=made.now)
+        await narratives.discard_replaced(db_session, head.line, SUMMARY, onto.again, now=made.now)
     chain = await read_onto(db_session, head, until_seq=onto.until_seq)
     if await find_range(db_session, head, chain, until_seq=onto.until_seq):
         asked = {"until_seq": onto.until_seq, "instruction": payload.get("instruction")}
@@ -137,7 +137,7 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
         source = await read_source(db_session.raw, line, first_seq, last_seq, head.filters)
     if source is None:
         return None
-    base = onto.chain.newest_true()
+    base = onto.chain.latest_valid()
     base_text = await narratives.find_text(db_session.raw, line, SUMMARY, base.version) if base else ""
     return _Fold(base, first_seq, last_seq, head.filters, base_text or "", source)
 
@@ -145,7 +145,7 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> _Onto:
     """Return the base of the next fold. To make a version again, that is what it was built on, up to where it ends."""
     line, until_seq = head.line, payload.get("until_seq", 0)
-    newest = (await narratives.read_chain(db_session, line, SUMMARY)).newest_true()
+    newest = (await narratives.read_chain(db_session, line, SUMMARY)).latest_valid()
     if newest is None or payload.get("again") != newest.version:
         return _Onto(await read_onto(db_session, head, until_seq=until_seq), until_seq, None)
     before = await narratives.read_before(db_session, line, SUMMARY, newest)

@@ -8,7 +8,7 @@ from app.chats.ranges import Range
 from app.chats.scheduling import cancel_automatic, find_scheduled, schedule, unschedule
 from app.kit import work_queue
 from app.kit.db import DbSession
-from app.messages.reads import list_sent_after, list_tellable_after
+from app.messages.reads import list_sent_after, list_summarisable_after
 from app.narratives import service as narratives
 from app.narratives.chain import Chain
 from app.narratives.service import Narrative
@@ -63,7 +63,7 @@ async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_s
     settings, line = SummarySettings.of(head.settings), head.line
     limit = reach(settings.threshold_messages, settings.keep_messages)
     # Messages that scenes hide are folded too, but do not count as messages that the history keeps.
-    tellable = await list_tellable_after(db_session, *line, chain.covered, limit)
+    tellable = await list_summarisable_after(db_session, *line, chain.covered, limit)
     end_seq = find_due_end(tellable, head.anchor_seq, until_seq)
     if end_seq is not None:
         return choose_range_up_to(end_seq, tellable, chain.covered)
@@ -100,7 +100,7 @@ def begin(head: Head) -> None:
 
 async def is_missing(db_session: DbSession, head: Head, covered_seq: int, until_seq: int) -> bool:
     """Return whether any message after `covered_seq`, up to `until_seq` (inclusive), is to be summarised."""
-    missing = await list_tellable_after(db_session, *head.line, covered_seq, 1)
+    missing = await list_summarisable_after(db_session, *head.line, covered_seq, 1)
     return bool(missing) and missing[0].seq <= until_seq
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from app.kit.job_context import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage
 from app.summarising.fitting import fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_all, name_language, name_one
@@ -113,7 +113,7 @@ def summary_messages(
     user_name: str | None = None,
     language: str | None = None,
     instruction: str | None = None,
-    prompt: Fillable = SUMMARY,
+    prompt: PromptTemplate = SUMMARY,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:

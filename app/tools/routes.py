@@ -15,7 +15,7 @@ from app.chats.deps import WritingChat, read_writing
 from app.kit.auth import Reader
 from app.kit.errors import MAX_ERRORS
 from app.kit.fast_path import handled_by, read_body, read_query
-from app.kit.wire import JsonAnswer, Text
+from app.kit.wire import OrjsonResponse, Text
 from app.layers.deps import Layers
 from app.layers.layer import Layer
 from app.layers.tool import Tool, ToolCall
@@ -55,7 +55,7 @@ async def list_tools(
         word_tool(tool.name, tool.description, tool.arguments.model_json_schema(), format_)
         for tool in toolbox.list_tools(layers)
     ]
-    return JsonAnswer({"tools": worded})
+    return OrjsonResponse({"tools": worded})
 
 
 def _document_call(tools: list[Tool]) -> Any:
@@ -86,7 +86,7 @@ async def _call_tool(request: Request) -> Response:
     query = read_query(request, CallQuery)
     async with state.database.unit_of_work() as db_session:
         result = await tool.run(ToolCall(db_session, ref, query.character, state.clock()), arguments)
-    return JsonAnswer({"ok": True, "result": result})
+    return OrjsonResponse({"ok": True, "result": result})
 
 
 async def _read_arguments(request: Request, tool: Tool) -> Any:

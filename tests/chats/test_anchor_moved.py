@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from app.chats.events import AnchorMoved
 from app.chats.head import CutReason
 from app.chats.settings import LayerSettings
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database, DbSession
 from app.kit.settings import Settings
@@ -70,7 +70,7 @@ async def app(
 
 
 async def test_a_skip_past_hidden_messages_has_no_reason(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, moves: Moves
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, moves: Moves
 ) -> None:
     model.otherwise = telling()
     history = {"keep_messages": 4, "grow_messages": 0, "max_messages": 10, "edges": "every_message"}

@@ -11,7 +11,7 @@ from sqlalchemy import Column, MetaData, Uuid
 from sqlalchemy import Table as CoreTable
 
 from app.chats.heads import lock_line
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -50,7 +50,7 @@ OF_THE_COPY: dict[str, Any] = {
 
 @pytest.fixture
 async def source(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> tuple[UUID, UUID]:
     """The line of a chat that has something everywhere."""
     await make_rich_chat(api, sweep, clock, database, tenant)

@@ -9,7 +9,7 @@ import pytest
 
 from app.context.in_use import in_use
 from app.context.queries import write_statement
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key, tenant_key
@@ -19,7 +19,6 @@ from tests.scripted_model import ScriptedModel
 from tests.talk import (
     Json,
     append,
-    bury,
     context,
     cut_off,
     edit,
@@ -28,6 +27,7 @@ from tests.talk import (
     ok,
     put,
     said,
+    soft_delete,
     talk,
     talk_with_memos,
 )
@@ -41,7 +41,7 @@ async def rows(database: Database, tenant: str) -> Rows:
     return await rows_of(database, chat_key(tenant, "c"))
 
 
-async def settle(sweep: Sweep, clock: SteppedClock) -> int:
+async def settle(sweep: Dispatcher, clock: SteppedClock) -> int:
     """Let the settle time pass and make what is ripe; returns how much that was."""
     clock.step(2)
     return await sweep.drain()
@@ -68,16 +68,16 @@ def asked_about(model: ScriptedModel) -> list[int]:
 
 
 async def test_the_anchor_stays_while_enough_messages_are_left(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, sweep, clock, 33)
     before = (await context(api))["history"]
     assert (before["anchor_seq"], before["messages"]) == (17, 17)
-    await bury(api, "m20")
+    await soft_delete(api, "m20")
     after = (await context(api))["history"]
     assert (after["anchor_seq"], after["messages"], after["last_cut"]) == (17, 16, before["last_cut"])
     await hide(api, (1, 16))
-    await bury(api, "m1", "m16")
+    await soft_delete(api, "m1", "m16")
     assert (await context(api))["history"] == after, "what is before the anchor is not in the history"
     assert [chat["history_messages"] for chat in (await rows(database, tenant))["chats"]] == [16]
     await edit(api, "m21", content="Otherwise.", excluded=True, pinned=True)
@@ -86,7 +86,7 @@ async def test_the_anchor_stays_while_enough_messages_are_left(
 
 
 TAKEN: dict[str, Any] = {
-    "deleted": lambda api: bury(api, "m32", "m33"),
+    "deleted": lambda api: soft_delete(api, "m32", "m33"),
     "hidden": lambda api: hide(api, (32, 33)),
     "hidden one by one": lambda api: _each(api, hidden=True),
     "made blank": lambda api: _each(api, content=" "),
@@ -102,7 +102,7 @@ async def _each(api: httpx.AsyncClient, **change: Any) -> None:
 @pytest.mark.parametrize("way", TAKEN)
 @pytest.mark.parametrize("preset", ["memo", "agent"])
 async def test_with_too_few_messages_the_anchor_goes_back_to_an_edge(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, preset: str, way: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, preset: str, way: str
 ) -> None:
     await put(api, settings={"preset": preset})
     await talk_with_memos(api, sweep, clock, 33)
@@ -125,7 +125,7 @@ async def test_with_an_edge_at_each_message_only_missing_ones_return(api: httpx.
     await put(api, settings={"preset": "decay"})
     await append(api, talk(1, 30))
     assert (await history(api))[:2] == (11, 20)
-    await bury(api, "m20")
+    await soft_delete(api, "m20")
     assert await history(api) == (10, 20, "rewind")
     await hide(api, (8, 9), (25, 26))
     assert await history(api) == (6, 20, "rewind"), "what is hidden before the anchor is passed over"
@@ -136,14 +136,14 @@ async def test_with_an_edge_at_each_message_only_missing_ones_return(api: httpx.
 
 
 async def test_it_never_goes_back_beyond_the_first_message(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 33)
     await cut_off(api, 10)
     assert await history(api) == (1, 9, "rewind")
     cut = (await context(api))["history"]["last_cut"]
     clock.step(60)
-    await bury(api, "m1")
+    await soft_delete(api, "m1")
     await hide(api, (2, 8))
     assert await history(api) == (9, 1, "rewind"), "9 is the first that can be sent"
     assert (await get(api, ""))["anchor_seq"] == 1
@@ -151,7 +151,7 @@ async def test_it_never_goes_back_beyond_the_first_message(
 
 
 async def test_it_goes_back_as_far_as_the_next_edge_is(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     # So many more messages than are kept lie between two edges that they are not all read at once.
     history_settings = {"keep_messages": 1, "grow_messages": 0}
@@ -160,7 +160,7 @@ async def test_it_goes_back_as_far_as_the_next_edge_is(
     await settle(sweep, clock)
     await append(api, talk(129, 130))
     assert (await history(api))[:2] == (129, 2)
-    await bury(api, "m129", "m130")
+    await soft_delete(api, "m129", "m130")
     assert await history(api) == (65, 64, "rewind")
     await cut_off(api, 70)
     assert (await history(api))[:2] == (65, 5)
@@ -178,7 +178,7 @@ async def test_it_never_parts_a_tool_call_from_its_result(api: httpx.AsyncClient
     await append(api, [said(1), call, *between, result, *talk(4, 6), said(7)])
     result_seq = 3 + gap
     assert await history(api) == (result_seq + 1, 4, "full")
-    await bury(api, "m7")
+    await soft_delete(api, "m7")
     assert await history(api) == (2, 5 + gap, "rewind"), "the call is the next place that leaves four"
     sources = [source for part in (await context(api))["segments"] for source in part["sources"]]
     between_sources = [f"message:{message['id']}" for message in between]
@@ -186,11 +186,11 @@ async def test_it_never_parts_a_tool_call_from_its_result(api: httpx.AsyncClient
 
 
 async def test_a_memo_leaves_the_prompt_until_the_next_cut(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 33)
     assert await shown(api) == [1, 2]
-    await bury(api, "m32", "m33")
+    await soft_delete(api, "m32", "m33")
     assert await shown(api) == [1]
     await append(api, talk(34, 42))
     assert await history(api) == (9, 32, "rewind")
@@ -204,7 +204,7 @@ async def test_a_memo_leaves_the_prompt_until_the_next_cut(
 
 async def test_truncated_batches_lose_their_work_and_one_refills(
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -233,11 +233,11 @@ async def test_truncated_batches_lose_their_work_and_one_refills(
 
 
 async def test_a_batch_that_fills_again_counts_what_is_eligible_of_it(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 40))
     await settle(sweep, clock)
-    await bury(api, "m17")
+    await soft_delete(api, "m17")
     await edit(api, "m18", hidden=True)
     await edit(api, "m19", excluded=True)
     await cut_off(api, 22)
@@ -251,7 +251,7 @@ async def test_a_batch_that_fills_again_counts_what_is_eligible_of_it(
 
 
 async def test_a_reopened_batch_keeps_its_first_settings(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 16))
     await put(api, status=200, settings={"memos": {"every_messages": 4}})
@@ -279,7 +279,7 @@ async def test_only_a_cut_through_a_batch_reopens_it(
 
 
 async def test_personal_texts_move_to_the_new_head_and_stay_shown(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 40)
     made = await book(api)
@@ -313,7 +313,7 @@ async def test_personal_texts_move_to_the_new_head_and_stay_shown(
 
 
 async def test_what_a_person_deleted_does_not_come_back_with_a_cut(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, sweep, clock, 24)
     path = "/v1/chats/c/memos"
@@ -331,7 +331,7 @@ async def test_what_a_person_deleted_does_not_come_back_with_a_cut(
 
 async def test_a_memo_of_a_truncated_batch_is_not_written(
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -352,7 +352,7 @@ async def test_a_memo_of_a_truncated_batch_is_not_written(
 
 
 async def test_cutting_off_again_changes_nothing(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, sweep, clock, 40)
     await cut_off(api, 21)
@@ -365,7 +365,7 @@ async def test_cutting_off_again_changes_nothing(
 
 @pytest.mark.parametrize("from_seq", [41, 1_000, 2**31 - 1])
 async def test_behind_the_head_there_is_nothing_to_cut_off(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str, from_seq: int
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str, from_seq: int
 ) -> None:
     await talk_with_memos(api, sweep, clock, 40)
     before = await rows(database, tenant)
@@ -374,7 +374,7 @@ async def test_behind_the_head_there_is_nothing_to_cut_off(
 
 
 async def test_a_chat_truncated_from_seq_1_continues_like_a_new_one(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, sweep, clock, 40)
     await cut_off(api, 1)
@@ -443,7 +443,7 @@ async def test_a_cut_that_cannot_be_is_refused_and_changes_nothing(
 
 @pytest.mark.parametrize("way", [{"hidden": True}, {"excluded": True}, {"content": " "}], ids=str)
 async def test_a_batch_forms_at_its_eighth_currently_eligible_message(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: Json
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: Json
 ) -> None:
     await append(api, talk(1, 6))
     await edit(api, "m2", **way)
@@ -457,10 +457,10 @@ async def test_a_batch_forms_at_its_eighth_currently_eligible_message(
 
 
 async def test_deleted_messages_fill_no_batch(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 7))
-    await bury(api, "m1", "m7")
+    await soft_delete(api, "m1", "m7")
     await append(api, talk(8, 9))
     assert await batches(api) == []
     await append(api, [said(10)])
@@ -471,7 +471,12 @@ async def test_deleted_messages_fill_no_batch(
 
 
 async def test_the_next_append_forms_batches_of_exactly_eight(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await append(api, talk(1, 7))
     await hide(api, (1, 7))

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -22,7 +22,6 @@ from tests.talk import (
     Json,
     add_swipe,
     append,
-    bury,
     context,
     cut_off,
     edit,
@@ -32,6 +31,7 @@ from tests.talk import (
     put,
     said,
     select_swipe,
+    soft_delete,
     talk,
     walk,
 )
@@ -208,7 +208,7 @@ async def test_after_an_edit_a_retry_still_needs_the_first_text(api: httpx.Async
 
 async def test_a_deleted_message_is_in_no_list_and_in_no_context(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 6))
-    await bury(api, "m3", "m4")
+    await soft_delete(api, "m3", "m4")
     assert [one["seq"] for one in await listed(api)] == [1, 2, 5, 6]
     around = (await get(api, "/messages", around_seq=4, limit=4))["items"]
     assert [one["seq"] for one in around] == [1, 2, 5, 6]
@@ -246,7 +246,7 @@ async def test_a_message_that_was_deleted_or_never_was_is_unknown(
     await append(api, talk(1, 3))
     await add_swipe(api, "m2", "Otherwise.")
     await edit(api, "m2", content="Otherwise, then.")
-    await bury(api, "m2")
+    await soft_delete(api, "m2")
     before = await rows(database, tenant)
     problem = ok(await api.request(method, f"/v1/chats/c/messages/{name}{path}", json=body), 404)
     assert problem["code"] == "message_not_found"
@@ -258,7 +258,7 @@ async def test_id_and_seq_of_a_deleted_message_are_not_reused(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 3))
-    await bury(api, "m2", "m3")
+    await soft_delete(api, "m2", "m3")
     before = await rows(database, tenant)
     assert (await append(api, [said(2, content="Another text.")], status=409))["errors"][0]["id"] == "m2"
     again = await append(api, talk(1, 3), status=200)
@@ -274,7 +274,7 @@ async def test_a_tombstone_keeps_everything_that_was_said(
     await edit(api, "m2", content="Edited.")
     await add_swipe(api, "m2", "Swiped.")
     before = await rows(database, tenant)
-    await bury(api, "m2")
+    await soft_delete(api, "m2")
     after = await rows(database, tenant)
     assert (after["swipes"], after["revisions"]) == (before["swipes"], before["revisions"])
     assert [row["content"] for row in after["messages"]] == [said(1)["content"], "Swiped."]
@@ -312,7 +312,7 @@ def story(*, without: frozenset[int] = frozenset(), **content: str) -> list[Json
 @pytest.mark.parametrize("gone", range(1, 13))
 async def test_deleted_messages_are_not_counted(api: httpx.AsyncClient, counters: Counters, gone: int) -> None:
     await append(api, story())
-    await bury(api, f"s{gone}")
+    await soft_delete(api, f"s{gone}")
     await counters.check(story(without=frozenset({gone})), "d")
 
 
@@ -323,7 +323,7 @@ async def test_counters_are_correct_after_each_of_many_deletions(
     await append(api, story())
     gone: frozenset[int] = frozenset()
     for n in order:
-        await bury(api, f"s{n}")
+        await soft_delete(api, f"s{n}")
         gone |= {n}
         await append(api, story(without=gone), f"d{n}")
         assert await counters.of() == await counters.of(f"d{n}")
@@ -379,7 +379,7 @@ async def test_a_range_passes_over_tombstones_and_ends_with_the_chat(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
-    await bury(api, "m3")
+    await soft_delete(api, "m3")
     assert await hide(api, (2, 2**31 - 1)) == 6
     assert [row["hidden_by"] for row in (await rows(database, tenant))["messages"] if row["seq"] == 3] == [None]
     assert await hide(api, (3, 3), (9, 100)) == 0
@@ -390,7 +390,7 @@ async def test_a_range_passes_over_tombstones_and_ends_with_the_chat(
 
 
 async def test_a_thousand_ranges_are_one_change(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 1_000))
     clock.step(2)
@@ -437,7 +437,7 @@ async def test_invalid_ranges_are_rejected_by_index_without_a_change(
 
 
 async def test_what_scenes_hid_is_the_users_once_the_user_hides_it(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
@@ -457,7 +457,7 @@ async def test_what_scenes_hid_is_the_users_once_the_user_hides_it(
 
 
 async def test_showing_what_scenes_hid_makes_no_memo_due(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
@@ -557,7 +557,7 @@ async def test_changes_do_not_add_statements_to_appends_and_reads(app: FastAPI, 
     await add_swipe(api, "m36", "Swiped.")
     await edit(api, "m37", pinned=True, excluded=True)
     await hide(api, (3, 4), (38, 38))
-    await bury(api, "m5", "m39")
+    await soft_delete(api, "m5", "m39")
     ok(await api.delete("/v1/chats/c/messages", params={"from_seq": 40}), 204)
     await append(api, [said(41)])
     await context(api)
@@ -572,14 +572,14 @@ async def test_changes_do_not_add_statements_to_appends_and_reads(app: FastAPI, 
 async def test_a_retried_append_does_not_reveal_a_deleted_text(api: httpx.AsyncClient) -> None:
     await append(api, [said(1), said(2)])
     await edit(api, "m1", content="A secret.")
-    await bury(api, "m1")
+    await soft_delete(api, "m1")
     (known, _) = (await append(api, [said(1), said(2)], status=200))["messages"]
     assert (known["seq"], known["content"]) == (1, said(1)["content"])
 
 
 async def test_a_retried_append_marks_what_was_deleted_since(api: httpx.AsyncClient) -> None:
     first = await append(api, talk(1, 4))
-    await bury(api, "m2")
+    await soft_delete(api, "m2")
     await cut_off(api, 4)
     again = await append(api, talk(1, 5))
     assert again["created"] == 1

@@ -10,7 +10,7 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.messages.editing import hide_by_scenes
 from tests.statements import watched
-from tests.talk import append, bury, edit, get, hide, ok, said, talk
+from tests.talk import append, edit, get, hide, ok, said, soft_delete, talk
 
 
 async def let_scenes(
@@ -63,7 +63,7 @@ async def test_tombstones_are_neither_hidden_nor_shown(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 3))
-    await bury(api, "m2")
+    await soft_delete(api, "m2")
     assert await let_scenes(database, tenant, clock, hidden=[(1, 3)]) == 2
 
 

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 
 from app.chats.chat_lock import ChatRef
 from app.chats.models import OF_CHAT
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -33,7 +33,7 @@ NAMELESS = "01a1fd8d-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
-async def rich(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str) -> None:
+async def rich(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str) -> None:
     """The chat `c`, with something in every table."""
     await make_rich_chat(api, sweep, clock, database, tenant)
 
@@ -43,7 +43,7 @@ async def rich(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, databa
 
 @pytest.mark.parametrize("settled", [True, False], ids=["nothing due", "work due"])
 async def test_a_restore_gives_the_same_context_byte_for_byte(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str, settled: bool
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str, settled: bool
 ) -> None:
     await make_rich_chat(api, sweep, clock, database, tenant)
     if settled:
@@ -62,7 +62,7 @@ async def test_a_restore_gives_the_same_context_byte_for_byte(
 
 
 async def test_a_restore_brings_back_what_is_the_lines(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await make_rich_chat(api, sweep, clock, database, tenant)
     await _checkpoint(api, "dusk")
@@ -126,7 +126,7 @@ async def test_all_lines_hold_the_same_in_columns_of_the_chat(
 
 
 async def test_a_checkpoint_can_be_restored_again_and_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, rich: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, rich: None
 ) -> None:
     await _checkpoint(api, "dusk")
     before = await _everything(api)
@@ -152,7 +152,7 @@ async def test_an_empty_chat_has_checkpoints_too(api: httpx.AsyncClient) -> None
 
 
 async def test_an_abandoned_line_stays_readable_as_it_was_left(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, rich: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, rich: None
 ) -> None:
     await _checkpoint(api, "dusk")
     await _move_on(api, sweep, clock, 44)
@@ -163,7 +163,7 @@ async def test_an_abandoned_line_stays_readable_as_it_was_left(
 
 
 async def test_appends_after_a_restore_are_on_the_new_line_only(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 16)
     await _checkpoint(api, "dusk")
@@ -178,7 +178,7 @@ async def test_appends_after_a_restore_are_on_the_new_line_only(
 
 
 async def test_switching_lines_restores_each_line_unchanged(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, rich: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, rich: None
 ) -> None:
     await _checkpoint(api, "dusk")
     await _move_on(api, sweep, clock, 44)
@@ -195,7 +195,7 @@ async def test_switching_lines_restores_each_line_unchanged(
 
 
 async def test_a_line_that_is_switched_to_goes_on_from_there(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 16)
     first = (await get(api, ""))["line"]
@@ -276,7 +276,7 @@ async def test_lines_and_checkpoints_are_listed_in_pages_newest_first(
 
 
 async def test_a_checkpoint_is_readable_by_its_line(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, rich: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, rich: None
 ) -> None:
     before = await _everything(api)
     frozen = (await _checkpoint(api, "dusk"))["line"]
@@ -308,7 +308,7 @@ async def test_a_deleted_checkpoint_leaves_no_row_and_all_lines(
 
 
 async def test_a_line_without_common_messages_has_no_cut(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 40)
     former = (await get(api, ""))["line"]
@@ -324,7 +324,12 @@ async def test_a_line_without_common_messages_has_no_cut(
 
 
 async def test_work_due_at_a_checkpoint_is_done_on_the_restored_line(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await append(api, talk(1, 8))
     first = (await get(api, ""))["line"]
@@ -345,7 +350,7 @@ async def test_work_due_at_a_checkpoint_is_done_on_the_restored_line(
 
 
 async def test_only_the_current_line_is_worked_on(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     await _checkpoint(api, "dusk")
@@ -379,7 +384,12 @@ async def test_work_of_lines_that_are_not_current_is_parked(
 
 
 async def test_work_scheduled_on_a_line_left_meanwhile_is_parked(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     await _checkpoint(api, "start")
@@ -461,7 +471,7 @@ async def test_a_fork_of_everything_reads_like_the_chat(
     assert await rows_of(database, chat_key(tenant, "c")) == rows
 
 
-async def test_a_fork_goes_its_own_way(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def test_a_fork_goes_its_own_way(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock) -> None:
     await talk_with_memos(api, sweep, clock, 16)
     await _fork(api, "d")
     await append(api, [said(17, content="The storm came.")], "d")
@@ -515,7 +525,7 @@ async def test_a_fork_counts_no_tombstones_and_sends_nothing_hidden(
 
 
 async def test_a_fork_opens_the_batch_again_that_it_goes_through(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 40)
     ok(await api.post("/v1/chats/c/memos", json={"text": "They have met before.", "after_seq": 5}), 201)
@@ -534,7 +544,7 @@ async def test_a_fork_opens_the_batch_again_that_it_goes_through(
 
 
 async def test_a_fork_rewinds_to_where_enough_is_left(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 64)
     assert (await context(api))["history"]["anchor_seq"] > 20
@@ -802,7 +812,7 @@ async def _read(api: httpx.AsyncClient, chat_id: str, path: str, line: str | Non
     return answer.text.replace(line, "LINE").replace(f'"chat_id":"{chat_id}"', '"chat_id":"CHAT"')
 
 
-async def _move_on(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, first: int) -> None:
+async def _move_on(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, first: int) -> None:
     """Continue from `first` until each answer about the line differs."""
     await append(api, talk(first, first + 15))
     ok(await api.patch("/v1/chats/c/messages/m3", json={"content": f"The lamp went out at {first}."}), 200)

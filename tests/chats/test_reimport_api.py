@@ -8,11 +8,11 @@ import pytest
 from fastapi import FastAPI
 
 from app.diary.queries import SPEAKERS
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.messages.reads import LIVING
+from app.messages.reads import NOT_DELETED
 from tests.book import book, due_rows, key_column
 from tests.scripted_model import ScriptedModel, quoting_memo
 from tests.statements import watched
@@ -49,7 +49,7 @@ async def rows(database: Database, tenant: str) -> list[list[tuple[Any, ...]]]:
 
 
 async def test_the_same_list_changes_nothing_at_all(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 20)
     before = await rows(database, tenant)
@@ -76,7 +76,7 @@ async def test_an_empty_list_takes_every_message_away(api: httpx.AsyncClient) ->
 
 
 async def test_only_the_memo_of_an_edited_message_is_made_again(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = quoting_memo
     await talk_with_memos(api, sweep, clock, 40)
@@ -132,7 +132,7 @@ async def test_who_speaks_and_what_else_was_given_can_change_too(api: httpx.Asyn
 
 @pytest.mark.parametrize("with_ids", [True, False])
 async def test_an_inserted_message_starts_a_line_with_the_same_head(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, with_ids: bool
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, with_ids: bool
 ) -> None:
     model.otherwise = quoting_memo
     await talk_with_memos(api, sweep, clock, 32)
@@ -176,7 +176,7 @@ async def test_messages_that_move_bring_along_what_was_done_to_them(api: httpx.A
 
 
 async def test_personal_texts_move_with_the_messages_they_followed(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 32)
     for text, after_seq in (("Early.", 1), ("In the middle.", 20), ("At the head.", 32), ("To be forgotten.", 25)):
@@ -215,7 +215,7 @@ async def test_reimporting_a_long_chat_takes_no_more_statements(app: FastAPI, ap
     assert counts[0] == counts[1]
 
 
-@pytest.mark.parametrize("statement", [LIVING, SPEAKERS])
+@pytest.mark.parametrize("statement", [NOT_DELETED, SPEAKERS])
 async def test_an_import_is_read_by_primary_key_for_each_batch(
     api: httpx.AsyncClient, database: Database, tenant: str, statement: str
 ) -> None:
@@ -263,7 +263,9 @@ async def test_a_list_with_an_id_twice_is_refused_and_nothing_changes(
     assert await rows(database, tenant) == before
 
 
-async def test_the_chat_goes_on_after_any_re_import(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def test_the_chat_goes_on_after_any_re_import(
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+) -> None:
     history = {"keep_messages": 3, "grow_messages": 2}
     await put(api, settings={"memos": {"every_messages": 3}, "history": history})
     await append(api, talk(1, 20))

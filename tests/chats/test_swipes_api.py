@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
@@ -11,7 +11,7 @@ from app.kit.tokens import count_tokens
 from tests.book import book, due_rows
 from tests.chats.rich import Rows, rows_of
 from tests.scripted_model import ScriptedModel
-from tests.talk import Json, add_swipe, append, bury, context, edit, get, ok, put, said, select_swipe, talk, walk
+from tests.talk import Json, add_swipe, append, context, edit, get, ok, put, said, select_swipe, soft_delete, talk, walk
 
 LEFT = "The brass key lies under the third stone of the old lamp room, and only Kai knows of it."
 CHOSEN = "The silver whistle hangs behind the seventh door of the harbour house, and only Mira knows of it."
@@ -79,7 +79,7 @@ async def test_selecting_what_is_selected_changes_nothing(
 
 
 async def test_a_text_can_be_two_swipes_without_a_new_memo(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
@@ -90,7 +90,12 @@ async def test_a_text_can_be_two_swipes_without_a_new_memo(
 
 
 async def test_a_memo_is_made_from_the_selected_swipe(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
 ) -> None:
     await append(api, [said(1), said(2, content=LEFT), *talk(3, 8)])
     clock.step(2)
@@ -110,7 +115,7 @@ async def test_a_memo_is_made_from_the_selected_swipe(
 
 
 async def test_unselected_swipes_are_only_in_the_list_of_swipes(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
     await append(api, [*talk(1, 3), said(4, content=LEFT), *talk(5, 8)])
@@ -180,7 +185,7 @@ async def test_a_retried_append_succeeds_after_changes_of_the_message(
     elif last == "edit":
         await edit(api, "m2", content="Second, edited.")
     elif last == "delete":
-        await bury(api, "m2")
+        await soft_delete(api, "m2")
     before = await rows(database, tenant)
     again = await append(api, talk(1, 8), status=200)
     assert (again["created"], [one["seq"] for one in again["messages"]]) == (0, list(range(1, 9)))

@@ -1,13 +1,13 @@
 from app.context.calls import find_calls, find_native, inner_positions, name_results, tell_calls
-from app.context.segments import Entry
+from app.context.segments import HistoryMessage
 from tests.context.plans import call, entry
 
 
-def asks(seq: int, *ids: str) -> Entry:
+def asks(seq: int, *ids: str) -> HistoryMessage:
     return entry(seq, "assistant", "", tool_calls=[call(one) for one in ids])
 
 
-def answers(seq: int, call_id: str) -> Entry:
+def answers(seq: int, call_id: str) -> HistoryMessage:
     return entry(seq, "tool", "Found.", tool_call_id=call_id)
 
 

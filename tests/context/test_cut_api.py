@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from app.chats.chat_lock import ChatRef, lock_head
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.auth import Caller
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -21,7 +21,7 @@ Settle = Callable[[], Awaitable[None]]
 
 
 @pytest.fixture
-def settle(sweep: Sweep, clock: SteppedClock) -> Settle:
+def settle(sweep: Dispatcher, clock: SteppedClock) -> Settle:
     """Wait until what was appended has settled, and make what is due."""
 
     async def settled() -> None:

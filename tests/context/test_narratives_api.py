@@ -10,7 +10,7 @@ import orjson
 import pytest
 from fastapi import FastAPI
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
@@ -224,7 +224,7 @@ async def test_the_report_names_the_version_that_stands_for_a_message(api: httpx
 
 
 async def test_what_scenes_hide_is_included_by_a_recap_in_use(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
     await append(api, talk(1, 36))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.diary.folding import step_hash
 from app.diary.wording import cut_to_lines, word_diary, word_entry
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
@@ -36,7 +36,7 @@ class Walk:
     """A chat that something happens to, step by step."""
 
     def __init__(
-        self, api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database
+        self, api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, database: Database
     ) -> None:
         self._api, self._sweep, self._model, self._clock, self._database = api, sweep, model, clock, database
         self._messages, self._words = 0, 0
@@ -168,7 +168,7 @@ def _find_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record
 
 async def test_the_cache_equals_entries_and_versions_after_each_step(
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from app.kit.idle_connections import Connection, Shelf
+from app.kit.idle_connections import Connection, IdleConnections
 from tests.conftest import sqlalchemy_url
 
 
@@ -18,8 +18,8 @@ async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
 
 
 @pytest.fixture
-async def shelf(engine: AsyncEngine) -> AsyncIterator[Shelf]:
-    made = Shelf(engine)
+async def shelf(engine: AsyncEngine) -> AsyncIterator[IdleConnections]:
+    made = IdleConnections(engine)
     yield made
     await made.close()
 
@@ -28,7 +28,7 @@ async def backend(connection: Connection) -> int:
     return int(await connection.fetchval("SELECT pg_backend_pid()"))
 
 
-async def test_the_connection_used_last_is_used_next(shelf: Shelf) -> None:
+async def test_the_connection_used_last_is_used_next(shelf: IdleConnections) -> None:
     first, second = await shelf.take(), await shelf.take()
     shelf.put_back(first)
     shelf.put_back(second)
@@ -36,7 +36,7 @@ async def test_the_connection_used_last_is_used_next(shelf: Shelf) -> None:
     shelf.put_back(second)
 
 
-async def test_whoever_finds_none_is_given_the_next_that_comes_back(shelf: Shelf) -> None:
+async def test_whoever_finds_none_is_given_the_next_that_comes_back(shelf: IdleConnections) -> None:
     first, second = await shelf.take(), await shelf.take()
     waiting = asyncio.create_task(shelf.take())
     await asyncio.sleep(0)
@@ -49,7 +49,7 @@ async def test_whoever_finds_none_is_given_the_next_that_comes_back(shelf: Shelf
     shelf.put_back(second)
 
 
-async def test_more_takers_than_connections_are_all_served(shelf: Shelf) -> None:
+async def test_more_takers_than_connections_are_all_served(shelf: IdleConnections) -> None:
     served = 0
 
     async def use() -> None:
@@ -66,7 +66,7 @@ async def test_more_takers_than_connections_are_all_served(shelf: Shelf) -> None
     assert served == 200
 
 
-async def test_a_connection_that_died_is_replaced(shelf: Shelf) -> None:
+async def test_a_connection_that_died_is_replaced(shelf: IdleConnections) -> None:
     pooled = await shelf.take()
     dead = await backend(pooled.driver_connection)  # type: ignore[arg-type]  # asyncpg's own
     shelf.put_back(pooled)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rs_bpe import bpe
 
-from app.kit.tokens import count_tokens, give_back_tables
+from app.kit.tokens import count_tokens, release_tables
 
 LINUX_ONLY = "only Linux tells which pages are held"
 
@@ -23,10 +23,10 @@ def held_kb(path: str) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason=LINUX_ONLY)
 def test_tokenizer_tables_are_not_kept_resident_nor_reloaded() -> None:
-    give_back_tables(bpe.__file__)
+    release_tables(bpe.__file__)
     assert count_tokens("Kai keeps the brass key. 鍵 🗝️") == 13
     assert held_kb(bpe.__file__) < 8_000
 
 
 def test_a_file_that_is_not_mapped_is_no_matter() -> None:
-    give_back_tables("/nowhere/at/all.so")
+    release_tables("/nowhere/at/all.so")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, closing, suppress
 import pytest
 from redis.asyncio import Redis
 
-from app.kit.worker_notifier import LOOK, Bell
+from app.kit.worker_notifier import WAKE, WorkerNotifier
 from app.local.running import Urls
 from tests.scripted_model import Tally
 
@@ -27,7 +27,7 @@ async def redis(servers: Urls) -> AsyncIterator[Redis]:
 
 
 @asynccontextmanager
-async def ringing(bell: Bell) -> AsyncIterator[None]:
+async def ringing(bell: WorkerNotifier) -> AsyncIterator[None]:
     """The bell's own task, as an application runs it."""
     task = asyncio.create_task(bell.run())
     try:
@@ -94,21 +94,21 @@ async def take_job(redis: Redis) -> bytes:
 
 
 async def test_a_ring_is_a_job_that_makes_a_worker_look(servers: Urls, redis: Redis) -> None:
-    bell = Bell(servers.redis_url)
+    bell = WorkerNotifier(servers.redis_url)
     async with ringing(bell):
         bell.ring()
-        assert f'"{LOOK}"'.encode() in await take_job(redis)
+        assert f'"{WAKE}"'.encode() in await take_job(redis)
 
 
 async def test_a_ring_before_the_bell_hangs_is_passed_on(servers: Urls, redis: Redis) -> None:
-    bell = Bell(servers.redis_url)
+    bell = WorkerNotifier(servers.redis_url)
     bell.ring()
     async with ringing(bell):
         await take_job(redis)
 
 
 async def test_a_burst_of_rings_is_one_job_and_a_later_ring_another(servers: Urls, redis: Redis) -> None:
-    bell = Bell(servers.redis_url)
+    bell = WorkerNotifier(servers.redis_url)
     async with ringing(bell):
         for _ in range(1_000):
             bell.ring()
@@ -119,7 +119,7 @@ async def test_a_burst_of_rings_is_one_job_and_a_later_ring_another(servers: Url
 
 
 async def test_without_a_url_there_is_nothing_to_ring() -> None:
-    bell = Bell(None)
+    bell = WorkerNotifier(None)
     bell.ring()
     async with asyncio.timeout(PATIENCE_S):
         await bell.run()
@@ -129,7 +129,7 @@ async def test_without_a_url_there_is_nothing_to_ring() -> None:
 @pytest.mark.parametrize("answer", [says_nothing, hangs_up, talks_rubbish])
 async def test_a_server_that_is_not_redis_is_retried_at_next_notify(answer: Answer) -> None:
     async with impostor(answer) as (url, connected):
-        bell = Bell(url)
+        bell = WorkerNotifier(url)
         async with ringing(bell):
             for times in (1, 2):
                 bell.ring()
@@ -139,18 +139,18 @@ async def test_a_server_that_is_not_redis_is_retried_at_next_notify(answer: Answ
 @pytest.mark.parametrize("answer", [says_nothing, hangs_up, talks_rubbish])
 async def test_a_server_that_is_no_redis_is_not_reachable(answer: Answer) -> None:
     async with impostor(answer) as (url, _), asyncio.timeout(PATIENCE_S):
-        assert not await Bell(url).is_reachable()
+        assert not await WorkerNotifier(url).is_reachable()
 
 
 async def test_redis_is_reachable_when_it_answers(servers: Urls) -> None:
-    assert await Bell(servers.redis_url).is_reachable()
-    assert not await Bell("unix:///nowhere/redis.sock").is_reachable()
+    assert await WorkerNotifier(servers.redis_url).is_reachable()
+    assert not await WorkerNotifier("unix:///nowhere/redis.sock").is_reachable()
 
 
 async def test_the_bell_rings_again_when_redis_is_back() -> None:
     with tempfile.TemporaryDirectory(prefix="bell-", dir="/tmp") as directory:  # a socket's path is short
         path = f"{directory}/redis.sock"
-        bell = Bell(f"unix://{path}")
+        bell = WorkerNotifier(f"unix://{path}")
         async with ringing(bell):
             bell.ring()
             await asyncio.sleep(0)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import httpx
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection
 from tests.golden.script import Story
@@ -20,7 +20,7 @@ class Stage:
     """A service with a worker and a scripted model."""
 
     api: httpx.AsyncClient
-    sweep: Sweep
+    sweep: Dispatcher
     clock: SteppedClock
     model: ScriptedModel
 

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
@@ -31,7 +31,7 @@ async def test_a_waiting_cut_is_judged_after_the_last_attempt(
     layer: str,
     prefix: str,
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,
@@ -68,7 +68,12 @@ async def test_a_waiting_cut_is_judged_after_the_last_attempt(
 
 
 async def test_a_waiting_cut_is_judged_after_scenes_were_hidden(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
 ) -> None:
     stage = Stage(api, sweep, clock, model)
     await due_scene(stage)

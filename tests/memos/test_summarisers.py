@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.llm import ModelClient, ModelError
 from app.memos.generation import (
@@ -123,7 +123,7 @@ async def test_the_model_is_chosen_if_there_is_one(client: ModelClient) -> None:
 
 
 async def test_a_service_without_a_model_makes_memos_that_say_so(
-    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, characters=[{"name": "Kai"}])
     told = [said(n) for n in range(1, 9)]
@@ -142,7 +142,7 @@ async def test_a_service_without_a_model_makes_memos_that_say_so(
 
 
 async def test_a_nameless_speaker_is_the_only_character_or_the_role(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await put(api, characters=[{"name": "Kai"}])
     await append(api, [said(1, name="Mira"), *(said(n) for n in range(2, 8)), said(8, role="narrator")])

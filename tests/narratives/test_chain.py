@@ -13,7 +13,7 @@ def is_true(chain: Chain, at: int) -> bool:
     link = chain.links[at]
     if link.origin == "person":
         return True
-    return link.own_clean and (at == 0 or is_true(chain, at - 1))
+    return link.is_fresh and (at == 0 or is_true(chain, at - 1))
 
 
 @given(chains(), st.integers(0, 40) | st.none(), st.booleans())
@@ -28,7 +28,7 @@ def test_the_latest_valid_version_equals_that_of_a_slow_search(
         and (before is None or link.last_place < before)
         and (not by_person or link.origin == "person")
     ]
-    assert chain.newest_true(before, by_person=by_person) == (fitting[-1] if fitting else None)
+    assert chain.latest_valid(before, by_person=by_person) == (fitting[-1] if fitting else None)
 
 
 @given(chains())
@@ -50,15 +50,15 @@ def test_a_personal_version_is_stale_if_its_base_is(chain: Chain) -> None:
         if link.origin == "person":
             of_before = at > 0 and chain.links[at - 1].origin != "person" and not is_true(chain, at - 1)
             former_person = at > 0 and chain.links[at - 1].origin == "person"
-            assert chain.is_stale(link.version) == (not link.own_clean or (of_before and not former_person))
+            assert chain.is_stale(link.version) == (not link.is_fresh or (of_before and not former_person))
 
 
 @given(chains())
 def test_a_fold_replaces_only_invalid_generated_versions(chain: Chain) -> None:
-    base = chain.newest_true()
+    base = chain.latest_valid()
     gone = chain.superseded_by(base)
     left = Chain([link for link in chain.links if link.version not in gone])
-    assert left.newest_true() == base
+    assert left.latest_valid() == base
     assert all(link.origin != "person" for link in chain.links if link.version in gone)
     assert all(base is None or version > base.version for version in gone)
 

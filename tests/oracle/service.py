@@ -11,7 +11,7 @@ import httpx
 import orjson
 
 from app.chats.chat_lock import ChatRef, lock_head
-from app.dispatcher import Sweep
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
@@ -81,7 +81,7 @@ class Service:
     """The service and its fixtures, for a state machine that runs in a thread beside the tests' loop."""
 
     api: httpx.AsyncClient
-    sweep: Sweep
+    sweep: Dispatcher
     model: ScriptedModel
     clock: SteppedClock
     database: Database

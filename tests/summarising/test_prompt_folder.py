@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.kit.settings import SettingsError
 from app.kit.tokens import count_tokens
-from app.summarising.prompt_folder import MAX_BYTES, PromptBook, load_prompts
+from app.summarising.prompt_folder import MAX_BYTES, PromptSet, load_prompts
 from app.summarising.prompts import Prompt
 
 BUILTIN = (
@@ -19,7 +19,7 @@ BUILTIN = (
 GOOD = "My rules,\nin two lines.\n\n=== user ===\n\n{{wish}}\n{{messages}}\n"
 
 
-def load(folder: Path) -> PromptBook:
+def load(folder: Path) -> PromptSet:
     return load_prompts(BUILTIN, folder)
 
 
