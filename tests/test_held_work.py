@@ -22,7 +22,7 @@ from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses, says
 from tests.talk import append, context, edit, get, ok, put, talk
-from tests.test_sweep import running
+from tests.test_dispatcher import running
 
 HALF_A_DAY_S = 43_200.0
 MONTH_S = 30 * 86_400.0

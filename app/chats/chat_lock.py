@@ -140,7 +140,7 @@ def _new_chat(ref: ChatRef, now: datetime) -> ChatLine:
         chat_id=ref.chat_id,
         user_id=ref.only_user,
         user_key=user_key(ref.tenant, ref.only_user) if ref.only_user else None,
-        line_made_at=now,
+        line_created_at=now,
         created_at=now,
         last_active_at=now,
     )

@@ -22,10 +22,10 @@ from app.kit.db import Connection, DbSession
 
 _HEAD_COLUMNS = """line_id, tenant, user_id, settings::text AS settings, characters::text AS characters, head_seq,
     anchor_seq, history_messages, message_count, turn_count, token_count, memo_count, memo_number, awaits_reply,
-    cut_waits, last_cut::text AS last_cut, cursors::text AS cursors, last_active_at, standing, revision"""
+    cut_waits, last_cut::text AS last_cut, cursors::text AS cursors, last_active_at, line_status, revision"""
 
 
-LOCK_CURRENT = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND standing = 'current' FOR UPDATE"  # noqa: S608
+LOCK_CURRENT = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND line_status = 'current' FOR UPDATE"  # noqa: S608
 
 
 _READ_LINE = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND line_id = $2"  # noqa: S608
@@ -166,5 +166,5 @@ def _head(chat_key: UUID, row: asyncpg.Record) -> Head:
         cut_waits=row["cut_waits"],
         last_cut=orjson.loads(row["last_cut"]) if row["last_cut"] else None,
         cursors=orjson.loads(row["cursors"]),
-        is_current=row["standing"] == CURRENT,
+        is_current=row["line_status"] == CURRENT,
     )

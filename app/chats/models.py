@@ -27,8 +27,8 @@ class ChatLine(Table):
     Exactly one line of a chat is current. A checkpoint is a frozen line. An abandoned line can be read, and can become
     current again. The columns, by owner:
 
-    - The line's identity: `standing`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
-      one was copied from), `line_made_at`.
+    - The line's identity: `line_status`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
+      one was copied from), `line_created_at`.
     - The chat (`OF_CHAT`): the same on all lines. Only `queries.update_chat` changes them, on all lines at once. A
       restore, a switch and a re-import do not change them; a fork copies `metadata` and the user.
     - The line's settings: characters, personas, settings, time zone, language. A restore includes them, because
@@ -45,11 +45,11 @@ class ChatLine(Table):
 
     __tablename__ = "chats"
     __table_args__ = (
-        CheckConstraint("standing IN ('current', 'abandoned', 'checkpoint')", name="standing"),
+        CheckConstraint("line_status IN ('current', 'abandoned', 'checkpoint')", name="line_status"),
         CheckConstraint("anchor_seq >= 1 AND anchor_seq <= head_seq + 1", name="anchor"),
         CheckConstraint("head_seq >= 0 AND history_messages >= 0", name="head"),
-        CheckConstraint("(standing = 'checkpoint') = (checkpoint IS NOT NULL)", name="checkpoint"),
-        Index("uq_chats_current", "chat_key", unique=True, postgresql_where=text("standing = 'current'")),
+        CheckConstraint("(line_status = 'checkpoint') = (checkpoint IS NOT NULL)", name="checkpoint"),
+        Index("uq_chats_current", "chat_key", unique=True, postgresql_where=text("line_status = 'current'")),
         Index(
             "uq_chats_checkpoint",
             "chat_key",
@@ -62,18 +62,18 @@ class ChatLine(Table):
             "tenant",
             "created_at",
             "chat_key",
-            postgresql_where=text("standing = 'current'"),
+            postgresql_where=text("line_status = 'current'"),
         ),
-        Index("ix_chats_user", "user_key", postgresql_where=text("standing = 'current'")),
+        Index("ix_chats_user", "user_key", postgresql_where=text("line_status = 'current'")),
         {"postgresql_with": {"fillfactor": 70}},
     )
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
     line_id: Mapped[UUID] = mapped_column(primary_key=True)
-    standing: Mapped[str] = mapped_column(server_default=CURRENT)
+    line_status: Mapped[str] = mapped_column(server_default=CURRENT)
     checkpoint: Mapped[str | None]
     parent_line_id: Mapped[UUID | None]
-    line_made_at: Mapped[datetime] = mapped_column(Time)
+    line_created_at: Mapped[datetime] = mapped_column(Time)
 
     tenant: Mapped[str]
     chat_id: Mapped[str]
@@ -116,7 +116,8 @@ class Message(Table):
     """A message of the conversation. A delete keeps the row as a tombstone.
 
     `content` is the text of the selected swipe, and `selected_swipe` its index among the alternatives, from 0.
-    `kept_shown` is true if a person un-hid the message, no matter who hid it: scenes do not hide it from then on.
+    `visibility_pinned` is true if a person un-hid the message, no matter who hid it: scenes do not hide it from then
+    on.
     """
 
     __tablename__ = "messages"
@@ -160,7 +161,7 @@ class Message(Table):
     excluded: Mapped[bool] = mapped_column(server_default="false")
     pinned: Mapped[bool] = mapped_column(server_default="false")
     hidden_by: Mapped[str | None]
-    kept_shown: Mapped[bool] = mapped_column(server_default="false")
+    visibility_pinned: Mapped[bool] = mapped_column(server_default="false")
     selected_swipe: Mapped[int] = mapped_column(server_default="0")
     edited_at: Mapped[datetime | None] = mapped_column(Time)
     deleted_at: Mapped[datetime | None] = mapped_column(Time)

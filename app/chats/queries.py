@@ -30,7 +30,7 @@ async def has_current(db_session: DbSession, chat_key: UUID) -> bool:
     """Return whether the chat has a current line, as of now."""
     return bool(
         await db_session.raw.fetchval(
-            "SELECT EXISTS (SELECT FROM chats WHERE chat_key = $1 AND standing = 'current')", chat_key
+            "SELECT EXISTS (SELECT FROM chats WHERE chat_key = $1 AND line_status = 'current')", chat_key
         )
     )
 
@@ -44,7 +44,7 @@ async def insert_chat(db_session: DbSession, chat: ChatLine) -> bool:
         "chat_id": chat.chat_id,
         "user_id": chat.user_id,
         "user_key": chat.user_key,
-        "line_made_at": chat.line_made_at,
+        "line_created_at": chat.line_created_at,
         "created_at": chat.created_at,
         "last_active_at": chat.last_active_at,
     }
@@ -58,7 +58,7 @@ async def insert_chat(db_session: DbSession, chat: ChatLine) -> bool:
 async def find_chat(db_session: DbSession, chat_key: UUID) -> ChatLine | None:
     """Return the current line of a chat, or None."""
     return (
-        await db_session.execute(select(ChatLine).where(ChatLine.chat_key == chat_key, ChatLine.standing == CURRENT))
+        await db_session.execute(select(ChatLine).where(ChatLine.chat_key == chat_key, ChatLine.line_status == CURRENT))
     ).scalar_one_or_none()
 
 
@@ -71,7 +71,7 @@ async def list_chats(
     db_session: DbSession, *, tenant: str, limit: int, before: tuple[datetime, UUID] | None
 ) -> Sequence[ChatLine]:
     """Return chats of a tenant by creation, newest first."""
-    query = select(ChatLine).where(ChatLine.tenant == tenant, ChatLine.standing == CURRENT)
+    query = select(ChatLine).where(ChatLine.tenant == tenant, ChatLine.line_status == CURRENT)
     if before:
         query = query.where(tuple_(ChatLine.created_at, ChatLine.chat_key) < before)
     return (
@@ -85,7 +85,7 @@ async def list_user_chats(
     db_session: DbSession, *, user_key: UUID, limit: int, before: tuple[datetime, UUID] | None
 ) -> Sequence[ChatLine]:
     """Return chats of a user by last activity, newest first."""
-    query = select(ChatLine).where(ChatLine.user_key == user_key, ChatLine.standing == CURRENT)
+    query = select(ChatLine).where(ChatLine.user_key == user_key, ChatLine.line_status == CURRENT)
     if before:
         query = query.where(tuple_(ChatLine.last_active_at, ChatLine.chat_key) < before)
     return (
@@ -114,7 +114,7 @@ async def lock_all_lines(db_session: DbSession, chat_key: UUID) -> list[str | No
 
 async def list_user_chat_keys(db_session: DbSession, user_key: UUID) -> list[UUID]:
     """Return the keys of all chats of a user."""
-    query = select(ChatLine.chat_key).where(ChatLine.user_key == user_key, ChatLine.standing == CURRENT)
+    query = select(ChatLine.chat_key).where(ChatLine.user_key == user_key, ChatLine.line_status == CURRENT)
     return list((await db_session.execute(query)).scalars())
 
 

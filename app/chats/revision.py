@@ -33,9 +33,9 @@ _WRITE = """
 def raise_others(name: str) -> dict[str, str]:
     """Return SQL by column: with it, a statement on all lines of a chat raises the revisions of those not current."""
     return {
-        "revision": "revision + (standing <> 'current')::int",
-        "base_revision": "CASE WHEN standing = 'current' THEN base_revision ELSE revision + 1 END",
-        "changed": "CASE WHEN standing = 'current' THEN changed"
+        "revision": "revision + (line_status <> 'current')::int",
+        "base_revision": "CASE WHEN line_status = 'current' THEN base_revision ELSE revision + 1 END",
+        "changed": "CASE WHEN line_status = 'current' THEN changed"
         f" ELSE changed || jsonb_build_object('{name}', revision + 1) END",
     }
 

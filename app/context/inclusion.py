@@ -44,7 +44,7 @@ class Shown:
 
     Attributes:
         anchor_seq: The first seq that is sent verbatim.
-        standing: The sources that it contains, as `memo:<id>`, `summary:3`, `recap:4`.
+        in_prompt: The sources that it contains, as `memo:<id>`, `summary:3`, `recap:4`.
         over_budget: The sources that their layer's budget leaves out.
         pinned: Seqs of the messages in the segment `pinned`.
         pinned_over_budget: Seqs of the messages that the budget of pinned messages leaves out.
@@ -52,7 +52,7 @@ class Shown:
     """
 
     anchor_seq: int
-    standing: AbstractSet[str]
+    in_prompt: AbstractSet[str]
     over_budget: AbstractSet[str] = frozenset()
     pinned: AbstractSet[int] = frozenset()
     pinned_over_budget: AbstractSet[int] = frozenset()
@@ -93,7 +93,7 @@ def _judge(message: PlacedMessage, cover: Coverage | None, shown: Shown, filters
     by = f"{cover.kind}:{cover.id}" if cover.id else None
     if cover.state != "made":
         return _OF_STATE[cover.state], by
-    if by in shown.standing:
+    if by in shown.in_prompt:
         return cover.kind, by
     if by in shown.over_budget:
         return "out_of_budget", by

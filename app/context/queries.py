@@ -47,7 +47,7 @@ def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool) -
         history=_HISTORY,
         pinned=_PINNED,
         queries="".join(f", ({query}) AS q_{name}" for name, query in queries),
-        which="c.standing = 'current'" if of_current else "c.line_id = $3",
+        which="c.line_status = 'current'" if of_current else "c.line_id = $3",
         of_user=_SCOPE.format(key="c.user_key"),
         of_tenant=_SCOPE.format(key="$2"),
     )

@@ -58,7 +58,7 @@ async def _read_shown(db_session: DbSession, chat: ChatLine, settings: ChatSetti
     pinned, pinned_over = choose_pinned(material.pinned, settings, style)
     return Shown(
         chat.anchor_seq,
-        standing={source for one in contributions for item in one.items for source in item.sources},
+        in_prompt={source for one in contributions for item in one.items for source in item.sources},
         over_budget={source for one in contributions for item in one.left_out for source in item.sources},
         pinned={line.seq for line in pinned},
         pinned_over_budget={line.seq for line in pinned_over},

@@ -167,7 +167,7 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
     if link is None:
         return Folded(name)
     version = await narratives.read_version(db_session, place, narrative_of(name), link.version)
-    counted = await queries.count_folded(db_session, place, name, link.last_place, at_most=MOST_COUNTED)
+    counted = await queries.count_folded(db_session, place, name, link.last_unit, at_most=MOST_COUNTED)
     return Folded(name, version, *counted, in_prompt=folded_source(link.version) in sources_of(chat, name))
 
 

@@ -37,7 +37,7 @@ class _Fold:
 
     @property
     def first_number(self) -> int:
-        return self.base.last_place + 1 if self.base else 1
+        return self.base.last_unit + 1 if self.base else 1
 
 
 def _character(claimed: Claimed) -> str:
@@ -54,7 +54,7 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
     last_number = find_last_folded(diary, limit)
     if last_number is None:
         return None
-    first_number = diary.base.last_place + 1 if diary.base else 1
+    first_number = diary.base.last_unit + 1 if diary.base else 1
     entries = await queries.list_step(db_session, line, character, first_number, last_number, limit=MOST_ENTRIES)
     former_lines = lines_of(count_lines(diary.folded), [count_lines(word_entry(one.content, "")) for one in entries])
     return _Fold(
@@ -98,8 +98,8 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
         narrative,
         FoldDraft(fit_lines(draft.text, fold.most_lines), draft.origin, draft.model, draft.prompt_version),
         base=fold.base,
-        first_place=fold.first_number,
-        last_place=fold.last_number,
+        first_unit=fold.first_number,
+        last_unit=fold.last_number,
         begins_seq=await _find_begin(db_session, head.line, narrative, fold),
         source_hash=hash_of(fold.entries),
         filters=None,

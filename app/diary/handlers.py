@@ -109,7 +109,7 @@ async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary
         db_session,
         line,
         character,
-        after_number=base.last_place if base else 0,
+        after_number=base.last_unit if base else 0,
         limit=settings.lines,
         by_service=settings.enabled,
     )
@@ -155,7 +155,7 @@ async def note_entries(
     steps = await narratives.list_steps(db_session, line, NAME, min(numbers), max(numbers), subject=character)
     hashes = []
     for step in steps:
-        entries = await queries.list_step(db_session, line, character, step.first_place, step.last_place)
+        entries = await queries.list_step(db_session, line, character, step.first_unit, step.last_unit)
         hashes.append((character, step.version, hash_of(entries)))
     await narratives.update_hashes(db_session, line, NAME, hashes)
     await judge(db_session, head, character, now=now, settle_s=settle_s)

@@ -15,8 +15,8 @@ from app.lines.line_copy import Line, list_copied
 from app.messages.reads import IS_SENT, SPEAKS
 
 LineRow = Row[UUID, str, str | None, UUID | None, int, int, datetime, datetime]
-"""The columns that a list needs: line_id, standing, checkpoint, parent_line_id, head_seq, message_count, line_made_at,
-last_active_at. The settings and the memo window are a hundred times as wide, so they are not read."""
+"""The columns that a list needs: line_id, line_status, checkpoint, parent_line_id, head_seq, message_count,
+line_created_at, last_active_at. The settings and the memo window are a hundred times as wide, so they are not read."""
 
 # A turn is a character's reply right after the user; thoughts and narration between the two do not count.
 _RECOUNT = f"""
@@ -33,13 +33,13 @@ _RECOUNT = f"""
     ) AS spoken"""  # noqa: S608 - constants only
 
 _ABANDON = """
-    UPDATE chats SET standing = 'abandoned', revision = $3,
+    UPDATE chats SET line_status = 'abandoned', revision = $3,
         base_revision = CASE WHEN $4 THEN $3 ELSE base_revision END,
         changed = CASE WHEN $5 THEN $6::jsonb ELSE changed || $6::jsonb END
     WHERE chat_key = $1 AND line_id = $2"""
 
 _MAKE_CURRENT = """
-    UPDATE chats SET standing = 'current', revision = greatest($3, revision + 1),
+    UPDATE chats SET line_status = 'current', revision = greatest($3, revision + 1),
         base_revision = greatest($3, revision + 1), changed = jsonb_build_object('line', greatest($3, revision + 1))
     WHERE chat_key = $1 AND line_id = $2 RETURNING revision"""
 
@@ -69,8 +69,8 @@ async def list_lines(
     frozen = ChatLine.checkpoint.is_not(None) if checkpoints else ChatLine.checkpoint.is_(None)
     query = _lines(chat_key).where(frozen)
     if before:
-        query = query.where(tuple_(ChatLine.line_made_at, ChatLine.line_id) < before)
-    ordered = query.order_by(ChatLine.line_made_at.desc(), ChatLine.line_id.desc()).limit(limit)
+        query = query.where(tuple_(ChatLine.line_created_at, ChatLine.line_id) < before)
+    ordered = query.order_by(ChatLine.line_created_at.desc(), ChatLine.line_id.desc()).limit(limit)
     return (await db_session.execute(ordered)).all()
 
 
@@ -121,11 +121,11 @@ async def recount(db_session: DbSession, head: Head) -> None:
 def _lines(chat_key: UUID) -> Select[UUID, str, str | None, UUID | None, int, int, datetime, datetime]:
     return select(
         ChatLine.line_id,
-        ChatLine.standing,
+        ChatLine.line_status,
         ChatLine.checkpoint,
         ChatLine.parent_line_id,
         ChatLine.head_seq,
         ChatLine.message_count,
-        ChatLine.line_made_at,
+        ChatLine.line_created_at,
         ChatLine.last_active_at,
     ).where(ChatLine.chat_key == chat_key)

@@ -117,7 +117,7 @@ async def _list(
         before=(before[0], before[1]) if before else None,
     )
     last = found[limit - 1] if len(found) > limit else None
-    return found[:limit], encode_cursor(last.line_made_at, last.line_id) if last else None
+    return found[:limit], encode_cursor(last.line_created_at, last.line_id) if last else None
 
 
 def _checkpoint_out(line: LineRow) -> dict[str, Any]:
@@ -126,17 +126,17 @@ def _checkpoint_out(line: LineRow) -> dict[str, Any]:
         "line": line.line_id,
         "head_seq": line.head_seq,
         "messages": line.message_count,
-        "created_at": line.line_made_at,
+        "created_at": line.line_created_at,
     }
 
 
 def _line_out(line: LineRow) -> dict[str, Any]:
     return {
         "line": line.line_id,
-        "current": line.standing == CURRENT,
+        "current": line.line_status == CURRENT,
         "parent": line.parent_line_id,
         "head_seq": line.head_seq,
         "messages": line.message_count,
-        "created_at": line.line_made_at,
+        "created_at": line.line_created_at,
         "last_active_at": line.last_active_at,
     }

@@ -49,10 +49,10 @@ async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now
             errors=[{"loc": ["body", "name"], "msg": "is taken", "id": name}],
         )
     values = {
-        "standing": CHECKPOINT,
+        "line_status": CHECKPOINT,
         "checkpoint": name,
         "parent_line_id": head.line_id,
-        "line_made_at": now,
+        "line_created_at": now,
     }
     record(db_session, head.line, LINE)
     source, target = (ref.key, head.line_id), (ref.key, uuid7())
@@ -112,7 +112,7 @@ async def begin_line(
     the caller has to call `cut_copy` next.
     """
     line_id = uuid7()
-    values = {"standing": CURRENT, "checkpoint": None, "parent_line_id": source_line_id, "line_made_at": now}
+    values = {"line_status": CURRENT, "checkpoint": None, "parent_line_id": source_line_id, "line_created_at": now}
     revision = revision_of(db_session, head.line).number
     # First, because a chat never has two current lines, not even within a transaction.
     await line_queries.abandon(db_session, head.line)
@@ -176,7 +176,7 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
     values = {
         "chat_id": target.chat_id,
         "parent_line_id": None,
-        "line_made_at": now,
+        "line_created_at": now,
         "created_at": now,
         "last_active_at": now,
     }

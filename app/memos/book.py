@@ -55,7 +55,7 @@ async def write_person_memo(
         status="ready",
         origin="person",
         created_at=now,
-        made_at=now,
+        generated_at=now,
         **text_values(highlights_from_text(text), text),
     )
     db_session.add(memo)

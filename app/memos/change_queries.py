@@ -43,9 +43,9 @@ _WRITTEN_AFTER = """
 
 _COPY_WRITTEN = """
     INSERT INTO memos (chat_key, line_id, memo_id, number, place, status, origin, highlights, text, tokens, model,
-        prompt_version, attempts, pinned, edited, created_at, made_at)
+        prompt_version, attempts, pinned, edited, created_at, generated_at)
     SELECT $1, $2, m.memo_id, m.number, n.place, m.status, 'person', m.highlights, m.text, m.tokens, m.model,
-        m.prompt_version, m.attempts, m.pinned, m.edited, m.created_at, m.made_at
+        m.prompt_version, m.attempts, m.pinned, m.edited, m.created_at, m.generated_at
     FROM unnest($4::uuid[], $5::int[]) AS n (memo_id, place) CROSS JOIN LATERAL (
         SELECT * FROM memos WHERE chat_key = $1 AND line_id = $3 AND memo_id = n.memo_id OFFSET 0) AS m"""
 

@@ -82,7 +82,7 @@ async def _save(db_session: DbSession, made: Made[_Source, MemoDraft]) -> None:
         "prompt_version": draft.prompt_version,
         "attempts": made.claimed.attempts,
         "edited": False,
-        "made_at": made.now,
+        "generated_at": made.now,
     }
     await queries.update_memo(db_session, *made.head.line, UUID(made.claimed.key), values)
 

@@ -69,5 +69,5 @@ class Memo(MessageRangeColumns, Table):
     pinned: Mapped[bool] = mapped_column(server_default="false")
     edited: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(Time)
-    made_at: Mapped[datetime | None] = mapped_column(Time)
+    generated_at: Mapped[datetime | None] = mapped_column(Time)
     deleted_at: Mapped[datetime | None] = mapped_column(Time)

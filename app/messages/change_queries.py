@@ -45,7 +45,7 @@ _SEEN_OTHERWISE = f"""
 # A message that a person un-hides stays visible from then on, no matter who hid it. The rows do not include messages
 # that are visible already.
 _HIDE = f"""
-    UPDATE messages SET hidden_by = n.wanted, kept_shown = n.wanted IS NULL
+    UPDATE messages SET hidden_by = n.wanted, visibility_pinned = n.wanted IS NULL
     FROM (SELECT place, wanted FROM {_WANTED}) AS n
     WHERE messages.ctid = n.place"""  # noqa: S608
 
@@ -56,7 +56,7 @@ _HIDE_BY_SCENES = f"""
         CROSS JOIN LATERAL (
             SELECT ctid AS place FROM messages
             WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL AND hidden_by IS NULL
-                AND NOT kept_shown OFFSET 0) AS m
+                AND NOT visibility_pinned OFFSET 0) AS m
         UNION ALL
         SELECT m.place, NULL FROM unnest($5::int[], $6::int[]) AS r (first_seq, last_seq)
         CROSS JOIN LATERAL (

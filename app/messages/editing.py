@@ -119,10 +119,10 @@ def _set_hidden(message: Message, hidden: bool | None) -> None:
     Auto-hide never hides a message that a person un-hid, and never un-hides one that a person hid.
     """
     if hidden is None:
-        message.kept_shown = False
+        message.visibility_pinned = False
         message.hidden_by = None if message.hidden_by == "user" else message.hidden_by
     else:
-        message.kept_shown = not hidden and (message.kept_shown or message.hidden_by is not None)
+        message.visibility_pinned = not hidden and (message.visibility_pinned or message.hidden_by is not None)
         message.hidden_by = "user" if hidden else None
 
 

@@ -17,8 +17,8 @@ class Link(NamedTuple):
     Attributes:
         version: Its number.
         base_version: The version that its step was folded into; None for the first.
-        first_place: The first unit of its own step: a message seq, or the number of a diary entry.
-        last_place: The last unit of its own step (inclusive), which is also the last that the version covers.
+        first_unit: The first unit of its own step: a message seq, or the number of a diary entry.
+        last_unit: The last unit of its own step (inclusive), which is also the last that the version covers.
         origin: `model`, `extractive` or `person`.
         own_clean: Whether the source of its own step is unchanged.
         deleted: Whether a person deleted it. Versions folded onto it can still be valid.
@@ -27,8 +27,8 @@ class Link(NamedTuple):
 
     version: int
     base_version: int | None
-    first_place: int
-    last_place: int
+    first_unit: int
+    last_unit: int
     origin: str
     is_fresh: bool
     deleted: bool = False
@@ -36,7 +36,7 @@ class Link(NamedTuple):
     @property
     def has_step(self) -> bool:
         """Whether it has a step of its own. A person's text that replaced no version has none."""
-        return self.first_place <= self.last_place
+        return self.first_unit <= self.last_unit
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Chain:
 
         """
         for link, true in zip(reversed(self.links), reversed(self._valid), strict=True):
-            early = before is None or link.last_place < before
+            early = before is None or link.last_unit < before
             if true and early and not link.deleted and (not by_person or link.origin == "person"):
                 return link
         return None
@@ -75,7 +75,7 @@ class Chain:
     def covered(self) -> int:
         """The last unit that the latest valid version covers; 0 if there is no valid version."""
         link = self.latest_valid()
-        return link.last_place if link else 0
+        return link.last_unit if link else 0
 
     def is_stale(self, version: int) -> bool:
         """Return whether a version covers material that has changed. A person's version can be stale, but is kept.

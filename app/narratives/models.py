@@ -18,9 +18,9 @@ class NarrativeVersion(DerivedColumns, Table):
     """One version of a narrative.
 
     `layer` and `subject` identify the narrative: `summary`, `recap`, or `diary` with the character's name.
-    `first_place…last_place` is the range of its own step, both inclusive, in the layer's units: message seqs or numbers
-    of diary entries. An empty step has `last_place = first_place - 1`. The version covers everything up to
-    `last_place`; the chain of `base_version` determines where its coverage begins.
+    `first_unit…last_unit` is the range of its own step, both inclusive, in the layer's units: message seqs or numbers
+    of diary entries. An empty step has `last_unit = first_unit - 1`. The version covers everything up to
+    `last_unit`; the chain of `base_version` determines where its coverage begins.
     `source_hash` is the hash of what the step was made from, `current_hash` that of the current content of its range.
     If they differ, the version is stale, and so is every version folded onto it, up to one that a person wrote.
     `edited` is set if a person replaced a text of the service by it.
@@ -30,10 +30,10 @@ class NarrativeVersion(DerivedColumns, Table):
     __tablename__ = "narrative_versions"
     __table_args__ = (
         CheckConstraint("origin IN ('model', 'extractive', 'person')", name="origin"),
-        CheckConstraint("first_place >= 1 AND last_place >= first_place - 1", name="range"),
+        CheckConstraint("first_unit >= 1 AND last_unit >= first_unit - 1", name="range"),
         CheckConstraint("base_version < version", name="base"),
         CheckConstraint("NOT (current AND deleted_at IS NOT NULL)", name="current"),
-        Index("ix_narrative_versions_place", "chat_key", "line_id", "layer", "subject", "last_place", "first_place"),
+        Index("ix_narrative_versions_unit", "chat_key", "line_id", "layer", "subject", "last_unit", "first_unit"),
         Index(
             "uq_narrative_versions_current",
             "chat_key",
@@ -49,7 +49,7 @@ class NarrativeVersion(DerivedColumns, Table):
             "line_id",
             "layer",
             "subject",
-            "last_place",
+            "last_unit",
             postgresql_where=text("source_hash <> current_hash"),
         ),
         Index(
@@ -70,8 +70,8 @@ class NarrativeVersion(DerivedColumns, Table):
     version: Mapped[int] = mapped_column(primary_key=True)
     base_version: Mapped[int | None]
     begins_seq: Mapped[int]
-    first_place: Mapped[int]
-    last_place: Mapped[int]
+    first_unit: Mapped[int]
+    last_unit: Mapped[int]
     text: Mapped[str] = mapped_column(Text)
     tokens: Mapped[int]
     source_hash: Mapped[bytes] = mapped_column(LargeBinary)

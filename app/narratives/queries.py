@@ -19,7 +19,7 @@ _OF = "v.chat_key = $1 AND v.line_id = $2 AND v.layer = $3 AND v.subject = $4"
 
 # A stale version of a person does not make other versions stale.
 _FIRST_STALE = f"""
-    SELECT min(v.last_place) FROM narrative_versions v
+    SELECT min(v.last_unit) FROM narrative_versions v
     WHERE {_OF} AND v.source_hash <> v.current_hash AND v.origin <> 'person'"""  # noqa: S608
 
 # From the current version back to the first one that ends before $5 and before every stale step. No step up to its end
@@ -28,22 +28,22 @@ _CHAIN = f"""
     WITH RECURSIVE back (until) AS (
         SELECT least($5::int, ({_FIRST_STALE}))
     ), chain AS (
-        SELECT v.version, v.base_version, v.first_place, v.last_place, v.origin,
+        SELECT v.version, v.base_version, v.first_unit, v.last_unit, v.origin,
             v.source_hash = v.current_hash AS own_clean, v.deleted_at IS NOT NULL AS deleted
         FROM narrative_versions v WHERE {_OF} AND v.current
         UNION ALL
-        SELECT v.version, v.base_version, v.first_place, v.last_place, v.origin, v.source_hash = v.current_hash,
+        SELECT v.version, v.base_version, v.first_unit, v.last_unit, v.origin, v.source_hash = v.current_hash,
             v.deleted_at IS NOT NULL
         FROM chain CROSS JOIN back JOIN narrative_versions v ON {_OF} AND v.version = chain.base_version
-        WHERE chain.last_place >= back.until OR chain.deleted
+        WHERE chain.last_unit >= back.until OR chain.deleted
     )
-    SELECT version, base_version, first_place, last_place, origin, own_clean, deleted FROM chain ORDER BY version"""  # noqa: S608 - constants only
+    SELECT version, base_version, first_unit, last_unit, origin, own_clean, deleted FROM chain ORDER BY version"""  # noqa: S608 - constants only
 
 _STEPS = """
-    SELECT subject, version, first_place, last_place, origin, filters::text AS filters, source_hash, current_hash
+    SELECT subject, version, first_unit, last_unit, origin, filters::text AS filters, source_hash, current_hash
     FROM narrative_versions
     WHERE chat_key = $1 AND line_id = $2 AND layer = $3 AND ($6::text IS NULL OR subject = $6)
-        AND last_place >= $4 AND first_place <= $5 AND first_place <= last_place
+        AND last_unit >= $4 AND first_unit <= $5 AND first_unit <= last_unit
     ORDER BY subject, version"""
 
 _UPDATE_HASHES = """
@@ -52,14 +52,14 @@ _UPDATE_HASHES = """
     WHERE v.chat_key = $1 AND v.line_id = $2 AND v.layer = $3 AND v.subject = n.subject AND v.version = n.version"""
 
 _DELETE_REACHING = f"""
-    DELETE FROM narrative_versions v WHERE {_OF} AND v.last_place >= $5
+    DELETE FROM narrative_versions v WHERE {_OF} AND v.last_unit >= $5
         AND (v.origin <> 'person' OR v.deleted_at IS NOT NULL)"""  # noqa: S608
 
 _CLIP_WRITTEN = f"""
-    UPDATE narrative_versions v SET last_place = $5 - 1, first_place = least(v.first_place, $5),
+    UPDATE narrative_versions v SET last_unit = $5 - 1, first_unit = least(v.first_unit, $5),
         begins_seq = least(v.begins_seq, $6),
-        current_hash = CASE WHEN v.first_place <= v.last_place THEN v.source_hash || '\\x00' ELSE v.current_hash END
-    WHERE {_OF} AND v.last_place >= $5"""  # noqa: S608
+        current_hash = CASE WHEN v.first_unit <= v.last_unit THEN v.source_hash || '\\x00' ELSE v.current_hash END
+    WHERE {_OF} AND v.last_unit >= $5"""  # noqa: S608
 
 
 _RENAME = f"""
@@ -84,7 +84,7 @@ _DELETE_WITH_DESCENDANTS = f"""
 
 _IN_PLACE_OF = f"""
     SELECT v.version, v.origin = 'person' AS written FROM narrative_versions v
-    WHERE {_OF} AND v.base_version IS NOT DISTINCT FROM $5 AND v.first_place = $6 AND v.version <= $7
+    WHERE {_OF} AND v.base_version IS NOT DISTINCT FROM $5 AND v.first_unit = $6 AND v.version <= $7
         AND v.deleted_at IS NULL"""  # noqa: S608
 
 
@@ -156,9 +156,9 @@ async def list_links_between(db_session: DbSession, key: Key, versions: Sequence
             SELECT v.* FROM narrative_versions v WHERE {_OF} AND v.version = ANY($5)
             UNION
             SELECT v.* FROM chain CROSS JOIN back JOIN narrative_versions v ON {_OF} AND v.version = chain.base_version
-            WHERE chain.last_place >= back.until OR chain.deleted_at IS NOT NULL
+            WHERE chain.last_unit >= back.until OR chain.deleted_at IS NOT NULL
         )
-        SELECT version, base_version, first_place, last_place, origin, source_hash = current_hash,
+        SELECT version, base_version, first_unit, last_unit, origin, source_hash = current_hash,
             deleted_at IS NOT NULL
         FROM chain
         """,  # noqa: S608
@@ -182,7 +182,7 @@ async def delete_with_descendants(db_session: DbSession, key: Key, versions: Seq
 
 async def list_in_place_of(db_session: DbSession, key: Key, link: Link) -> list[tuple[int, bool]]:
     """Return a version and all earlier versions of the same step: (version, whether a person wrote it) for each."""
-    rows = await db_session.raw.fetch(_IN_PLACE_OF, *key, link.base_version, link.first_place, link.version)
+    rows = await db_session.raw.fetch(_IN_PLACE_OF, *key, link.base_version, link.first_unit, link.version)
     return [(row["version"], row["written"]) for row in rows]
 
 
@@ -199,12 +199,12 @@ async def list_steps(
     chat_key: UUID,
     line_id: UUID,
     layer: str,
-    first_place: int,
-    last_place: int,
+    first_unit: int,
+    last_unit: int,
     subject: str | None,
 ) -> list[asyncpg.Record]:
     """Return the steps that overlap the range (inclusive)."""
-    return await db_session.raw.fetch(_STEPS, chat_key, line_id, layer, first_place, last_place, subject)
+    return await db_session.raw.fetch(_STEPS, chat_key, line_id, layer, first_unit, last_unit, subject)
 
 
 async def update_hashes(

@@ -82,8 +82,8 @@ def version_out(listed: ListedVersion | None) -> dict[str, Any]:
     return {
         "version": version.version,
         "text": version.text,
-        "first_seq": 1 if version.last_place else None,
-        "last_seq": version.last_place or None,
+        "first_seq": 1 if version.last_unit else None,
+        "last_seq": version.last_unit or None,
         "stale": is_stale,
         "in_prompt": in_prompt,
         "edited": version.edited,

@@ -64,8 +64,8 @@ class Step:
 
     subject: str
     version: int
-    first_place: int
-    last_place: int
+    first_unit: int
+    last_unit: int
     origin: str
     filters: Mapping[str, Any] | None
     source_hash: bytes
@@ -89,7 +89,7 @@ async def read_written(db_session: DbSession, line: Line, narrative: Narrative) 
 
 async def read_before(db_session: DbSession, line: Line, narrative: Narrative, link: Link) -> Chain:
     """Return the chain of the versions that a version of the current chain was built on."""
-    from_place = min(link.first_place, link.last_place)
+    from_place = min(link.first_unit, link.last_unit)
     chain = await read_chain(db_session, line, narrative, from_place=from_place)
     return Chain([one for one in chain.links if one.version < link.version])
 
@@ -138,8 +138,8 @@ async def save_fold(
     draft: FoldDraft,
     *,
     base: Link | None,
-    first_place: int,
-    last_place: int,
+    first_unit: int,
+    last_unit: int,
     begins_seq: int,
     source_hash: bytes,
     filters: Mapping[str, Any] | None,
@@ -155,7 +155,7 @@ async def save_fold(
     number = await queries.next_version(db_session, key)
     await queries.set_current(db_session, key, None)
     await queries.delete_with_descendants(db_session, key, chain.superseded_by(base))
-    version = _version(key, number, draft, base.version if base else None, (first_place, last_place), begins_seq, now)
+    version = _version(key, number, draft, base.version if base else None, (first_unit, last_unit), begins_seq, now)
     version.filters = dict(filters) if filters is not None else None
     version.source_hash = version.current_hash = source_hash
     await queries.insert_version(db_session, version)
@@ -183,7 +183,7 @@ async def write_version(
     number = await queries.next_version(db_session, key)
     await queries.set_current(db_session, key, None)
     await queries.delete_with_descendants(db_session, key, chain.superseded_by(former))
-    places = (former.first_place, former.last_place) if former else (1, 0)
+    places = (former.first_unit, former.last_unit) if former else (1, 0)
     draft = FoldDraft(text, "person")
     version = _version(key, number, draft, former.base_version if former else None, places, begins_seq, now)
     version.source_hash = version.current_hash = NO_SOURCE
@@ -248,7 +248,7 @@ async def cut_off(db_session: DbSession, line: Line, narrative: Narrative, from_
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative, from_place=from_place)
     left = [
-        link for link in chain.links if not link.deleted and (link.last_place < from_place or link.origin == "person")
+        link for link in chain.links if not link.deleted and (link.last_unit < from_place or link.origin == "person")
     ]
     await queries.cut_off(db_session, key, from_place, begins_seq)
     if not left:  # a copy that ends before the current version begins has no current one, but can have others
@@ -280,16 +280,16 @@ async def carry_over_edits(
 
 
 async def list_steps(
-    db_session: DbSession, line: Line, layer: str, first_place: int, last_place: int, *, subject: str | None = None
+    db_session: DbSession, line: Line, layer: str, first_unit: int, last_unit: int, *, subject: str | None = None
 ) -> list[Step]:
     """Return the steps that overlap the range (inclusive)."""
-    rows = await queries.list_steps(db_session, *line, layer, first_place, last_place, subject)
+    rows = await queries.list_steps(db_session, *line, layer, first_unit, last_unit, subject)
     return [
         Step(
             row["subject"],
             row["version"],
-            row["first_place"],
-            row["last_place"],
+            row["first_unit"],
+            row["last_unit"],
             row["origin"],
             orjson.loads(row["filters"]) if row["filters"] else None,
             row["source_hash"],
@@ -341,8 +341,8 @@ def _version(
         version=number,
         base_version=base_version,
         begins_seq=begins_seq,
-        first_place=places[0],
-        last_place=places[1],
+        first_unit=places[0],
+        last_unit=places[1],
         origin=draft.origin,
         text=draft.text,
         tokens=count_tokens(draft.text),

@@ -146,7 +146,7 @@ def _of_user(tenant: str, user_id: str) -> ColumnElement[bool]:
     """Return a condition: the item belongs to the user or to one of the user's chats."""
     key = user_key(tenant, user_id)
     chat = aliased(ChatLine)
-    chats = select(chat.chat_key).where(chat.user_key == key, chat.standing == CURRENT)
+    chats = select(chat.chat_key).where(chat.user_key == key, chat.line_status == CURRENT)
     return or_(
         and_(WorkItem.owner_key == key, WorkItem.line_id == NO_LINE),
         and_(WorkItem.owner_key.in_(chats), WorkItem.line_id != NO_LINE),

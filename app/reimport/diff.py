@@ -18,7 +18,7 @@ Said = tuple[str, str | None, str]
 """Role, name and content: they identify a message for which no id is given."""
 
 
-class Standing(NamedTuple):
+class Existing(NamedTuple):
     """A message of the line; `deleted` is true for a tombstone."""
 
     seq: int
@@ -72,8 +72,8 @@ class Alignment:
     diverges_at: int | None
 
 
-def align(standing: Sequence[Standing], wanted: Sequence[Wanted]) -> Alignment:
-    """Match `wanted` with `standing`, the whole line in seq order. Ids are unique in both.
+def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
+    """Match `wanted` with `existing`, the whole line in seq order. Ids are unique in both.
 
     A wanted message with an id matches the message with that id, deleted or not, whatever its text; it is new if the
     line does not have the id. A wanted message without an id matches a message that is not deleted, has the same role,
@@ -81,19 +81,19 @@ def align(standing: Sequence[Standing], wanted: Sequence[Wanted]) -> Alignment:
     first. Each message in between matches the next such message after the last match, or else the earliest one left.
     """
     given = {message.message_id for message in wanted if message.message_id is not None}
-    start = _match_in_turn(standing, wanted, given)
-    rest = standing if not start else [message for message in standing if message.seq > start[-1]]
+    start = _match_in_turn(existing, wanted, given)
+    rest = existing if not start else [message for message in existing if message.seq > start[-1]]
     end = _match_in_turn(reversed(rest), reversed(wanted[len(start) :]), given)[::-1]
-    matches = _match_between(standing, wanted, given, start, end)
+    matches = _match_between(existing, wanted, given, start, end)
     diverges_at = _find_divergence(matches)
     if diverges_at is not None and end:
         # The appended messages may end as the line did ("go on"). The common end then matched one of them with a
         # message that an earlier wanted message needs.
-        without_end = _match_between(standing, wanted, given, start, [])
+        without_end = _match_between(existing, wanted, given, start, [])
         if _find_divergence(without_end) is None:
             matches, diverges_at = without_end, None
     matched = set(matches)
-    removed = tuple(message.seq for message in standing if not message.deleted and message.seq not in matched)
+    removed = tuple(message.seq for message in existing if not message.deleted and message.seq not in matched)
     return Alignment(matches, removed, diverges_at)
 
 
@@ -110,13 +110,13 @@ def _find_divergence(matches: Sequence[int | None]) -> int | None:
     return diverges_at
 
 
-def _match_in_turn(standing: Iterable[Standing], wanted: Iterable[Wanted], given: set[str]) -> list[int]:
+def _match_in_turn(existing: Iterable[Existing], wanted: Iterable[Wanted], given: set[str]) -> list[int]:
     """Return the seqs of the first wanted messages, up to the first that does not match the line's next message.
 
     A tombstone is skipped, unless the wanted message has its id.
     """
     seqs = []
-    left = iter(standing)
+    left = iter(existing)
     for message in wanted:
         candidate = next((found for found in left if not found.deleted or found.message_id == message.message_id), None)
         if candidate is None or not _is_same(message, candidate, given):
@@ -125,18 +125,18 @@ def _match_in_turn(standing: Iterable[Standing], wanted: Iterable[Wanted], given
     return seqs
 
 
-def _is_same(wanted: Wanted, standing: Standing, given: set[str]) -> bool:
+def _is_same(wanted: Wanted, existing: Existing, given: set[str]) -> bool:
     if wanted.message_id is not None:
-        return wanted.message_id == standing.message_id
-    return standing.message_id not in given and wanted.said == standing.said
+        return wanted.message_id == existing.message_id
+    return existing.message_id not in given and wanted.said == existing.said
 
 
 def _match_between(
-    standing: Sequence[Standing], wanted: Sequence[Wanted], given: set[str], start: list[int], end: list[int]
+    existing: Sequence[Existing], wanted: Sequence[Wanted], given: set[str], start: list[int], end: list[int]
 ) -> tuple[int | None, ...]:
     """Return the seqs of all wanted messages: `start`, those in between matched one by one, and `end`."""
-    seq_by_id = {message.message_id: message.seq for message in standing if message.message_id in given}
-    unmatched = _group_unmatched(standing, given, {*start, *end})
+    seq_by_id = {message.message_id: message.seq for message in existing if message.message_id in given}
+    unmatched = _group_unmatched(existing, given, {*start, *end})
     last_seq = 0
     between: list[int | None] = []
     for message in wanted[len(start) : len(wanted) - len(end)]:
@@ -178,10 +178,10 @@ class _Unmatched:
         return place
 
 
-def _group_unmatched(standing: Iterable[Standing], given: set[str], matched: set[int]) -> dict[Said, _Unmatched]:
+def _group_unmatched(existing: Iterable[Existing], given: set[str], matched: set[int]) -> dict[Said, _Unmatched]:
     """Return, by role, name and content, the messages that are not deleted, not matched and whose ids are not given."""
     seqs: defaultdict[Said, list[int]] = defaultdict(list)
-    for message in standing:
+    for message in existing:
         if not message.deleted and message.message_id not in given and message.seq not in matched:
             seqs[message.said].append(message.seq)
     return {said: _Unmatched(of_said) for said, of_said in seqs.items()}

@@ -10,7 +10,7 @@ import orjson
 from app.chats.hashes import content_digest
 from app.chats.head import NewMessage
 from app.messages.schemas import MessageIn
-from app.reimport.diff import Standing, Wanted, align
+from app.reimport.diff import Existing, Wanted, align
 
 _OPTIONAL = ("name", "kind", "importance", "tool_calls", "tool_call_id", "metadata", "sent_at")
 _PLAIN = ("role", "name", "kind", "content", "tool_call_id", "importance", "sent_at")
@@ -79,7 +79,7 @@ class Plan:
 def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: Sequence[NewMessage]) -> Plan:
     """Match the messages `given` with the line's rows, both in order; `made` are the same with tokens and hashes."""
     alignment = align(
-        [Standing(r["seq"], r["message_id"], r["role"], r["name"], r["content"], r["deleted"]) for r in rows],
+        [Existing(r["seq"], r["message_id"], r["role"], r["name"], r["content"], r["deleted"]) for r in rows],
         [Wanted(message.id, message.role, message.name, message.content) for message in given],
     )
     by_seq = {row["seq"]: row for row in rows}

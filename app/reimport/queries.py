@@ -47,7 +47,7 @@ _MOVED = "unnest($3::int[], $4::int[]) AS moved (old_seq, new_seq)"
 
 _BRING_MARKS = f"""
     UPDATE messages m SET identity = n.identity, excluded = n.excluded, pinned = n.pinned, hidden_by = n.hidden_by,
-        kept_shown = n.kept_shown, selected_swipe = n.selected_swipe, edited_at = n.edited_at
+        visibility_pinned = n.visibility_pinned, selected_swipe = n.selected_swipe, edited_at = n.edited_at
     FROM (
         SELECT o.*, here.place FROM {_MOVED} CROSS JOIN LATERAL (
             SELECT * FROM messages WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq OFFSET 0) AS o

@@ -129,7 +129,7 @@ async def edit_scene(
         recap = given["recap"]
         was_made = scene.status != "pending" and not scene.is_written
         scene.recap, scene.tokens, scene.status, scene.origin = recap, count_tokens(recap), "ready", "person"
-        scene.edited, scene.source_hash, scene.made_at = scene.edited or was_made, scene.current_hash, now
+        scene.edited, scene.source_hash, scene.generated_at = scene.edited or was_made, scene.current_hash, now
         await unschedule(db_session, head, NAME, [str(scene_id)])
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await reconcile_fold_work(db_session, head, now=now)

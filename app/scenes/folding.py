@@ -18,7 +18,7 @@ RECAP = Narrative("recap")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RecapState:
     """The state of the running recap.
 
     Attributes:
@@ -35,13 +35,13 @@ class Standing:
     @property
     def covered_seq(self) -> int:
         """The last seq that the version for contexts covers; 0 without one."""
-        return self.shown.last_place if self.shown else 0
+        return self.shown.last_unit if self.shown else 0
 
     @property
     def leaves_out_written(self) -> bool:
         """Whether a person's version is left out because it covers scenes that are left out; more scenes end that."""
         links = self.chain.links
-        return any(one.origin == "person" and not one.deleted and one.last_place > self.limit_seq for one in links)
+        return any(one.origin == "person" and not one.deleted and one.last_unit > self.limit_seq for one in links)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Fold:
     scenes: tuple[ClosedScene, ...]
 
 
-async def read_standing(db_session: DbSession, head: Head) -> Standing:
+async def read_recap_state(db_session: DbSession, head: Head) -> RecapState:
     """Read the state of the running recap; while scenes are off, only versions that a person wrote count."""
     scenes = SceneSettings.of(head.settings)
     left_out = scenes.recap.exclude_latest
@@ -62,7 +62,7 @@ async def read_standing(db_session: DbSession, head: Head) -> Standing:
         chain = await narratives.read_chain(db_session, head.line, RECAP, from_place=limit_seq + 1)
     else:
         chain = await narratives.read_written(db_session, head.line, RECAP)
-    return Standing(chain, chain.latest_valid(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
+    return RecapState(chain, chain.latest_valid(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
 
 
 async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = False) -> Fold | None:
@@ -70,13 +70,13 @@ async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = F
 
     Nothing is folded while a person's version is left out: the fold would build on an older version and lose that text.
     """
-    standing = await read_standing(db_session, head)
-    if standing.leaves_out_written and not from_nothing:
+    recap_state = await read_recap_state(db_session, head)
+    if recap_state.leaves_out_written and not from_nothing:
         return None
-    base = None if from_nothing else standing.shown
-    from_seq = base.last_place + 1 if base else 1
-    behind = await queries.list_closed_between(db_session, head, from_seq, standing.limit_seq, limit=MOST_SCENES)
-    chosen = choose_fold(behind, standing.limit_seq)
+    base = None if from_nothing else recap_state.shown
+    from_seq = base.last_unit + 1 if base else 1
+    behind = await queries.list_closed_between(db_session, head, from_seq, recap_state.limit_seq, limit=MOST_SCENES)
+    chosen = choose_fold(behind, recap_state.limit_seq)
     return Fold(base, tuple(chosen)) if chosen else None
 
 
@@ -96,13 +96,13 @@ async def reconcile_fold_work(
         await cancel_automatic(db_session, head, NAME, [FOLD])
 
 
-async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing) -> None:
+async def pass_over_failed(db_session: DbSession, head: Head, recap_state: RecapState) -> None:
     """Schedule a fold past scenes whose recaps have failed for good, unless a fold is scheduled already.
 
     If a valid step covers the newest of these scenes, nothing is scheduled: a person has chosen an older version, which
     waits for a new scene.
     """
-    failed = await queries.find_newest_failed(db_session, head, standing.covered_seq, standing.limit_seq)
+    failed = await queries.find_newest_failed(db_session, head, recap_state.covered_seq, recap_state.limit_seq)
     if failed is None or await find_scheduled(db_session, head, NAME, FOLD):
         return
     last_seq, failed_at = failed
@@ -119,7 +119,7 @@ async def _is_told_later(db_session: DbSession, head: Head, fold: Fold) -> bool:
         db_session, head.line, RECAP.layer, fold.scenes[0].last_seq, fold.scenes[-1].last_seq
     )
     later = [step for step in steps if step.version > current and step.source_hash == step.current_hash]
-    return all(any(step.first_place <= scene.last_seq <= step.last_place for step in later) for scene in fold.scenes)
+    return all(any(step.first_unit <= scene.last_seq <= step.last_unit for step in later) for scene in fold.scenes)
 
 
 async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> None:
@@ -128,9 +128,9 @@ async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_s
     steps = await narratives.list_steps(db_session, head.line, RECAP.layer, first_seq, last_seq)
     if not steps:
         return
-    places = [(step.first_place, step.last_place) for step in steps]
-    first_place, last_place = min(first for first, _ in places), max(last for _, last in places)
-    scenes = await queries.list_closed_between(db_session, head, first_place, last_place)
+    places = [(step.first_unit, step.last_unit) for step in steps]
+    first_unit, last_unit = min(first for first, _ in places), max(last for _, last in places)
+    scenes = await queries.list_closed_between(db_session, head, first_unit, last_unit)
     says = hash_steps(scenes, places)
     rows = [
         (step.subject, step.version, now_says)

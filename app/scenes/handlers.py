@@ -17,7 +17,7 @@ from app.chats.scheduling import find_scheduled
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.scenes import queries
-from app.scenes.folding import RECAP, pass_over_failed, read_standing, reconcile_fold_work
+from app.scenes.folding import RECAP, pass_over_failed, read_recap_state, reconcile_fold_work
 from app.scenes.hide_job import keep_newest
 from app.scenes.open_scene import OpenScene
 from app.scenes.schedule import DETECT, FOLD, NAME, count_eligible, hides, schedule_hide, schedule_once
@@ -69,7 +69,7 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
     """Return the last seq that the running recap in contexts covers; None if scenes are off."""
     if not SceneSettings.of(head.settings).enabled:
         return None
-    return (await read_standing(db_session, head)).covered_seq if NAME in head.cursors else 0
+    return (await read_recap_state(db_session, head)).covered_seq if NAME in head.cursors else 0
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
@@ -91,20 +91,20 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
     """Store on the chat's row the version of the running recap for contexts, its gaps and the edges."""
     if NAME not in head.cursors:
         return
-    standing = await read_standing(db_session, head)
+    recap_state = await read_recap_state(db_session, head)
     shown: dict[str, Any] = {}
-    if standing.shown:
-        version = await narratives.read_version(db_session, head.line, RECAP, standing.shown.version)
+    if recap_state.shown:
+        version = await narratives.read_version(db_session, head.line, RECAP, recap_state.shown.version)
         shown = {
             "version": version.version,
             "text": version.text,
             "tokens": count_told(version.text),
-            "last_seq": version.last_place,
-            "stale": standing.chain.is_stale(version.version),
+            "last_seq": version.last_unit,
+            "stale": recap_state.chain.is_stale(version.version),
         }
     if SceneSettings.of(head.settings).enabled:
-        await pass_over_failed(db_session, head, standing)
-        missing = await queries.list_gaps(db_session, head, standing.covered_seq, standing.limit_seq)
+        await pass_over_failed(db_session, head, recap_state)
+        missing = await queries.list_gaps(db_session, head, recap_state.covered_seq, recap_state.limit_seq)
         if missing:
             shown["gaps"] = join_ranges(missing)
     edges = [edge for edge in await list_edges(db_session, head, head.anchor_seq) if edge >= head.anchor_seq]

@@ -10,7 +10,7 @@ from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.messages.editing import hide_by_scenes
 from app.scenes import queries
-from app.scenes.folding import read_standing
+from app.scenes.folding import read_recap_state
 from app.scenes.schedule import HIDE, hides
 from app.scenes.settings import SceneSettings
 
@@ -69,7 +69,7 @@ async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
         scenes,
         has_open=await queries.has_message_after(db_session, head, last_break),
         keep=SceneSettings.of(head.settings).auto_hide if hides(head) else None,
-        covered_seq=(await read_standing(db_session, head)).covered_seq,
+        covered_seq=(await read_recap_state(db_session, head)).covered_seq,
     )
     await hide_by_scenes(db_session, head, hidden, find_rest(hidden, head.head_seq), now=made.now)
 

@@ -83,7 +83,7 @@ class Scene(MessageRangeColumns, Table):
     edited: Mapped[bool] = mapped_column(server_default="false")
     titled: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(Time)
-    made_at: Mapped[datetime | None] = mapped_column(Time)
+    generated_at: Mapped[datetime | None] = mapped_column(Time)
     lifted_at: Mapped[datetime | None] = mapped_column(Time)
     cut_off: Mapped[bool] = mapped_column(server_default="false")
 

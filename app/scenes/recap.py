@@ -16,7 +16,7 @@ from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.service import ListedVersion
 from app.scenes.errors import ScenesOff
-from app.scenes.folding import RECAP, read_standing, reconcile_fold_work
+from app.scenes.folding import RECAP, read_recap_state, reconcile_fold_work
 from app.scenes.schedule import FOLD, NAME, begin, hides, schedule_hide
 from app.scenes.segment import contribute, source_of
 from app.scenes.settings import SceneSettings
@@ -29,11 +29,11 @@ async def get_recap(db_session: DbSession, ref: ChatRef, *, line: UUID | None = 
     """Return the version in use, or None if there is none. Raises ChatNotFound, LineNotFound."""
     chat = await get_line(db_session, ref, line)
     head = await read_head(db_session, ref.key, chat.line_id)
-    standing = await read_standing(db_session, head) if head else None
-    if head is None or standing is None or standing.shown is None:
+    recap_state = await read_recap_state(db_session, head) if head else None
+    if head is None or recap_state is None or recap_state.shown is None:
         return None
-    version = await narratives.read_version(db_session, head.line, RECAP, standing.shown.version)
-    return ListedVersion(version, standing.chain.is_stale(version.version), version.version == shown_version(chat))
+    version = await narratives.read_version(db_session, head.line, RECAP, recap_state.shown.version)
+    return ListedVersion(version, recap_state.chain.is_stale(version.version), version.version == shown_version(chat))
 
 
 async def list_versions(
@@ -67,11 +67,11 @@ async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: da
     head = await lock_head(db_session, ref)
     begin(head)
     await unschedule(db_session, head, NAME, [FOLD])
-    standing = await read_standing(db_session, head)
-    if standing.shown is None:
+    recap_state = await read_recap_state(db_session, head)
+    if recap_state.shown is None:
         await narratives.reset_current(db_session, head.line, RECAP)
     else:
-        await narratives.make_current(db_session, head.line, RECAP, standing.shown.version)
+        await narratives.make_current(db_session, head.line, RECAP, recap_state.shown.version)
     await narratives.write_version(db_session, head.line, RECAP, text, begins_seq=_BEFORE_ALL, now=now)
     await reconcile_fold_work(db_session, head, now=now)
     await _show(db_session, head, now)

@@ -78,5 +78,5 @@ def hash_step(scenes: Iterable[ClosedScene]) -> bytes:
 
 
 def hash_steps(scenes: Sequence[ClosedScene], steps: Iterable[tuple[int, int]]) -> list[bytes]:
-    """Return the current hash of each of `steps` (first_place, last_place; both inclusive), from `scenes` in order."""
+    """Return the current hash of each of `steps` (first_unit, last_unit; both inclusive), from `scenes` in order."""
     return [hash_step(scene for scene in scenes if first <= scene.last_seq <= last) for first, last in steps]

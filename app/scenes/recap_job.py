@@ -16,7 +16,7 @@ from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
 from app.scenes import prompts, queries
 from app.scenes.extractive import EXTRACT_VERSION, fold_quotes
-from app.scenes.folding import RECAP, Fold, find_fold, read_standing, reconcile_fold_work
+from app.scenes.folding import RECAP, Fold, find_fold, read_recap_state, reconcile_fold_work
 from app.scenes.generation import ask_for_recap
 from app.scenes.prompts import ToldScene
 from app.scenes.recap_fold import hash_step
@@ -73,7 +73,7 @@ async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> b
     """Return whether a rebuild that found nothing to fold is to be retried: the line has closed scenes."""
     if not claimed.payload.get("rebuild") or not SceneSettings.of(head.settings).enabled:
         return False
-    limit_seq = (await read_standing(db_session, head)).limit_seq
+    limit_seq = (await read_recap_state(db_session, head)).limit_seq
     return bool(await queries.list_closed_between(db_session, head, 1, limit_seq, limit=1))
 
 
@@ -98,16 +98,16 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Source, FoldDraft]) -
 
 async def _save(db_session: DbSession, made: Made[_Source, FoldDraft]) -> None:
     head, fold, now = made.head, made.source.fold, made.now
-    first_place = fold.base.last_place + 1 if fold.base else 1
+    first_unit = fold.base.last_unit + 1 if fold.base else 1
     await narratives.save_fold(
         db_session,
         head.line,
         RECAP,
         made.draft,
         base=fold.base,
-        first_place=first_place,
-        last_place=fold.scenes[-1].last_seq,
-        begins_seq=first_place,
+        first_unit=first_unit,
+        last_unit=fold.scenes[-1].last_seq,
+        begins_seq=first_unit,
         source_hash=hash_step(fold.scenes),
         filters=None,
         now=now,

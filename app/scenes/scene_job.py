@@ -70,7 +70,12 @@ async def _save(db_session: DbSession, made: Made[Source, _Draft]) -> None:
         setattr(scene, name, value)
     if not scene.titled:
         scene.title = draft.text.title if draft.text else None
-    scene.source_hash, scene.attempts, scene.edited, scene.made_at = made.source.hash, made.claimed.attempts, False, now
+    scene.source_hash, scene.attempts, scene.edited, scene.generated_at = (
+        made.source.hash,
+        made.claimed.attempts,
+        False,
+        now,
+    )
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await reconcile_fold_work(db_session, head, now=now)
     if hides(head):  # a person's version of the running recap may cover the scene already, so that no fold follows

@@ -115,7 +115,7 @@ async def _schedule_again(
 ) -> None:
     """Schedule the fold that made a version again; without a version, schedule the first fold."""
     payload = {"instruction": instruction, "again": again.version if again else None}
-    at_seq = again.first_place if again else 1
+    at_seq = again.first_unit if again else 1
     await schedule_fold(db_session, head, at_seq=at_seq, now=now, settle_s=0, payload=payload)
 
 

@@ -61,8 +61,8 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
 
 def _holds(step: Step, seqs: Sequence[int]) -> bool:
     """Return whether a step contains one of `seqs`, which are in order."""
-    at = bisect_left(seqs, step.first_place)
-    return at < len(seqs) and seqs[at] <= step.last_place
+    at = bisect_left(seqs, step.first_unit)
+    return at < len(seqs) and seqs[at] <= step.last_unit
 
 
 async def _rehash(db_session: DbSession, head: Head, steps: Sequence[Step]) -> bool:
@@ -77,8 +77,8 @@ def _derived(step: Step) -> DerivedRow[Step]:
     return DerivedRow(
         of=step,
         key="",
-        first_seq=step.first_place,
-        last_seq=step.last_place,
+        first_seq=step.first_unit,
+        last_seq=step.last_unit,
         filters=Filters.from_json(step.filters or {}),
         source_hash=step.source_hash,
         current_hash=step.current_hash,

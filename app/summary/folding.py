@@ -21,8 +21,8 @@ def keep_before(chain: Chain, begins_seq: int) -> Chain | None:
     None if the whole chain may stay: it covers nothing from there on, or a person wrote a version that would go.
     """
     base = chain.latest_valid(begins_seq)
-    base_seq = base.last_place if base else 0
-    has_written = any(link.origin == "person" for link in chain.links if link.last_place > base_seq)
+    base_seq = base.last_unit if base else 0
+    has_written = any(link.origin == "person" for link in chain.links if link.last_unit > base_seq)
     if chain.covered < begins_seq or has_written:
         return None
     return Chain([link for link in chain.links if base and link.version <= base.version])

@@ -107,11 +107,11 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
             "version": link.version,
             "text": version.text,
             "tokens": count_tokens(word(version.text)),
-            "last_seq": link.last_place,
+            "last_seq": link.last_unit,
             "stale": chain.is_stale(link.version),
         }
     if enabled:
-        told_seq = link.last_place if link else 0
+        told_seq = link.last_unit if link else 0
         if await is_missing(db_session, head, told_seq, anchor_seq - 1):
             shown["gaps"] = [[told_seq + 1, anchor_seq - 1]]
         if head.settings.history.edges == OWN_EDGES:
@@ -144,8 +144,8 @@ async def _list_told(
     steps = await narratives.list_steps(db_session, head.line, NAME, first_seq, min(last_seq, told_seq))
     covers = [
         Coverage(
-            step.first_place,
-            step.last_place,
+            step.first_unit,
+            step.last_unit,
             "summary",
             str(version),
             "made",
@@ -166,9 +166,9 @@ async def _list_coming(
     """Return what covers a range after `told_seq` outside contexts: a version held for a cut, a scheduled fold."""
     covers = []
     held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)).latest_valid()
-    if held and held.last_place > told_seq:
-        covers.append(Coverage(told_seq + 1, held.last_place, "summary", str(held.version), "pending"))
-        told_seq = held.last_place
+    if held and held.last_unit > told_seq:
+        covers.append(Coverage(told_seq + 1, held.last_unit, "summary", str(held.version), "pending"))
+        told_seq = held.last_unit
     work = await find_scheduled(db_session, head, NAME, FOLD)
     if work is not None and last_seq > told_seq:
         state: Literal["failed", "pending"] = "failed" if work.failed_at is not None else "pending"
@@ -180,9 +180,9 @@ async def _told_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
     """Return up to which seq the latest valid version that ends by `until_seq` covers everything."""
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=until_seq + 1)
     link = chain.latest_valid(until_seq + 1)
-    told_seq = link.last_place if link else 0
+    told_seq = link.last_unit if link else 0
     return told_seq if await is_missing(db_session, head, told_seq, until_seq) else until_seq
 
 
 def _edges_of(chain: Chain) -> list[int]:
-    return [link.last_place + 1 for link in chain.links if link.last_place]
+    return [link.last_unit + 1 for link in chain.links if link.last_unit]

@@ -104,8 +104,8 @@ async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
         SUMMARY,
         made.draft.draft,
         base=fold.base,
-        first_place=fold.first_seq,
-        last_place=fold.last_seq,
+        first_unit=fold.first_seq,
+        last_unit=fold.last_seq,
         begins_seq=fold.first_seq,
         source_hash=fold.source.hash,
         filters=fold.filters.to_json(),
@@ -149,7 +149,7 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
     if newest is None or payload.get("again") != newest.version:
         return _Onto(await read_onto(db_session, head, until_seq=until_seq), until_seq, None)
     before = await narratives.read_before(db_session, line, SUMMARY, newest)
-    return _Onto(before, max(until_seq, newest.last_place), newest)
+    return _Onto(before, max(until_seq, newest.last_unit), newest)
 
 
 async def _fold(ctx: JobContext, fold: _Fold, instruction: str | None) -> FoldDraft:

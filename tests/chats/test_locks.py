@@ -24,12 +24,12 @@ PATIENCE_S = 20
 SWITCH = """
     CREATE TEMP TABLE next ON COMMIT DROP AS SELECT * FROM chats WHERE chat_key = '{key}';
     UPDATE next SET line_id = gen_random_uuid();
-    UPDATE chats SET standing = 'abandoned' WHERE chat_key = '{key}';
+    UPDATE chats SET line_status = 'abandoned' WHERE chat_key = '{key}';
     INSERT INTO chats SELECT * FROM next"""
 """Makes another line of a chat the current one."""
 
 CREATE = """
-    INSERT INTO chats (chat_key, line_id, tenant, chat_id, line_made_at, created_at, last_active_at)
+    INSERT INTO chats (chat_key, line_id, tenant, chat_id, line_created_at, created_at, last_active_at)
     VALUES ('{key}', gen_random_uuid(), 't', 'd', now(), now(), now())"""
 
 

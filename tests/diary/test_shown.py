@@ -158,11 +158,11 @@ def _find_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record
     newest = (0, "")
     for row in reversed(chain):
         members = [
-            (one["number"], one["content"]) for one in true if row["first_place"] <= one["number"] <= row["last_place"]
+            (one["number"], one["content"]) for one in true if row["first_unit"] <= one["number"] <= row["last_unit"]
         ]
         if step_hash(members) != row["source_hash"]:
             break
-        newest = (row["last_place"], row["text"])
+        newest = (row["last_unit"], row["text"])
     return newest
 
 

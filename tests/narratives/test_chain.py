@@ -25,7 +25,7 @@ def test_the_latest_valid_version_equals_that_of_a_slow_search(
         for at, link in enumerate(chain.links)
         if is_true(chain, at)
         and not link.deleted
-        and (before is None or link.last_place < before)
+        and (before is None or link.last_unit < before)
         and (not by_person or link.origin == "person")
     ]
     assert chain.latest_valid(before, by_person=by_person) == (fitting[-1] if fitting else None)
@@ -34,7 +34,7 @@ def test_the_latest_valid_version_equals_that_of_a_slow_search(
 @given(chains())
 def test_what_is_covered_ends_with_the_newest_true_version(chain: Chain) -> None:
     true = [link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted]
-    assert chain.covered == (true[-1].last_place if true else 0)
+    assert chain.covered == (true[-1].last_unit if true else 0)
 
 
 @given(chains())

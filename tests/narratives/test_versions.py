@@ -97,8 +97,8 @@ class Walk:
             STORY,
             FoldDraft(f"up to {last}", "model"),
             base=chain.latest_valid(),
-            first_place=first,
-            last_place=last,
+            first_unit=first,
+            last_unit=last,
             begins_seq=first,
             source_hash=b"as it was",
             filters=None,
@@ -179,7 +179,7 @@ class Walk:
 
 
 def _named(link: Link | None) -> tuple[int, int, int] | None:
-    return None if link is None else (link.version, link.first_place, link.last_place)
+    return None if link is None else (link.version, link.first_unit, link.last_unit)
 
 
 def _told(one: Told | None) -> tuple[int, int, int] | None:
@@ -220,8 +220,8 @@ async def test_a_stale_personal_text_reads_no_more_of_the_chain(database: Databa
             STORY,
             FoldDraft("told", "model"),
             base=chain.latest_valid(),
-            first_place=first,
-            last_place=first + 5,
+            first_unit=first,
+            last_unit=first + 5,
             begins_seq=first,
             source_hash=b"as it was",
             filters=None,

@@ -29,10 +29,10 @@ WORD = re.compile(r"\b[wp]\d+[wp]\b")
 _ROW = """
     SELECT line_id::text AS line, head_seq, anchor_seq, history_messages, message_count, token_count, turn_count,
         memo_count, memo_number, cut_waits, last_cut::text AS last_cut, (context_cache -> 'memos')::text AS memo_window
-    FROM chats WHERE chat_key = $1 AND standing = 'current'"""
+    FROM chats WHERE chat_key = $1 AND line_status = 'current'"""
 
 _MESSAGES = """
-    SELECT seq, message_id, deleted_at IS NOT NULL AS deleted, hidden_by, kept_shown FROM messages
+    SELECT seq, message_id, deleted_at IS NOT NULL AS deleted, hidden_by, visibility_pinned FROM messages
     WHERE chat_key = $1 AND line_id = $2 ORDER BY seq"""
 
 _MEMOS = """

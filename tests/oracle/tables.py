@@ -23,8 +23,8 @@ class Version:
     subject: str
     version: int
     base_version: int | None
-    first_place: int
-    last_place: int
+    first_unit: int
+    last_unit: int
     origin: str
     text: str
     tokens: int
@@ -141,7 +141,7 @@ class Tables:
 
 
 _VERSIONS = """
-    SELECT layer, subject, version, base_version, first_place, last_place, origin, text, tokens,
+    SELECT layer, subject, version, base_version, first_unit, last_unit, origin, text, tokens,
         filters::text AS filters, source_hash, current_hash, current, created_at, deleted_at IS NOT NULL AS deleted
     FROM narrative_versions WHERE chat_key = $1 AND line_id = $2 ORDER BY layer, subject, version"""
 

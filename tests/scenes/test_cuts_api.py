@@ -170,7 +170,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
 
     async def check() -> None:
         key = chat_key(tenant, "c")
-        query = "SELECT (context_cache -> 'scenes')::text FROM chats WHERE chat_key = $1 AND standing = 'current'"
+        query = "SELECT (context_cache -> 'scenes')::text FROM chats WHERE chat_key = $1 AND line_status = 'current'"
         async with database.raw() as connection:
             before = await connection.fetchval(query, key)
         await put(api, status=200, metadata={})  # applies all settings again

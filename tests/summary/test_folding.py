@@ -183,4 +183,4 @@ def test_what_is_kept_is_valid_and_ends_before_the_history(chain: Chain, begins_
     assert [*kept.links, *given_up] == chain.links
     assert kept.latest_valid() == chain.latest_valid(begins_seq)
     assert kept.covered < begins_seq <= chain.covered
-    assert all(link.origin != "person" or link.last_place <= kept.covered for link in given_up)
+    assert all(link.origin != "person" or link.last_unit <= kept.covered for link in given_up)

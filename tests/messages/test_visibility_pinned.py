@@ -24,7 +24,9 @@ async def let_scenes(
     """Hide and show ranges of the chat `c` as scenes do; for how many messages that is new."""
     key = chat_key(tenant, "c")
     async with database.raw() as connection:
-        line = await connection.fetchval("SELECT line_id FROM chats WHERE chat_key = $1 AND standing = 'current'", key)
+        line = await connection.fetchval(
+            "SELECT line_id FROM chats WHERE chat_key = $1 AND line_status = 'current'", key
+        )
     async with database.unit_of_work() as db_session:
         head = await lock_line(db_session, key, line)
         assert head is not None
@@ -111,8 +113,10 @@ async def test_a_message_hidden_again_by_a_person_is_no_longer_kept(
     await hide(api, (2, 2))
     assert await hidden_by(api) == ["user", "user"]
     async with database.raw() as connection:
-        kept = await connection.fetch("SELECT kept_shown FROM messages WHERE chat_key = $1", chat_key(tenant, "c"))
-    assert [row["kept_shown"] for row in kept] == [False, False]
+        kept = await connection.fetch(
+            "SELECT visibility_pinned FROM messages WHERE chat_key = $1", chat_key(tenant, "c")
+        )
+    assert [row["visibility_pinned"] for row in kept] == [False, False]
 
 
 async def test_showing_what_nobody_hid_does_not_keep_it_in_sight(

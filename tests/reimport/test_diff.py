@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.reimport.diff import Alignment, Standing, Wanted, align
+from app.reimport.diff import Alignment, Existing, Wanted, align
 
 Said = tuple[str, str | None, str]
 
 
-def _line(texts: str) -> list[Standing]:
+def _line(texts: str) -> list[Existing]:
     """The user's messages m1, m2, …, each of one word; one with a minus is a tombstone."""
     return [
-        Standing(seq, f"m{seq}", "user", None, word.removeprefix("-"), word.startswith("-"))
+        Existing(seq, f"m{seq}", "user", None, word.removeprefix("-"), word.startswith("-"))
         for seq, word in enumerate(texts.split(), start=1)
     ]
 
@@ -146,7 +146,7 @@ def test_a_message_that_an_id_claims_is_not_found_by_its_text() -> None:
     ],
 )
 def test_without_id_messages_match_by_role_name_and_content(wanted: Wanted, same: bool) -> None:
-    alignment = align([Standing(1, "m1", "assistant", "Kai", "ok", False)], [wanted])
+    alignment = align([Existing(1, "m1", "assistant", "Kai", "ok", False)], [wanted])
     assert alignment == (Alignment((1,), (), None) if same else Alignment((None,), (1,), None))
 
 
@@ -182,17 +182,17 @@ _saids = st.tuples(st.sampled_from(["user", "assistant"]), st.sampled_from([None
 
 
 @st.composite
-def lines(draw: st.DrawFn) -> list[Standing]:
+def lines(draw: st.DrawFn) -> list[Existing]:
     """Lines with few texts, so that many messages are equal, and with gaps in the seqs."""
     line = []
     seq = 0
     for said, deleted in draw(st.lists(st.tuples(_saids, st.sampled_from([False, False, True])), max_size=9)):
         seq += draw(st.integers(1, 2))
-        line.append(Standing(seq, f"m{seq}", *said, deleted))
+        line.append(Existing(seq, f"m{seq}", *said, deleted))
     return line
 
 
-def _of(draw: st.DrawFn, message: Standing) -> Wanted:
+def _of(draw: st.DrawFn, message: Existing) -> Wanted:
     """`message` as a caller may give it: by its id, perhaps edited, or by what it says."""
     said = message[2:5]
     form = draw(st.sampled_from(["id", "edited", "text"]))
@@ -200,7 +200,7 @@ def _of(draw: st.DrawFn, message: Standing) -> Wanted:
 
 
 @st.composite
-def rewritings(draw: st.DrawFn) -> tuple[list[Standing], list[Wanted]]:
+def rewritings(draw: st.DrawFn) -> tuple[list[Existing], list[Wanted]]:
     """A line, and a list made from it by leaving out, moving, editing and adding."""
     line = draw(lines())
     places = draw(st.lists(st.integers(0, len(line) - 1), unique=True)) if line else []
@@ -213,7 +213,7 @@ def rewritings(draw: st.DrawFn) -> tuple[list[Standing], list[Wanted]]:
     return line, wanted
 
 
-def _carry_out(line: Sequence[Standing], wanted: Sequence[Wanted], alignment: Alignment) -> list[Standing]:
+def _carry_out(line: Sequence[Existing], wanted: Sequence[Wanted], alignment: Alignment) -> list[Existing]:
     """The line, or the new line, that `alignment` makes of `line`, by the rules for lines."""
     if alignment.diverges_at is None:
         known = sum(match is not None for match in alignment.matches)
@@ -233,7 +233,7 @@ def _carry_out(line: Sequence[Standing], wanted: Sequence[Wanted], alignment: Al
     for number, (message, match) in enumerate(zip(wanted[known:], alignment.matches[known:], strict=True)):
         message_id = message.message_id or (ids[match] if match else f"made{number}")
         seq = outcome[-1].seq + 1 if outcome else 1
-        outcome.append(Standing(seq, message_id, *message.said, False))
+        outcome.append(Existing(seq, message_id, *message.said, False))
     return outcome
 
 
@@ -254,7 +254,7 @@ def _longest_head(matches: Sequence[int | None]) -> int:
 
 @given(rewritings())
 def test_applying_the_alignment_gives_the_wanted_list_and_ids(
-    rewriting: tuple[list[Standing], list[Wanted]],
+    rewriting: tuple[list[Existing], list[Wanted]],
 ) -> None:
     line, wanted = rewriting
     alignment = align(line, wanted)
@@ -269,7 +269,7 @@ def test_applying_the_alignment_gives_the_wanted_list_and_ids(
 
 
 @given(rewritings())
-def test_aligning_the_outcome_again_finds_nothing_to_do(rewriting: tuple[list[Standing], list[Wanted]]) -> None:
+def test_aligning_the_outcome_again_finds_nothing_to_do(rewriting: tuple[list[Existing], list[Wanted]]) -> None:
     line, wanted = rewriting
     outcome = _carry_out(line, wanted, align(line, wanted))
     living = tuple(message.seq for message in outcome if not message.deleted)
@@ -278,7 +278,7 @@ def test_aligning_the_outcome_again_finds_nothing_to_do(rewriting: tuple[list[St
 
 @given(rewritings())
 def test_a_message_matches_once_and_is_new_only_without_a_match(
-    rewriting: tuple[list[Standing], list[Wanted]],
+    rewriting: tuple[list[Existing], list[Wanted]],
 ) -> None:
     line, wanted = rewriting
     alignment = align(line, wanted)
@@ -302,7 +302,7 @@ def test_a_message_matches_once_and_is_new_only_without_a_match(
 
 @given(rewritings())
 def test_a_new_line_starts_only_if_needed_with_the_longest_head(
-    rewriting: tuple[list[Standing], list[Wanted]],
+    rewriting: tuple[list[Existing], list[Wanted]],
 ) -> None:
     alignment = align(*rewriting)
     matches = alignment.matches
@@ -311,7 +311,7 @@ def test_a_new_line_starts_only_if_needed_with_the_longest_head(
 
 @given(rewritings())
 def test_the_next_equal_message_matches_else_the_earliest(
-    rewriting: tuple[list[Standing], list[Wanted]],
+    rewriting: tuple[list[Existing], list[Wanted]],
 ) -> None:
     line, wanted = rewriting
     alignment = align(line, [Wanted("first", "user", None, "a"), *wanted, Wanted("last", "user", None, "a")])
@@ -331,7 +331,7 @@ def test_the_next_equal_message_matches_else_the_earliest(
 
 
 @st.composite
-def continuations(draw: st.DrawFn) -> tuple[list[Standing], list[Wanted], list[Wanted]]:
+def continuations(draw: st.DrawFn) -> tuple[list[Existing], list[Wanted], list[Wanted]]:
     """A line, what is kept of it in order, by ids or by texts, and what is to follow behind that."""
     line = draw(lines())
     kept = []
@@ -350,7 +350,7 @@ def continuations(draw: st.DrawFn) -> tuple[list[Standing], list[Wanted], list[W
 
 @given(continuations())
 def test_edits_removals_revivals_and_appends_stay_in_place(
-    continuation: tuple[list[Standing], list[Wanted], list[Wanted]],
+    continuation: tuple[list[Existing], list[Wanted], list[Wanted]],
 ) -> None:
     line, kept, appended = continuation
     alignment = align(line, [*kept, *appended])

@@ -786,7 +786,7 @@ async def test_racing_restores_and_appends_come_one_after_the_other(
         assert {answer.status_code for answer in answers} <= {201, 503}
         assert {answer.json()["code"] for answer in answers if answer.status_code == 503} <= {"chat_busy"}
     rows = await rows_of(database, chat_key(tenant, "c"))
-    assert [chat["standing"] for chat in rows["chats"]].count("current") == 1
+    assert [chat["line_status"] for chat in rows["chats"]].count("current") == 1
     for chat in rows["chats"]:
         seqs = sorted(row["seq"] for row in rows["messages"] if row["line_id"] == chat["line_id"])
         assert seqs == list(range(1, chat["head_seq"] + 1)), "no line has a message that its head does not know"

@@ -28,10 +28,10 @@ from tests.talk import get, ok, put
 
 ITS_OWN: dict[str, set[str]] = {
     "chats": {
-        "standing",
+        "line_status",
         "checkpoint",
         "parent_line_id",
-        "line_made_at",
+        "line_created_at",
         "revision",
         "base_revision",
         "changed",
@@ -41,10 +41,10 @@ ITS_OWN: dict[str, set[str]] = {
 """What a copy does not have from its source, besides the line: what it is called and who works on it."""
 
 OF_THE_COPY: dict[str, Any] = {
-    "standing": "checkpoint",
+    "line_status": "checkpoint",
     "checkpoint": "dusk",
     "parent_line_id": UUID(int=1),
-    "line_made_at": NOON,
+    "line_created_at": NOON,
 }
 
 
@@ -83,7 +83,9 @@ async def test_a_copy_has_every_row_with_every_column(database: Database, source
     assert _shared(copied) == _shared(before)
     assert await rows_of(database, *source) == before
     (chat,) = copied["chats"]
-    told = {name: chat[name] for name in OF_THE_COPY} | {"line_made_at": datetime.fromisoformat(chat["line_made_at"])}
+    told = {name: chat[name] for name in OF_THE_COPY} | {
+        "line_created_at": datetime.fromisoformat(chat["line_created_at"])
+    }
     assert told == OF_THE_COPY | {"parent_line_id": str(UUID(int=1))}
 
 
