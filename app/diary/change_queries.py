@@ -8,6 +8,7 @@ import asyncpg
 
 from app.diary.queries import Line
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 
 # Periods do not overlap, so the entries about a message belong to the first period that ends at the message or later.
 _TOUCHED = """
@@ -56,15 +57,16 @@ _WRITTEN_AFTER = """
 
 # An entry of the service that a person edited can exist here already: if its messages begin before the lines diverge,
 # it was copied with them and moved to the end of the copy.
-_COPY_WRITTEN = """
+_COPY_WRITTEN = f"""
     INSERT INTO diary_entries (chat_key, line_id, entry_id, character, number, at_seq, origin, content, identity, model,
         prompt_version, edited, dated_at, created_at)
     SELECT $1, $2, e.entry_id, e.character, e.number, n.at_seq,
         e.origin, e.content, e.identity, e.model, e.prompt_version, e.edited, e.dated_at, e.created_at
     FROM unnest($4::uuid[], $5::int[]) AS n (entry_id, at_seq) CROSS JOIN LATERAL (
-        SELECT * FROM diary_entries WHERE chat_key = $1 AND line_id = $3 AND entry_id = n.entry_id OFFSET 0) AS e
+        SELECT * FROM diary_entries WHERE chat_key = $1 AND line_id = $3 AND entry_id = n.entry_id
+        {ONE_LOOKUP_EACH}) AS e
     ON CONFLICT (chat_key, line_id, entry_id) DO UPDATE SET at_seq = excluded.at_seq
-    RETURNING character"""
+    RETURNING character"""  # noqa: S608
 
 _NAME_ENTRIES = """
     UPDATE diary_entries SET character = $3 WHERE chat_key = $1 AND line_id = $2 AND character = '' RETURNING number"""

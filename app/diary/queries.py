@@ -11,6 +11,7 @@ from sqlalchemy import insert, select, tuple_, update
 from app.chats.characters import Characters
 from app.diary.models import DiaryEntry
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
@@ -56,18 +57,19 @@ _NAMES = """
     SELECT name FROM names WHERE name IS NOT NULL"""
 
 # ORDER BY seq makes the planner use the primary key, even while the statistics do not know the line yet.
-SPEAKERS = """
+SPEAKERS = f"""
     SELECT p.first_seq, p.last_seq, array(
         SELECT DISTINCT m.name FROM (
             SELECT * FROM messages
-            WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN p.first_seq AND p.last_seq ORDER BY seq OFFSET 0
+            WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN p.first_seq AND p.last_seq ORDER BY seq
+            {ONE_LOOKUP_EACH}
         ) AS m WHERE m.role = 'assistant' AND m.kind IS NULL AND m.deleted_at IS NULL
     ) AS speakers, array(
         SELECT DISTINCT e.character FROM diary_entries e
         WHERE e.chat_key = $1 AND e.line_id = $2 AND e.at_seq BETWEEN p.first_seq AND p.last_seq
             AND e.identity IS NOT NULL
     ) AS wrote
-    FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""
+    FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""  # noqa: S608
 
 
 DOCUMENTS = """

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from app.kit.db import Connection, DbSession
 from app.kit.owners import NO_LINE, Owner
+from app.kit.planner import is_equal
 
 _RUN_OWNERS = 64
 """The maximum number of owners that each of the two runs reads: up to the end of all keys, and from their start."""
@@ -41,7 +42,7 @@ WAITING_TENANTS = """waiting_tenants (tenant) AS (
 _OLDEST = f"""oldest (owner_key, line_id, tenant, user_id) AS (
         SELECT first.* FROM waiting_tenants AS waiting CROSS JOIN LATERAL (
             SELECT w.owner_key, w.line_id, w.tenant, w.user_id FROM work w
-            WHERE w.tenant BETWEEN waiting.tenant AND waiting.tenant
+            WHERE {is_equal("w.tenant", "waiting.tenant")}
                 AND {_CLAIMABLE}
             ORDER BY w.tenant, w.run_after LIMIT $2
         ) AS first WHERE waiting.tenant <> ALL($5::text[])

@@ -6,6 +6,7 @@ from uuid import UUID
 import asyncpg
 
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH, is_equal
 
 _TOUCHED = """
     SELECT DISTINCT b.memo_id, b.first_seq, b.last_seq, b.first_message_id, b.filters::text AS filters, b.source_hash,
@@ -18,16 +19,16 @@ _TOUCHED = """
 
 # BETWEEN and ORDER BY make the planner use the primary key. With `=`, while the statistics do not know the line yet, it
 # can choose another index that begins with the same columns and read the whole book for each memo.
-UPDATE_HASHES = """
+UPDATE_HASHES = f"""
     UPDATE memos SET current_hash = n.current_hash, first_message_id = n.first_message_id
     FROM (
-        SELECT g.*, here.place FROM unnest($3::uuid[], $4::bytea[], $5::text[])
+        SELECT g.*, here.row_ref FROM unnest($3::uuid[], $4::bytea[], $5::text[])
             AS g (memo_id, current_hash, first_message_id)
         CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM memos
-            WHERE chat_key = $1 AND line_id = $2 AND memo_id BETWEEN g.memo_id AND g.memo_id
+            SELECT ctid AS row_ref FROM memos
+            WHERE chat_key = $1 AND line_id = $2 AND {is_equal("memo_id", "g.memo_id")}
             ORDER BY memo_id LIMIT 1) AS here
-    ) AS n WHERE memos.ctid = n.place"""
+    ) AS n WHERE memos.ctid = n.row_ref"""  # noqa: S608
 
 _REACHING = """
     SELECT memo_id, first_seq, last_seq, size, filters::text AS filters FROM memos
@@ -41,13 +42,13 @@ _WRITTEN_AFTER = """
         AND origin = 'person'
     ORDER BY place, number"""
 
-_COPY_WRITTEN = """
+_COPY_WRITTEN = f"""
     INSERT INTO memos (chat_key, line_id, memo_id, number, place, status, origin, highlights, text, tokens, model,
         prompt_version, attempts, pinned, edited, created_at, generated_at)
     SELECT $1, $2, m.memo_id, m.number, n.place, m.status, 'person', m.highlights, m.text, m.tokens, m.model,
         m.prompt_version, m.attempts, m.pinned, m.edited, m.created_at, m.generated_at
     FROM unnest($4::uuid[], $5::int[]) AS n (memo_id, place) CROSS JOIN LATERAL (
-        SELECT * FROM memos WHERE chat_key = $1 AND line_id = $3 AND memo_id = n.memo_id OFFSET 0) AS m"""
+        SELECT * FROM memos WHERE chat_key = $1 AND line_id = $3 AND memo_id = n.memo_id {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
 
 # A memo that a person edited loses its batch and becomes a memo that covers no messages.
 _KEEP_WRITTEN = """

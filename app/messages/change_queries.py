@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from app.chats.head import Head, RangeMessage
 from app.chats.models import Message, Revision, Swipe
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.messages.reads import RANGE_COLUMNS, SPEAKS
 
 _OF_LINE = "chat_key = $1 AND line_id = $2"
@@ -34,9 +35,9 @@ _LEFT_FROM = f"""
 _CUT_OFF = f"UPDATE messages SET deleted_at = $4 WHERE {_OF_LINE} AND seq >= $3 AND deleted_at IS NULL"  # noqa: S608
 
 _WANTED = f"""unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq, wanted) CROSS JOIN LATERAL (
-        SELECT *, ctid AS place FROM messages
+        SELECT *, ctid AS row_ref FROM messages
         WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
-            AND hidden_by IS DISTINCT FROM r.wanted OFFSET 0
+            AND hidden_by IS DISTINCT FROM r.wanted {ONE_LOOKUP_EACH}
     ) AS m"""  # noqa: S608
 
 _SEEN_OTHERWISE = f"""
@@ -46,24 +47,24 @@ _SEEN_OTHERWISE = f"""
 # that are visible already.
 _HIDE = f"""
     UPDATE messages SET hidden_by = n.wanted, visibility_pinned = n.wanted IS NULL
-    FROM (SELECT place, wanted FROM {_WANTED}) AS n
-    WHERE messages.ctid = n.place"""  # noqa: S608
+    FROM (SELECT row_ref, wanted FROM {_WANTED}) AS n
+    WHERE messages.ctid = n.row_ref"""  # noqa: S608
 
 # Two branches, so that the first one reads the index of visible messages and not all messages of a long chat.
 _HIDE_BY_SCENES = f"""
     UPDATE messages SET hidden_by = n.wanted FROM (
-        SELECT m.place, 'scenes' AS wanted FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq)
+        SELECT m.row_ref, 'scenes' AS wanted FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq)
         CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM messages
+            SELECT ctid AS row_ref FROM messages
             WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL AND hidden_by IS NULL
-                AND NOT visibility_pinned OFFSET 0) AS m
+                AND NOT visibility_pinned {ONE_LOOKUP_EACH}) AS m
         UNION ALL
-        SELECT m.place, NULL FROM unnest($5::int[], $6::int[]) AS r (first_seq, last_seq)
+        SELECT m.row_ref, NULL FROM unnest($5::int[], $6::int[]) AS r (first_seq, last_seq)
         CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM messages
+            SELECT ctid AS row_ref FROM messages
             WHERE {_OF_LINE} AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
-                AND hidden_by = 'scenes' OFFSET 0) AS m
-    ) AS n WHERE messages.ctid = n.place
+                AND hidden_by = 'scenes' {ONE_LOOKUP_EACH}) AS m
+    ) AS n WHERE messages.ctid = n.row_ref
     RETURNING {RANGE_COLUMNS}"""  # noqa: S608
 
 _SWIPES = f"SELECT seq, place, content FROM swipes WHERE {_OF_LINE} AND seq = ANY($3) ORDER BY seq, place"  # noqa: S608

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from app.chats.head import Head, RangeMessage, Sent
 from app.chats.models import Message
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 
 SPEAKS = "deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))"
 """Messages that count for turns: the user's, and the character's without thoughts; `count_appended` does the same."""
@@ -40,7 +41,7 @@ NOT_DELETED = f"""
     SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
         SELECT * FROM messages
         WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
-        ORDER BY seq OFFSET 0
+        ORDER BY seq {ONE_LOOKUP_EACH}
     ) AS m ORDER BY seq"""  # noqa: S608
 
 

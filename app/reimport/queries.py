@@ -8,6 +8,7 @@ import asyncpg
 
 from app.chats.head import Head, NewMessage
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 
 _STANDING = """
     SELECT seq, message_id, role, name, kind, content, tokens, blank, importance, tool_calls::text AS tool_calls,
@@ -19,29 +20,30 @@ _BURY = """
     UPDATE messages SET deleted_at = $4
     WHERE chat_key = $1 AND line_id = $2 AND seq = ANY($3) AND deleted_at IS NULL"""
 
-_KEEP_REVISIONS = """
+_KEEP_REVISIONS = f"""
     INSERT INTO revisions (chat_key, line_id, seq, number, swipe, role, name, content, replaced_at)
     SELECT $1, $2, m.seq, 1 + coalesce((
             SELECT max(number) FROM revisions r WHERE r.chat_key = $1 AND r.line_id = $2 AND r.seq = m.seq
         ), 0), m.selected_swipe, m.role, m.name, m.content, $7
     FROM unnest($3::int[], $4::text[], $5::text[], $6::text[]) AS n (seq, role, name, content) CROSS JOIN LATERAL (
-        SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = n.seq OFFSET 0) AS m
-    WHERE (m.role, m.name, m.content) IS DISTINCT FROM (n.role, n.name, n.content)"""
+        SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = n.seq {ONE_LOOKUP_EACH}) AS m
+    WHERE (m.role, m.name, m.content) IS DISTINCT FROM (n.role, n.name, n.content)"""  # noqa: S608
 
-_REWRITE = """
+_REWRITE = f"""
     UPDATE messages m SET role = n.role, name = n.name, kind = n.kind, content = n.content, tokens = n.tokens,
         blank = n.blank, importance = n.importance, tool_calls = n.tool_calls::jsonb, tool_call_id = n.tool_call_id,
         metadata = n.metadata::jsonb, sent_at = n.sent_at, digest = n.digest, deleted_at = NULL,
         edited_at = CASE WHEN (m.role, m.name, m.content) IS DISTINCT FROM (n.role, n.name, n.content)
             THEN $4 ELSE m.edited_at END
     FROM (
-        SELECT g.*, stood.place FROM unnest($3::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
+        SELECT g.*, stood.row_ref FROM unnest($3::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
             $10::bool[], $11::float8[], $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::bytea[])
             AS g (seq, role, name, kind, content, tokens, blank, importance, tool_calls, tool_call_id, metadata,
             sent_at, digest)
         CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = g.seq OFFSET 0) AS stood
-    ) AS n WHERE m.ctid = n.place"""
+            SELECT ctid AS row_ref FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = g.seq
+            {ONE_LOOKUP_EACH}) AS stood
+    ) AS n WHERE m.ctid = n.row_ref"""  # noqa: S608
 
 _MOVED = "unnest($3::int[], $4::int[]) AS moved (old_seq, new_seq)"
 
@@ -49,22 +51,25 @@ _BRING_MARKS = f"""
     UPDATE messages m SET identity = n.identity, excluded = n.excluded, pinned = n.pinned, hidden_by = n.hidden_by,
         visibility_pinned = n.visibility_pinned, selected_swipe = n.selected_swipe, edited_at = n.edited_at
     FROM (
-        SELECT o.*, here.place FROM {_MOVED} CROSS JOIN LATERAL (
-            SELECT * FROM messages WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq OFFSET 0) AS o
+        SELECT o.*, here.row_ref FROM {_MOVED} CROSS JOIN LATERAL (
+            SELECT * FROM messages WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq {ONE_LOOKUP_EACH}) AS o
         CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = new_seq OFFSET 0) AS here
-    ) AS n WHERE m.ctid = n.place"""  # noqa: S608 - constants only
+            SELECT ctid AS row_ref FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = new_seq
+            {ONE_LOOKUP_EACH}) AS here
+    ) AS n WHERE m.ctid = n.row_ref"""  # noqa: S608 - constants only
 
 _BRING_SWIPES = f"""
     INSERT INTO swipes (chat_key, line_id, seq, place, content)
     SELECT $1, $2, new_seq, s.place, s.content FROM {_MOVED} CROSS JOIN LATERAL (
-        SELECT * FROM swipes WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq OFFSET 0) AS s"""  # noqa: S608
+        SELECT * FROM swipes WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq
+        {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 
 _BRING_REVISIONS = f"""
     INSERT INTO revisions (chat_key, line_id, seq, number, swipe, role, name, content, replaced_at)
     SELECT $1, $2, new_seq, r.number, r.swipe, r.role, r.name, r.content, r.replaced_at
     FROM {_MOVED} CROSS JOIN LATERAL (
-        SELECT * FROM revisions WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq OFFSET 0) AS r"""  # noqa: S608
+        SELECT * FROM revisions WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq
+        {ONE_LOOKUP_EACH}) AS r"""  # noqa: S608
 
 
 async def list_existing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:

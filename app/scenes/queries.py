@@ -10,6 +10,7 @@ from sqlalchemy import Select, String, and_, cast, select
 
 from app.chats.head import Head
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.kit.wire import MAX_SEQ
 from app.kit.work_queue import WorkItem
 from app.scenes.models import Scene
@@ -91,7 +92,7 @@ _MESSAGES = f"""
         (SELECT message_id {_INSIDE} ORDER BY seq LIMIT 1) AS first_message_id,
         (SELECT message_id {_INSIDE} ORDER BY seq DESC LIMIT 1) AS last_message_id
     FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
-        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} LIMIT $5 + 1) AS found OFFSET 0
+        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} LIMIT $5 + 1) AS found {ONE_LOOKUP_EACH}
     ) AS counted"""  # noqa: S608
 
 MOST_COUNTED = 1_000
