@@ -1,6 +1,6 @@
 """The worker's loop: polls for ripe work, claims as many items as there are free slots, and runs them.
 
-It polls at its start, when it is woken, when the next item becomes ripe, and at every sweep interval. So it works
+It polls at its start, when it is woken, when the next item becomes ripe, and at every poll interval. So it works
 without Redis, and items of a worker that was killed are found again.
 """
 
@@ -50,7 +50,7 @@ class Dispatcher:
         ctx: The context that jobs run with.
         layers: The memory layers.
         slots: The maximum number of items that run at the same time.
-        sweep_s: The longest time between two polls.
+        poll_s: The longest time between two polls.
         limits: The maximum number of model tokens that each tenant may use per month.
 
     """
@@ -61,13 +61,13 @@ class Dispatcher:
         layers: Sequence[Layer],
         *,
         slots: int,
-        sweep_s: float,
+        poll_s: float,
         limits: TokenLimits = UNLIMITED,
     ) -> None:
         self._ctx = ctx
         self._layers = layers
         self._slots = slots
-        self._sweep_s = sweep_s
+        self._poll_s = poll_s
         self._limits = limits
         self._bell = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claimed] = {}
@@ -75,7 +75,7 @@ class Dispatcher:
         self._turn = 0
         self._started = 0
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the loop, because work may be due."""
         self._bell.set()
 
@@ -84,7 +84,7 @@ class Dispatcher:
         try:
             async with asyncio.TaskGroup() as tasks:  # if renewal fails, polling stops, too
                 tasks.create_task(self._renew())
-                await self._keep_looking()
+                await self._keep_polling()
         finally:
             await self._give_back()
 
@@ -93,39 +93,39 @@ class Dispatcher:
         first = self._started
         while True:
             before = self._started
-            await self._look()
+            await self._poll()
             if self._running:
                 await asyncio.wait(list(self._running))
             elif self._started == before:  # items that were started may have ended already
                 return self._started - first
 
-    async def _keep_looking(self) -> None:
+    async def _keep_polling(self) -> None:
         while True:
             self._bell.clear()
-            wait_s = await self._look_or_wait()
+            wait_s = await self._poll_or_wait()
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):  # wait_for would miss a cancellation during a wake-up
                     await self._bell.wait()
 
-    async def _look_or_wait(self) -> float:
+    async def _poll_or_wait(self) -> float:
         """Poll once and return how many seconds to wait before the next poll.
 
         An error from PostgreSQL (a deadlock, a timeout, read-only mode after a failover, a missing migration) is waited
         out like an outage: if the worker exited, it would not continue once the error has passed.
         """
         try:
-            return await self._look()
+            return await self._poll()
         except Unavailable:
             return AWAY_S
         except asyncpg.PostgresError as error:
             log.warning("polling for due work failed: %s", error)
             return AWAY_S
 
-    async def _look(self) -> float:
+    async def _poll(self) -> float:
         """Claim and start ripe items; return how many seconds to wait before the next poll."""
         free = self._slots - len(self._running)
         if free <= 0:
-            return self._sweep_s
+            return self._poll_s
         now = self._ctx.clock()
         async with self._ctx.database.unit_of_work() as db_session:
             # Without a model no tokens are used, so no work is held.
@@ -140,10 +140,10 @@ class Dispatcher:
         async with self._ctx.database.raw() as connection:
             soonest = await next_ripe_at(connection, now=now)
         if lost:
-            return min(self._sweep_s, LOST_S)
+            return min(self._poll_s, LOST_S)
         if soonest is None:
-            return self._sweep_s
-        return min(self._sweep_s, max(0.0, (soonest - self._ctx.clock()).total_seconds()))
+            return self._poll_s
+        return min(self._poll_s, max(0.0, (soonest - self._ctx.clock()).total_seconds()))
 
     def _in_turn(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
         """Return the owners sorted by their last turn, those without one first; otherwise in the order of `found`."""

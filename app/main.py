@@ -80,13 +80,13 @@ def create_app(
 ) -> FastAPI:
     """Return the application. It has its own database pool, which its lifespan closes."""
     settings = settings or load_settings()
-    bell = WorkerNotifier(settings.redis_url)
+    notifier = WorkerNotifier(settings.redis_url)
     database = open_database(
         settings.sqlalchemy_url,
         layers,
         clock=clock,
         settle_s=settings.settle_s,
-        notify=bell.ring,
+        notify=notifier.notify,
         pool_size=settings.database_pool,
     )
     routers = list_routers(layers)
@@ -106,7 +106,7 @@ def create_app(
     app.state.settings = settings
     app.state.clock = clock
     app.state.database = database
-    app.state.bell = bell
+    app.state.notifier = notifier
     app.state.layers = layers
     app.state.keyring = DatabaseKeyring(
         database,
@@ -134,7 +134,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    ringing = asyncio.create_task(app.state.bell.run())
+    notifying = asyncio.create_task(app.state.notifier.run())
     # Imported objects are never freed; scanning them in each garbage collection caused pauses of 70 ms.
     gc.collect()
     gc.freeze()
@@ -142,10 +142,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        ringing.cancel()
+        notifying.cancel()
         with suppress(asyncio.CancelledError):
-            await ringing
-        await app.state.bell.close()
+            await notifying
+        await app.state.notifier.close()
         await app.state.database.close()
 
 

@@ -1,7 +1,7 @@
-"""The worker process: the sweep, and an arq worker that wakes it.
+"""The worker process: the dispatcher, and an arq worker that wakes it.
 
-The arq worker exits when Redis fails, and it waits for Redis at its start. So it runs beside the sweep, which does not
-depend on it, and is restarted after a failure.
+The arq worker exits when Redis fails, and it waits for Redis at its start. So it runs beside the dispatcher, which does
+not depend on it, and is restarted after a failure.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ MAX_RECONNECT_S = 10.0
 CLOSE_S = 2.0
 
 
-async def look(ctx: dict[str, Any]) -> None:
-    """Wake the sweep. This is the arq job."""
-    sweep: Dispatcher = ctx["sweep"]
-    sweep.ring()
+async def wake_dispatcher(ctx: dict[str, Any]) -> None:
+    """Wake the dispatcher. This is the arq job."""
+    dispatcher: Dispatcher = ctx["dispatcher"]
+    dispatcher.wake()
 
 
 def make_model(settings: Settings) -> ModelClient | None:
@@ -59,44 +59,44 @@ async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] |
         LAYERS,
         clock=system_clock,
         settle_s=settings.settle_s,
-        notify=lambda: sweep.ring(),
+        notify=lambda: dispatcher.wake(),
         pool_size=settings.llm_concurrency + 4,
     )
     ctx = JobContext(database, system_clock, model, prompts or {})
-    sweep = Dispatcher(
-        ctx, LAYERS, slots=settings.llm_concurrency, sweep_s=settings.sweep_s, limits=settings.token_limits
+    dispatcher = Dispatcher(
+        ctx, LAYERS, slots=settings.llm_concurrency, poll_s=settings.poll_s, limits=settings.token_limits
     )
     try:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(sweep.run())
+            tasks.create_task(dispatcher.run())
             if settings.redis_url:
-                tasks.create_task(listen(settings.redis_url, sweep))
+                tasks.create_task(listen(settings.redis_url, dispatcher))
     finally:
         if model:
             await model.aclose()
         await database.close()
 
 
-async def listen(redis_url: str, sweep: Dispatcher) -> None:
-    """Wake the sweep on every notification, and reconnect after each failure of Redis."""
+async def listen(redis_url: str, dispatcher: Dispatcher) -> None:
+    """Wake the dispatcher on every notification, and reconnect after each failure of Redis."""
     wait_s = 0.5
     while True:
         started_s = asyncio.get_running_loop().time()
         try:
-            await _hear(redis_url, sweep)
+            await _hear(redis_url, dispatcher)
         except (RedisError, OSError, TimeoutError) as error:
             log.info("Redis is unavailable (%s); the worker polls without it", type(error).__name__)
         lived = asyncio.get_running_loop().time() - started_s > MAX_RECONNECT_S
         wait_s = 0.5 if lived else min(2 * wait_s, MAX_RECONNECT_S)
         await asyncio.sleep(wait_s)
-        sweep.ring()
+        dispatcher.wake()
 
 
-async def _hear(redis_url: str, sweep: Dispatcher) -> None:
+async def _hear(redis_url: str, dispatcher: Dispatcher) -> None:
     """Run an arq worker until Redis fails. Raises the error of the failure."""
     redis = await create_pool(redis_settings(redis_url))
     worker = Worker(
-        [func(look, name=WAKE, max_tries=1)],
+        [func(wake_dispatcher, name=WAKE, max_tries=1)],
         redis_pool=redis,
         handle_signals=False,
         keep_result=0,
@@ -104,7 +104,7 @@ async def _hear(redis_url: str, sweep: Dispatcher) -> None:
         poll_delay=POLL_S,
         job_serializer=orjson.dumps,
         job_deserializer=orjson.loads,
-        ctx={"sweep": sweep},
+        ctx={"dispatcher": dispatcher},
     )
     try:
         await worker.main()

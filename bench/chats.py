@@ -91,7 +91,7 @@ async def make_patterns(database_url: str) -> None:
             rng = random.Random(size)
             pairs = [pair_of(rng, tokens, mark=f"({number})") for number in range(size // 2)]
             await _append_all(database, ChatRef(DEFAULT_TENANT, _pattern(size), _key(_pattern(size))), pairs)
-        await Dispatcher(JobContext(database, system_clock), LAYERS, slots=4, sweep_s=30).drain()
+        await Dispatcher(JobContext(database, system_clock), LAYERS, slots=4, poll_s=30).drain()
     finally:
         await database.close()
 

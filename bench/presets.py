@@ -119,7 +119,7 @@ async def _tell(database_url: str, preset: str, size: int) -> None:
     """Build a chat of `size` messages that ends about now."""
     clock = SteppedClock(system_clock() - timedelta(seconds=_STEP_S * size / 2))
     database = open_database(database_url, LAYERS, clock=clock, settle_s=0, notify=lambda: None, pool_size=4)
-    sweep = Dispatcher(JobContext(database, clock), LAYERS, slots=2, sweep_s=30)
+    dispatcher = Dispatcher(JobContext(database, clock), LAYERS, slots=2, poll_s=30)
     ref = ChatRef(DEFAULT_TENANT, _name(preset, size), chat_key(DEFAULT_TENANT, _name(preset, size)))
     rng = random.Random(size)
     given = orjson.loads(CONVERSATION.read_bytes().splitlines()[0])["chat"] | {"settings": {"preset": preset}}
@@ -133,7 +133,7 @@ async def _tell(database_url: str, preset: str, size: int) -> None:
                 await append_messages(db_session, ref, messages, now=clock())
             await _write(database, ref, preset, seq, clock)
             clock.step(_STEP_S)
-            await sweep.drain()
+            await dispatcher.drain()
     finally:
         await database.close()
 

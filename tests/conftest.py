@@ -141,25 +141,25 @@ async def model() -> AsyncIterator[ScriptedModel]:
 
 @pytest.fixture
 async def nothing_due(database: Database) -> None:
-    """Forget what earlier tests left due: a sweep works for everybody in its database."""
+    """Forget what earlier tests left due: a dispatcher works for all tenants of its database."""
     async with database.raw() as connection:
         await connection.execute("DELETE FROM work")
 
 
 @pytest.fixture
-async def sweep(
+async def dispatcher(
     database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
 ) -> AsyncIterator[Dispatcher]:
     """A worker's loop that makes memos with the scripted model; `drain` makes what is ripe."""
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1)
-    yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
+    yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, poll_s=30)
     await client.aclose()
 
 
 @pytest.fixture
-def quoting_sweep(database: Database, clock: SteppedClock, nothing_due: None) -> Dispatcher:
+def quoting_dispatcher(database: Database, clock: SteppedClock, nothing_due: None) -> Dispatcher:
     """A worker's loop without a model."""
-    return Dispatcher(JobContext(database, clock), LAYERS, slots=8, sweep_s=30)
+    return Dispatcher(JobContext(database, clock), LAYERS, slots=8, poll_s=30)
 
 
 def sqlalchemy_url(url: str) -> str:

@@ -34,12 +34,12 @@ async def append(
     return ok(await api.post(f"/v1/chats/{chat_id}/messages", json={"messages": messages, **body}), status)
 
 
-async def talk_with_memos(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, last: int) -> None:
+async def talk_with_memos(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, last: int) -> None:
     """The messages `1…last` of the conversation, with every memo made as soon as it is due."""
     for first in range(1, last + 1, 8):
         await append(api, talk(first, min(first + 7, last)))
         clock.step(2)
-        await sweep.drain()
+        await dispatcher.drain()
 
 
 async def get(api: httpx.AsyncClient, path: str, status: int = 200, **query: Any) -> Json:

@@ -63,13 +63,13 @@ async def test_no_table_refers_to_another(connection: Connection) -> None:
 
 
 async def test_what_an_append_changes_on_the_chats_row_is_in_no_index(
-    api: httpx.AsyncClient, connection: Connection, tenant: str, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, connection: Connection, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, user_id="mira")
     before = await _row(connection, tenant)
     for first in range(1, 49, 8):
         clock.step(2)
-        await sweep.drain()
+        await dispatcher.drain()
         await append(api, talk(first, first + 7))
     after = await _row(connection, tenant)
     changed = {name for name in before if before[name] != after[name]}

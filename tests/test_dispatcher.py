@@ -29,7 +29,7 @@ from tests.talk import append, context, put, said, talk
 
 PATIENCE_S = 20
 LONG_S = 3_600.0
-"""A sweep interval that no test lives to see."""
+"""A poll interval that is longer than any test."""
 
 
 @asynccontextmanager
@@ -43,13 +43,13 @@ async def worker(
         stack.push_async_callback(database.close)
         client = ModelClient(model.base_url, "scripted", timeout_s=60, concurrency=slots, max_attempts=1)
         stack.push_async_callback(client.aclose)
-        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, sweep_s=LONG_S)
+        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, poll_s=LONG_S)
 
 
 @asynccontextmanager
-async def running(sweep: Dispatcher) -> AsyncIterator[asyncio.Task[None]]:
+async def running(dispatcher: Dispatcher) -> AsyncIterator[asyncio.Task[None]]:
     """The loop, until the block ends."""
-    task = asyncio.create_task(sweep.run())
+    task = asyncio.create_task(dispatcher.run())
     try:
         yield task
     finally:
@@ -76,8 +76,8 @@ async def test_memos_just_before_the_anchor_are_made_first(
     anchor_seq = (await context(api))["history"]["anchor_seq"]
     assert anchor_seq == 49
     clock.step(2)
-    async with worker(database_url, clock, model, slots=1) as sweep:
-        assert await sweep.drain() == 8
+    async with worker(database_url, clock, model, slots=1) as dispatcher:
+        assert await dispatcher.drain() == 8
     made = [next(n for n in range(1, 65) if f"number {n}." in str(request)) for request in model.requests]
     assert made == [41, 33, 25, 17, 9, 1, 49, 57]
 
@@ -94,8 +94,8 @@ async def test_no_more_is_claimed_than_there_are_free_slots(
     await append(api, talk(1, 80))
     clock.step(2)
     gate = model.hold()
-    async with worker(database_url, clock, model, slots=3) as sweep:
-        draining = asyncio.create_task(sweep.drain())
+    async with worker(database_url, clock, model, slots=3) as dispatcher:
+        draining = asyncio.create_task(dispatcher.drain())
         await gate.reached(3)
         leased = [row for row in await due_rows(database, tenant) if row["lease"]]
         assert len(leased) == 3
@@ -133,7 +133,7 @@ async def test_an_active_chat_does_not_wait_for_anothers_import(
     clock.step(1)
     await append(api, [said(n, content=f"live {n}") for n in range(1, 9)])
     clock.step(2)
-    async with worker(database_url, clock, model, slots=slots) as sweep, running(sweep):
+    async with worker(database_url, clock, model, slots=slots) as dispatcher, running(dispatcher):
         await until(database, chat_key(tenant, "c"))
     assert any("live" in str(request) for request in model.requests[: 2 * slots])
 
@@ -145,8 +145,8 @@ async def test_with_a_single_slot_chats_take_turns(
         await append(api, [said(n, content=f"in chat {chat}, {n}") for n in range(1, 33)], chat)
         clock.step(1)
     clock.step(2)
-    async with worker(database_url, clock, model, slots=1) as sweep:
-        assert await sweep.drain() == 12
+    async with worker(database_url, clock, model, slots=1) as dispatcher:
+        assert await dispatcher.drain() == 12
     told = [next(chat for chat in "abc" if f"in chat {chat}," in str(request)) for request in model.requests]
     assert told == ["a", "b", "c"] * 4
 
@@ -169,7 +169,7 @@ async def test_work_of_a_user_and_a_tenant_takes_its_turn(
             await work_queue.schedule(db_session, owner, "unheard of", [NewWork("1")], now=clock(), settle_s=0)
     clock.step(2)
     gate = model.hold()
-    async with worker(database_url, clock, model, slots=4) as sweep, running(sweep):
+    async with worker(database_url, clock, model, slots=4) as dispatcher, running(dispatcher):
         await gate.reached(2)
         for owner in owners:
             await until(database, owner.key, "attempts = 1 AND error IS NOT NULL AND lease IS NULL")
@@ -179,15 +179,15 @@ async def test_work_of_a_user_and_a_tenant_takes_its_turn(
 
 
 async def test_a_line_claimed_by_another_process_is_skipped(
-    api: httpx.AsyncClient, sweep: Dispatcher, database: Database, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, database: Database, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 16))
     clock.step(2)
     async with asyncio.timeout(PATIENCE_S), database.unit_of_work() as claiming:
         await claiming.raw.execute("SELECT 1 FROM work WHERE at_seq = 1 FOR UPDATE")
-        assert await sweep.drain() == 1
+        assert await dispatcher.drain() == 1
     assert await statuses(api) == ["pending", "ready"]
-    assert await sweep.drain() == 1
+    assert await dispatcher.drain() == 1
 
 
 # --- how it shares ---
@@ -210,8 +210,8 @@ async def test_no_tenant_takes_over_half_the_slots_while_others_wait(
         await append(other, [said(n, content=f"patient {n}") for n in range(1, 49)])
     clock.step(2)
     gate = model.hold()
-    async with worker(database_url, clock, model, slots=8) as sweep:
-        draining = asyncio.create_task(sweep.drain())
+    async with worker(database_url, clock, model, slots=8) as dispatcher:
+        draining = asyncio.create_task(dispatcher.drain())
         await gate.reached(8)
         assert sum("patient" in str(request) for request in model.requests) == 4
         gate.release()
@@ -225,8 +225,8 @@ async def test_a_tenant_alone_has_all_the_slots(
     await append(api, talk(1, 64))
     clock.step(2)
     gate = model.hold()
-    async with worker(database_url, clock, model, slots=8) as sweep:
-        draining = asyncio.create_task(sweep.drain())
+    async with worker(database_url, clock, model, slots=8) as dispatcher:
+        draining = asyncio.create_task(dispatcher.drain())
         await gate.reached(8)
         gate.release()
         await draining
@@ -236,11 +236,11 @@ async def test_a_tenant_alone_has_all_the_slots(
 
 
 async def test_the_loop_looks_when_it_starts(
-    api: httpx.AsyncClient, sweep: Dispatcher, database: Database, tenant: str, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    async with running(sweep):
+    async with running(dispatcher):
         await until(database, chat_key(tenant, "c"))
     assert await statuses(api) == ["ready"]
 
@@ -254,11 +254,11 @@ async def test_the_loop_looks_when_somebody_rings(
     model: ScriptedModel,
     nothing_due: None,
 ) -> None:
-    async with worker(database_url, clock, model) as sweep, running(sweep):
+    async with worker(database_url, clock, model) as dispatcher, running(dispatcher):
         for first in (1, 9, 17):
             await append(api, talk(first, first + 7))
             clock.step(2)
-            sweep.ring()
+            dispatcher.wake()
             await until(database, chat_key(tenant, "c"))
     assert await statuses(api) == ["ready"] * 3
 
@@ -270,10 +270,10 @@ async def test_the_loop_looks_when_the_next_row_ripens(
     async with client_of(app, key) as api, AsyncExitStack() as stack:
         client = ModelClient(model.base_url, "scripted", timeout_s=60, max_attempts=1)
         stack.push_async_callback(client.aclose)
-        sweep = Dispatcher(JobContext(database, system_clock, client), LAYERS, slots=2, sweep_s=LONG_S)
+        dispatcher = Dispatcher(JobContext(database, system_clock, client), LAYERS, slots=2, poll_s=LONG_S)
         await append(api, talk(1, 8))
         assert (await due_rows(database, tenant))[0]["run_after"] > datetime.now(UTC)
-        await stack.enter_async_context(running(sweep))
+        await stack.enter_async_context(running(dispatcher))
         await until(database, chat_key(tenant, "c"))
         assert await statuses(api) == ["ready"]
 
@@ -289,7 +289,7 @@ async def test_work_ready_while_all_slots_were_taken_follows_at_once(
 ) -> None:
     await append(api, talk(1, 40))
     clock.step(2)
-    async with worker(database_url, clock, model, slots=1) as sweep, running(sweep):
+    async with worker(database_url, clock, model, slots=1) as dispatcher, running(dispatcher):
         await until(database, chat_key(tenant, "c"))
     assert await statuses(api) == ["ready"] * 5
     assert model.peak == 1
@@ -306,11 +306,11 @@ async def test_the_loop_soon_rechecks_lines_locked_by_others(
 
     await append(api, talk(1, 8))
     clock.step(2)
-    sweep = Dispatcher(JobContext(database, counted), LAYERS, slots=8, sweep_s=LONG_S)
+    dispatcher = Dispatcher(JobContext(database, counted), LAYERS, slots=8, poll_s=LONG_S)
     async with AsyncExitStack() as stack:
         async with database.unit_of_work() as claiming:
             await claiming.raw.execute("SELECT FROM work WHERE owner_key = $1 FOR UPDATE", chat_key(tenant, "c"))
-            await stack.enter_async_context(running(sweep))
+            await stack.enter_async_context(running(dispatcher))
             await looks.reaches(3)
         await until(database, chat_key(tenant, "c"))
     assert await statuses(api) == ["ready"]
@@ -329,7 +329,7 @@ async def test_the_loop_outlives_what_postgresql_refuses(fresh_database_url: str
         async with database.raw() as connection:
             await connection.execute("ALTER TABLE work RENAME TO not_yet")
         await stack.enter_async_context(
-            running(Dispatcher(JobContext(database, counted), LAYERS, slots=8, sweep_s=LONG_S))
+            running(Dispatcher(JobContext(database, counted), LAYERS, slots=8, poll_s=LONG_S))
         )
         await looks.reaches(2)  # the second only because the first was refused
 
@@ -343,11 +343,11 @@ async def test_the_loop_outlives_the_loss_of_its_connections(
     model: ScriptedModel,
     nothing_due: None,
 ) -> None:
-    async with worker(database_url, clock, model) as sweep, running(sweep):
+    async with worker(database_url, clock, model) as dispatcher, running(dispatcher):
         await append(api, talk(1, 8))
         clock.step(2)
         gate = model.hold(1)
-        sweep.ring()
+        dispatcher.wake()
         await gate.reached()
         async with database.raw() as connection:
             await connection.execute(
@@ -374,7 +374,7 @@ async def test_a_lease_is_renewed_for_as_long_as_the_model_thinks(
     await append(api, talk(1, 8))
     clock.step(2)
     gate = model.hold(1)
-    async with worker(database_url, clock, model) as sweep, running(sweep):
+    async with worker(database_url, clock, model) as dispatcher, running(dispatcher):
         await gate.reached()
         await change(database, tenant, "work", "leased_until = clock_timestamp() - interval '1 hour'")
         await until(database, chat_key(tenant, "c"), "leased_until > clock_timestamp()")
@@ -383,12 +383,12 @@ async def test_a_lease_is_renewed_for_as_long_as_the_model_thinks(
     assert len(model.calls) == 1
 
 
-async def test_a_loop_stopped_during_a_notification_ends(sweep: Dispatcher) -> None:
+async def test_a_loop_stopped_during_a_notification_ends(dispatcher: Dispatcher) -> None:
     for steps in (0, 1, 10, 100, 1_000, 10_000):  # the last ones find it waiting
-        task = asyncio.create_task(sweep.run())
+        task = asyncio.create_task(dispatcher.run())
         for _ in range(steps):
             await asyncio.sleep(0)
-        sweep.ring()
+        dispatcher.wake()
         task.cancel()
         await asyncio.wait([task], timeout=PATIENCE_S)
         assert task.cancelled()
@@ -396,7 +396,7 @@ async def test_a_loop_stopped_during_a_notification_ends(sweep: Dispatcher) -> N
 
 async def test_a_loop_that_ends_gives_its_claims_back_unused(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     database: Database,
     tenant: str,
@@ -405,18 +405,18 @@ async def test_a_loop_that_ends_gives_its_claims_back_unused(
     await append(api, talk(1, 16))
     clock.step(2)
     gate = model.hold(2)
-    async with running(sweep):
+    async with running(dispatcher):
         await gate.reached(2)
     rows = await due_rows(database, tenant)
     assert [(row["attempts"], row["lease"], row["error"]) for row in rows] == [(0, None, None)] * 2
     gate.release()
-    assert await sweep.drain() == 2
+    assert await dispatcher.drain() == 2
     assert [memo["attempts"] for memo in await book(api)] == [1, 1]
 
 
 async def test_a_loop_stopped_during_a_write_leaves_no_partial_memo(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     database: Database,
     tenant: str,
@@ -426,7 +426,7 @@ async def test_a_loop_stopped_during_a_write_leaves_no_partial_memo(
         await append(api, talk(8 * round_ + 1, 8 * round_ + 8))
         clock.step(2)
         gate = model.hold(1)
-        async with running(sweep):
+        async with running(dispatcher):
             await gate.reached()
             gate.release()
             for _ in range(10 * round_):
@@ -434,28 +434,28 @@ async def test_a_loop_stopped_during_a_write_leaves_no_partial_memo(
         memos, rows = await book(api), await due_rows(database, tenant)
         assert [memo["status"] for memo in memos].count("pending") == len(rows)
         assert all((row["attempts"], row["lease"]) == (0, None) for row in rows)
-        await sweep.drain()
+        await dispatcher.drain()
         assert await due_rows(database, tenant) == []
     assert await statuses(api) == ["ready"] * 12
 
 
 async def test_a_chat_locked_for_long_holds_up_no_other(
-    api: httpx.AsyncClient, sweep: Dispatcher, database: Database, tenant: str, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     await append(api, talk(1, 8), "other")
     clock.step(2)
     async with asyncio.timeout(PATIENCE_S), database.unit_of_work() as locking:
         await locking.raw.execute("SELECT FROM chats WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, "c"))
-        async with running(sweep):
+        async with running(dispatcher):
             await until(database, chat_key(tenant, "other"))
-    await sweep.drain()
+    await dispatcher.drain()
     assert await statuses(api) == ["ready"]
 
 
 async def test_an_erased_chat_takes_its_due_work_with_it(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     database: Database,
     tenant: str,
@@ -465,15 +465,15 @@ async def test_an_erased_chat_takes_its_due_work_with_it(
     await api.delete("/v1/chats/c")
     assert await due_rows(database, tenant) == []
     clock.step(2)
-    assert await sweep.drain() == 0
+    assert await dispatcher.drain() == 0
     assert model.calls == []
 
 
 async def test_a_chat_whose_messages_never_fill_a_batch_costs_no_call(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await put(api, settings={"memos": {"every_messages": 64}})
     await append(api, talk(1, 63))
     clock.step(LONG_S)
-    assert await sweep.drain() == 0
+    assert await dispatcher.drain() == 0
     assert model.calls == []

@@ -80,14 +80,14 @@ class Chat:
     def __init__(
         self,
         api: httpx.AsyncClient,
-        sweep: Dispatcher,
+        dispatcher: Dispatcher,
         clock: SteppedClock,
         model: ScriptedModel,
         database: Database,
         tenant: str,
         dice: random.Random,
     ) -> None:
-        self._api, self._sweep, self._clock, self._model = api, sweep, clock, model
+        self._api, self._dispatcher, self._clock, self._model = api, dispatcher, clock, model
         self._database, self._tenant, self._dice = database, tenant, dice
         self._said = self._named = 0
 
@@ -185,14 +185,14 @@ class Chat:
     async def work(self) -> None:
         """What is due is made."""
         self._clock.step(60)
-        await self._sweep.drain()
+        await self._dispatcher.drain()
 
     async def fail(self) -> None:
         """What is due fails, at times for good, and is tried again."""
         self._model.otherwise = refuses(400)
         for _ in range(self._dice.choice([1, work_queue.MAX_ATTEMPTS])):
             self._clock.step(3_600)
-            await self._sweep.drain()
+            await self._dispatcher.drain()
         self._model.otherwise = quoting_memo
         if self._dice.random() < 0.5:
             ok(await self._api.post("/v1/work/retry", json={"chat_id": "c"}), 200)
@@ -241,7 +241,7 @@ class Chat:
 @pytest.mark.parametrize("seed", range(6))
 async def test_an_answer_that_differs_has_another_tag(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,
@@ -249,7 +249,7 @@ async def test_an_answer_that_differs_has_another_tag(
     seed: int,
 ) -> None:
     dice = random.Random(seed)
-    chat, reader = Chat(api, sweep, clock, model, database, tenant, dice), Reader(api)
+    chat, reader = Chat(api, dispatcher, clock, model, database, tenant, dice), Reader(api)
     await chat.begin()
     await reader.read()
     acts = chat.acts()

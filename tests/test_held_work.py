@@ -45,16 +45,16 @@ async def test_a_tenant_at_its_limit_gets_no_work_until_next_month(
 ) -> None:
     await append(api, talk(1, 40))
     clock.step(2)
-    async with limited_worker(database, clock, model, TokenLimits(2 * CALL_TOKENS)) as sweep:
-        assert await sweep.drain() == 2
+    async with limited_worker(database, clock, model, TokenLimits(2 * CALL_TOKENS)) as dispatcher:
+        assert await dispatcher.drain() == 2
         assert sorted(await statuses(api)) == ["pending"] * 3 + ["ready"] * 2
         clock.step(MONTH_S - HALF_A_DAY_S - 3)  # the last second of April
-        assert await sweep.drain() == 0
+        assert await dispatcher.drain() == 0
         assert {(row["attempts"], row["lease"]) for row in await due_rows(database, tenant)} == {(0, None)}
         clock.step(1)
-        assert await sweep.drain() == 2
+        assert await dispatcher.drain() == 2
         clock.step(MONTH_S + 2 * HALF_A_DAY_S)
-        assert await sweep.drain() == 1
+        assert await dispatcher.drain() == 1
     assert await statuses(api) == ["ready"] * 5
 
 
@@ -69,8 +69,8 @@ async def test_a_limit_that_is_not_used_up_holds_nothing(
     await append(api, talk(1, 8))
     await use(database, tenant, clock, 999)
     clock.step(2)
-    async with limited_worker(database, clock, model, TokenLimits(1_000)) as sweep:
-        assert await sweep.drain() == 1
+    async with limited_worker(database, clock, model, TokenLimits(1_000)) as dispatcher:
+        assert await dispatcher.drain() == 1
 
 
 async def test_a_raised_limit_frees_what_was_held(
@@ -85,8 +85,8 @@ async def test_a_raised_limit_frees_what_was_held(
     await use(database, tenant, clock, 1_000)
     clock.step(2)
     for limits, made in ((TokenLimits(1_000), 0), (TokenLimits(1_000, {tenant: 1_001}), 1)):
-        async with limited_worker(database, clock, model, limits) as sweep:
-            assert await sweep.drain() == made
+        async with limited_worker(database, clock, model, limits) as dispatcher:
+            assert await dispatcher.drain() == made
 
 
 async def test_work_running_when_the_limit_is_reached_is_finished(
@@ -94,8 +94,8 @@ async def test_work_running_when_the_limit_is_reached_is_finished(
 ) -> None:
     await append(api, talk(1, 40))
     clock.step(2)
-    async with limited_worker(database, clock, model, TokenLimits(1), slots=3) as sweep:
-        assert await sweep.drain() == 3
+    async with limited_worker(database, clock, model, TokenLimits(1), slots=3) as dispatcher:
+        assert await dispatcher.drain() == 3
     assert sorted(await statuses(api)) == ["pending"] * 2 + ["ready"] * 3
 
 
@@ -104,10 +104,10 @@ async def test_failures_without_reported_usage_do_not_count(
 ) -> None:
     await append(api, talk(1, 8))
     model.script(refuses(503), refuses(503))
-    async with limited_worker(database, clock, model, TokenLimits(1)) as sweep:
+    async with limited_worker(database, clock, model, TokenLimits(1)) as dispatcher:
         for _ in range(3):
             clock.step(60)
-            assert await sweep.drain() == 1
+            assert await dispatcher.drain() == 1
     assert await statuses(api) == ["ready"]
 
 
@@ -116,11 +116,11 @@ async def test_answers_without_text_count_for_the_limit(
 ) -> None:
     await append(api, talk(1, 8))
     model.otherwise = says(None, finish_reason="length", reasoning_content="Let me think.")
-    async with limited_worker(database, clock, model, TokenLimits(CALL_TOKENS)) as sweep:
+    async with limited_worker(database, clock, model, TokenLimits(CALL_TOKENS)) as dispatcher:
         clock.step(2)
-        assert await sweep.drain() == 1
+        assert await dispatcher.drain() == 1
         clock.step(60)
-        assert await sweep.drain() == 0
+        assert await dispatcher.drain() == 0
     assert await statuses(api) == ["pending"]
 
 
@@ -141,8 +141,8 @@ async def test_others_go_on_while_one_tenant_is_held(
         await append(other, talk(1, 16))
         clock.step(2)
         limits = TokenLimits(1, {f"{tenant}-other": None})
-        async with limited_worker(database, clock, model, limits, slots=2) as sweep:
-            assert await sweep.drain() == 2
+        async with limited_worker(database, clock, model, limits, slots=2) as dispatcher:
+            assert await dispatcher.drain() == 2
         assert await statuses(other) == ["ready"] * 2
     assert set(await statuses(api)) == {"pending"}
 
@@ -155,10 +155,10 @@ async def test_work_of_users_and_tenants_is_held_too(
         for owner in (Owner.of_user(tenant, "mira"), Owner.of_tenant(tenant)):
             await work_queue.schedule(db_session, owner, "unheard of", [NewWork("1")], now=clock(), settle_s=0)
     await use(database, tenant, clock, 1)
-    async with limited_worker(database, clock, model, TokenLimits(1)) as sweep:
-        assert await sweep.drain() == 0
+    async with limited_worker(database, clock, model, TokenLimits(1)) as dispatcher:
+        assert await dispatcher.drain() == 0
         clock.step(MONTH_S)
-        assert await sweep.drain() == 2
+        assert await dispatcher.drain() == 2
 
 
 async def test_without_a_model_nothing_is_counted_and_nothing_held(
@@ -167,8 +167,8 @@ async def test_without_a_model_nothing_is_counted_and_nothing_held(
     await append(api, talk(1, 8))
     await use(database, tenant, clock, 5)
     clock.step(2)
-    sweep = Dispatcher(JobContext(database, clock), LAYERS, slots=2, sweep_s=30, limits=TokenLimits(1))
-    assert await sweep.drain() == 1
+    dispatcher = Dispatcher(JobContext(database, clock), LAYERS, slots=2, poll_s=30, limits=TokenLimits(1))
+    assert await dispatcher.drain() == 1
     assert await statuses(api) == ["ready"]
     async with database.raw() as connection:
         used = await connection.fetchval("SELECT sum(calls) FROM model_usage WHERE tenant = $1", tenant)
@@ -185,15 +185,15 @@ async def test_requests_are_answered_as_ever_at_the_limit(
 ) -> None:
     await put(api, settings={"history": {"keep_messages": 4, "grow_messages": 4}})
     await use(database, tenant, clock, 1)
-    async with limited_worker(database, clock, model, TokenLimits(1)) as sweep:
+    async with limited_worker(database, clock, model, TokenLimits(1)) as dispatcher:
         for first in range(1, 41, 8):
             await append(api, talk(first, first + 7), context={})
             clock.step(2)
-            assert await sweep.drain() == 0
+            assert await dispatcher.drain() == 0
         await edit(api, "m1", content="Something else was said.")
         memo = (await get(api, "/memos"))["items"][0]
         ok(await api.post(f"/v1/chats/c/memos/{memo['id']}/regenerate"), 202)
-        await sweep.drain()
+        await dispatcher.drain()
         history = (await context(api))["history"]
     assert model.calls == []
     assert history["anchor_seq"] > 1, "a full cut waits for held work until it is forced"
@@ -216,7 +216,7 @@ async def test_the_loop_does_not_poll_for_held_work(
     await append(api, talk(1, 80))
     await use(database, tenant, clock, 1)
     clock.step(2)
-    async with limited_worker(database, counted, model, TokenLimits(1)) as sweep, running(sweep):
+    async with limited_worker(database, counted, model, TokenLimits(1)) as dispatcher, running(dispatcher):
         for _ in range(50):
             await context(api)  # time for many looks
         before = len(looks)
@@ -225,7 +225,7 @@ async def test_the_loop_does_not_poll_for_held_work(
         assert 1 <= len(looks) == before <= 4
         gate = model.hold(1)
         clock.step(MONTH_S)
-        sweep.ring()
+        dispatcher.wake()
         await gate.reached()
         gate.release()
 

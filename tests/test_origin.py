@@ -55,34 +55,34 @@ HIDDEN: dict[str, Json] = {
 
 
 @pytest.fixture
-async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock) -> None:
+async def filled_chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock) -> None:
     """A chat with a text in every layer, all of them made without a model."""
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 12))
     ok(await api.post("/v1/chats/c/tools/save_memory", json={"content": "I kept the key."}), 200)
     for seq in (4, 8, 12):
         ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
-    await settle(quoting_sweep, clock)
+    await settle(quoting_dispatcher, clock)
     await append(api, talk(13, 16))
-    await settle(quoting_sweep, clock)
+    await settle(quoting_dispatcher, clock)
 
 
-async def settle(sweep: Dispatcher, clock: SteppedClock) -> None:
+async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> None:
     for _ in range(4):
         clock.step(60)
-        await sweep.drain()
+        await dispatcher.drain()
 
 
 @pytest.mark.usefixtures("filled_chat")
 @pytest.mark.parametrize("name", TEXTS)
 async def test_an_edit_makes_a_person_the_origin(
-    name: str, api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
+    name: str, api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     text = TEXTS[name]
     made = await text.read(api)
     assert (made["origin"], made["edited"]) == ("tool" if name == "entry" else "extractive", False)
     await text.edit(api)
-    await settle(quoting_sweep, clock)
+    await settle(quoting_dispatcher, clock)
     edited = await text.read(api)
     assert (edited["origin"], edited["edited"]) == ("person", True)
     await text.edit(api)

@@ -33,14 +33,14 @@ def test_there_is_something_to_walk_through() -> None:
 
 
 @pytest.fixture
-async def chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock) -> Json:
+async def chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock) -> Json:
     """A chat with something in each list, restored from a checkpoint; as it was on the former line."""
     await put(api, settings=list_settings())
     await append(api, talk(1, 20))
     for sample in SAMPLES.values():
         await sample.write(api)
     clock.step(40)
-    await quoting_sweep.drain()
+    await quoting_dispatcher.drain()
     for name in ("before the storm", "later"):
         ok(await api.post("/v1/chats/c/checkpoints", json={"name": name}), 201)
     former = await get(api, "")

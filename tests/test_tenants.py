@@ -149,13 +149,13 @@ async def test_a_cursor_of_another_tenant_leads_nowhere(
 
 
 async def test_two_tenants_use_the_same_names_for_everything_at_once(
-    api: httpx.AsyncClient, stranger: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, stranger: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     for client, whose in ((api, "ours"), (stranger, "theirs")):
         await put(client, user_id="mira", system_prompt=f"The lamps are {whose}.")
         await append(client, [said(n, content=f"Lamp {n} is {whose}.") for n in range(1, 34)])
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     for client, whose, other in ((api, "ours", "theirs"), (stranger, "theirs", "ours")):
         told = await _everything(client)
         assert f"is {whose}" in told

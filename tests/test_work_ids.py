@@ -23,14 +23,14 @@ async def layers_of_work(api: httpx.AsyncClient) -> dict[str, str]:
 
 
 @pytest.fixture
-async def chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock) -> None:
+async def chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock) -> None:
     """A chat with a memo, a summary and a scene, and no work left."""
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 20))
     ok(await api.put("/v1/chats/c/scenes/breaks/8"), 201)
     for _ in range(5):
         clock.step(40)
-        await quoting_sweep.drain()
+        await quoting_dispatcher.drain()
     assert await layers_of_work(api) == {}
 
 
@@ -45,14 +45,14 @@ async def chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: Stepped
     ],
 )
 async def test_a_202_names_the_work(
-    api: httpx.AsyncClient, quoting_sweep: Dispatcher, chat: None, path: str, layer: str
+    api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, chat: None, path: str, layer: str
 ) -> None:
     memo, scene = (await get(api, "/memos"))["items"][0], (await get(api, "/scenes"))["items"][0]
     url = f"/v1/chats/c{path.format(memo=memo['id'], scene=scene['id'])}"
     asked: Json = ok(await api.post(url), 202)
     assert (await layers_of_work(api))[asked["work_id"]] == layer
     assert ok(await api.post(url), 202)["work_id"] == asked["work_id"], "asked again it is the same work"
-    await quoting_sweep.drain()
+    await quoting_dispatcher.drain()
     assert asked["work_id"] not in await layers_of_work(api)
 
 

@@ -1,4 +1,4 @@
-"""The worker process in this one: the bell wakes it, and whatever Redis does, it works and it ends."""
+"""The worker process in this one: notifications wake it, and whatever Redis does, it works and it ends."""
 
 import asyncio
 import tempfile
@@ -26,7 +26,7 @@ from tests.talk import append, ok, talk
 
 PATIENCE_S = 20
 LONG_S = 3_600.0
-"""A sweep interval that no test lives to see."""
+"""A poll interval that is longer than any test."""
 
 
 @pytest.fixture
@@ -51,14 +51,14 @@ def process_of(redis_url: str) -> psutil.Process:
     return next(child for child in psutil.Process().children() if socket in " ".join(child.cmdline()))
 
 
-def settings_for(database_url: str, redis_url: str | None, model: ScriptedModel, sweep_s: float) -> Settings:
+def settings_for(database_url: str, redis_url: str | None, model: ScriptedModel, poll_s: float) -> Settings:
     return Settings(
         database_url=database_url,
         redis_url=redis_url,
         llm_base_url=model.base_url,
         llm_model="scripted",
         settle_s=0,
-        sweep_s=sweep_s,
+        poll_s=poll_s,
         _env_file=None,
     )
 
@@ -79,7 +79,7 @@ async def working(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
 
 @asynccontextmanager
 async def serving(settings: Settings, clock: SteppedClock, key: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an application with its bell. Its clock is behind the worker's: what it makes due is ripe."""
+    """A client of an application with its notifier. Its clock is behind the worker's: what it makes due is ripe."""
     app = create_app(settings, clock=clock)
     async with app.router.lifespan_context(app), client_of(app, key) as client:
         yield client
@@ -120,7 +120,7 @@ async def test_memos_are_made_while_redis_is_away(
     model: ScriptedModel,
     nothing_due: None,
 ) -> None:
-    settings = settings_for(database_url, "unix:///nowhere/redis.sock", model, sweep_s=1)
+    settings = settings_for(database_url, "unix:///nowhere/redis.sock", model, poll_s=1)
     async with working(settings), serving(settings, clock, key) as api:
         for first in (1, 9):
             await append(api, talk(first, first + 7))
@@ -139,7 +139,7 @@ async def test_a_redis_that_hangs_slows_no_request_and_stops_no_memo(
     model: ScriptedModel,
     nothing_due: None,
 ) -> None:
-    settings = settings_for(database_url, own_redis, model, sweep_s=1)
+    settings = settings_for(database_url, own_redis, model, poll_s=1)
     async with working(settings), serving(settings, clock, key) as api:
         await append(api, talk(1, 8))
         await until_made(database, tenant)
@@ -167,7 +167,7 @@ async def test_the_bell_is_heard_again_after_redis_was_killed(
         await append(api, talk(1, 8))
         await until_made(database, tenant)
         process_of(own_redis).kill()
-        for first in (9, 17, 25):  # rung into the void, or while it comes back: it is looked for when it is back
+        for first in (9, 17, 25):  # notified while Redis is down or coming back: found when it is back
             await append(api, talk(first, first + 7))
             await until_made(database, tenant)
         assert await statuses(api) == ["ready"] * 4

@@ -14,11 +14,11 @@ def words(first: int, last: int) -> list[Json]:
     return [said(n, content=f"lamp w{n}w") for n in range(first, last + 1)]
 
 
-async def wait(sweep: Dispatcher, clock: SteppedClock, times: int = 4) -> None:
+async def wait(dispatcher: Dispatcher, clock: SteppedClock, times: int = 4) -> None:
     """Let time pass until all is made that can be."""
     for _ in range(times):
         clock.step(40)
-        await sweep.drain()
+        await dispatcher.drain()
 
 
 async def told(api: httpx.AsyncClient, name: str) -> list[str]:

@@ -17,7 +17,7 @@ from app.kit.ids import uuid7
 
 log = logging.getLogger(__name__)
 
-WAKE = "look"
+WAKE = "wake"
 """The only arq job: it makes a worker look for due work."""
 
 BURST_S = 0.02
@@ -36,18 +36,18 @@ class WorkerNotifier:
 
     def __init__(self, redis_url: str | None) -> None:
         self._url = redis_url
-        self._rung = asyncio.Event()
+        self._pending = asyncio.Event()
         self._redis: ArqRedis | None = None
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake the workers; returns immediately."""
-        self._rung.set()
+        self._pending.set()
 
     async def run(self) -> None:
         """Send wake-ups to Redis until cancelled. Returns at once if no Redis is configured."""
         while self._url is not None:
-            await self._rung.wait()
-            self._rung.clear()
+            await self._pending.wait()
+            self._pending.clear()
             try:
                 async with asyncio.timeout(2):
                     self._redis = self._redis or await create_pool(

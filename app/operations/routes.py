@@ -56,7 +56,7 @@ async def readyz(request: Request, pool: Pool) -> Response:
     Returns 503 if PostgreSQL is unreachable or not migrated. The status of Redis and the model is only reported.
     """
     settings: Settings = request.app.state.settings
-    bell: WorkerNotifier = request.app.state.bell
+    notifier: WorkerNotifier = request.app.state.notifier
     database = "ok"
     try:
         async with pool.raw() as connection:
@@ -64,7 +64,7 @@ async def readyz(request: Request, pool: Pool) -> Response:
                 database = "not migrated"
     except Unavailable:
         database = "down"
-    redis = "not configured" if settings.redis_url is None else "ok" if await bell.is_reachable() else "down"
+    redis = "not configured" if settings.redis_url is None else "ok" if await notifier.is_reachable() else "down"
     model = "configured" if settings.llm_base_url else "not configured"
     status = "down" if database != "ok" else "ok" if redis == "ok" and model == "configured" else "degraded"
     return OrjsonResponse(

@@ -26,7 +26,7 @@ _LEFT = "lease = gen_random_uuid(), leased_until = now() - interval '1 minute', 
 
 
 async def make_rich_chat(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     """The chat `c` of 43 messages, with memos that are made, edited, deleted, failed, left by a worker.
 
@@ -49,8 +49,8 @@ async def make_rich_chat(
     await append(api, [said(10, tool_calls=[call]), said(11, role="tool", tool_call_id="call-1", importance=0.5)])
     await append(api, talk(12, 32))
     clock.step(2)
-    await sweep.drain()
-    await _switch_layers_on(api, sweep, clock)
+    await dispatcher.drain()
+    await _switch_layers_on(api, dispatcher, clock)
     await append(api, talk(37, 43))
     for sample in SAMPLES.values():
         await sample.rich.write_last(api)
@@ -63,27 +63,27 @@ async def make_rich_chat(
             await sample.rich.fill(connection, chat_key(tenant, "c"))
 
 
-async def _switch_layers_on(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock) -> None:
+async def _switch_layers_on(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
     """Have every layer make something of it, have people write in it, and switch the layers off again."""
     settings = {section: values for sample in SAMPLES.values() for section, values in sample.rich.settings.items()}
     await put(api, status=200, settings=settings)
     for sample in SAMPLES.values():
         await sample.rich.write_before(api)
     await append(api, talk(33, 36))
-    await _make(sweep, clock)
+    await _make(dispatcher, clock)
     for sample in SAMPLES.values():
         await sample.rich.write_after(api)
     await edit(api, "m2", hidden=False)
-    await _make(sweep, clock)
+    await _make(dispatcher, clock)
     await put(api, status=200, settings={section: {"enabled": False} for section in settings})
-    await _make(sweep, clock)
+    await _make(dispatcher, clock)
 
 
-async def _make(sweep: Dispatcher, clock: SteppedClock) -> None:
+async def _make(dispatcher: Dispatcher, clock: SteppedClock) -> None:
     """Have made what is due, and what follows from it."""
     for _ in range(5):
         clock.step(30)
-        await sweep.drain()
+        await dispatcher.drain()
 
 
 async def _change_messages(api: httpx.AsyncClient) -> None:

@@ -63,10 +63,10 @@ def posting(clients: Sequence[httpx.AsyncClient], parts: Sequence[list[Json]]) -
 
 
 @asynccontextmanager
-async def while_the_model_is_asked(sweep: Dispatcher, model: ScriptedModel) -> AsyncIterator[None]:
+async def while_the_model_is_asked(dispatcher: Dispatcher, model: ScriptedModel) -> AsyncIterator[None]:
     """The block runs while the model holds its answer back; afterwards everything ripe is made."""
     gate = model.hold(1)
-    draining = asyncio.create_task(sweep.drain())
+    draining = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     try:
         yield
@@ -103,7 +103,7 @@ async def test_of_racing_swipes_each_is_there_once(clients: list[httpx.AsyncClie
 
 
 async def test_concurrent_edits_and_appends_leave_each_batch_due_once(
-    clients: list[httpx.AsyncClient], database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
+    clients: list[httpx.AsyncClient], database: Database, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(clients[0], talk(1, 16))
     for first in range(17, 17 + 8 * ROUNDS, 8):
@@ -122,39 +122,39 @@ async def test_concurrent_edits_and_appends_leave_each_batch_due_once(
     memos = await book(clients[0])
     assert {row["key"] for row in await due_rows(database, tenant)} == {memo["id"] for memo in memos}
     clock.step(30)
-    await sweep.drain()
+    await dispatcher.drain()
     assert [(memo["status"], memo["stale"]) for memo in await book(clients[0])] == [("ready", False)] * len(memos)
 
 
 async def test_an_edit_while_its_memo_is_made_wins(
-    clients: list[httpx.AsyncClient], sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    clients: list[httpx.AsyncClient], dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.script("【Highlight 1】: It was the old text.", "【Highlight 1】: It is the new text.")
     await append(clients[0], talk(1, 8))
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         ok(await clients[1].patch(f"{CHAT}/messages/m3", json={"content": "Something else."}), 200)
     (memo,) = await book(clients[0])
     assert (memo["status"], memo["text"], memo["error"]) == ("pending", "", None)
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     (memo,) = await book(clients[0])
     assert (memo["status"], memo["text"], memo["attempts"]) == ("ready", "【Highlight 1】: It is the new text.", 1)
     assert "Something else." in str(model.requests[-1])
 
 
 async def test_a_batch_truncated_during_its_job_gets_no_memo(
-    clients: list[httpx.AsyncClient], sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    clients: list[httpx.AsyncClient], dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(clients[0], talk(1, 8))
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         ok(await clients[1].delete(f"{CHAT}/messages", params={"from_seq": 5}), 204)
         await append(clients[2], talk(9, 12))
     (memo,) = await book(clients[0])
     assert (memo["first_seq"], memo["last_seq"], memo["status"]) == (1, 12, "pending")
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert [memo["status"] for memo in await book(clients[0])] == ["ready"]
 
 
@@ -201,16 +201,16 @@ async def test_of_two_restores_each_makes_a_line_and_one_is_current(
 
 
 async def test_a_memo_that_is_made_during_a_restore_stays_on_its_line(
-    clients: list[httpx.AsyncClient], sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    clients: list[httpx.AsyncClient], dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.script("【Highlight 1】: Made on the line that was left.", "【Highlight 1】: Made on the line that goes on.")
     await append(clients[0], talk(1, 8))
     ok(await clients[0].post(f"{CHAT}/checkpoints", json={"name": "here"}), 201)
     left = (await get(clients[0], ""))["line"]
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         ok(await clients[1].post(f"{CHAT}/checkpoints/here/restore"), 201)
-    await sweep.drain()
+    await dispatcher.drain()
     (here,) = await book(clients[0])
     (there,) = (await get(clients[0], "/memos", line=left))["items"]
     assert here["text"] == "【Highlight 1】: Made on the line that goes on."

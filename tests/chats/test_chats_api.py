@@ -168,7 +168,7 @@ async def test_an_unknown_chat_is_a_404_that_says_so(api: httpx.AsyncClient) -> 
 
 
 async def test_a_chat_tells_what_it_holds_and_what_is_due(
-    api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher
+    api: httpx.AsyncClient, clock: SteppedClock, dispatcher: Dispatcher
 ) -> None:
     thought = {"role": "assistant", "content": "Hm.", "kind": "thought"}
     answer = await append(api, [said(1), thought, said(2), said(3), said(5), said(4)])
@@ -184,7 +184,7 @@ async def test_a_chat_tells_what_it_holds_and_what_is_due(
     assert (chat["head_seq"], chat["work"]) == (10, {"due": 1, "failed": 0})
     assert (chat["created_at"], chat["last_active_at"]) == ("2026-04-01T12:00:00Z", "2026-04-01T12:01:00Z")
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
 
 
@@ -223,11 +223,11 @@ async def test_the_chats_of_a_user_are_listed_by_last_activity(api: httpx.AsyncC
 
 
 async def test_an_erased_chat_leaves_no_rows_and_frees_its_id(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 20))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     await append(api, talk(21, 24))
     first = await get(api, "")
     assert await _tables_with(database, tenant) == {"chats", "messages", "memos", "work"}

@@ -141,13 +141,13 @@ async def test_an_append_leaves_the_base_unless_it_fills_a_batch(
 
 
 async def test_an_append_with_a_cut_raises_the_base(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 32)
+    await talk_with_memos(api, dispatcher, clock, 32)
     before = await read_numbers(database, tenant)
     await append(api, talk(33, 40))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     await append(api, talk(41, 48))
     found = await read_numbers(database, tenant)
     assert (await get(api, ""))["anchor_seq"] > 1
@@ -251,7 +251,7 @@ async def test_claims_and_leases_leave_it_and_outcomes_raise_it(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -266,12 +266,12 @@ async def test_claims_and_leases_leave_it_and_outcomes_raise_it(
         await work_queue.release(db_session, claimed)
     assert await read_numbers(database, tenant) == before
     model.otherwise, answer = refuses(400), model.otherwise
-    await sweep.drain()
+    await dispatcher.drain()
     model.otherwise = answer
     failed = await read_numbers(database, tenant)
     assert (failed.revision, failed.changed) == (before.revision + 1, {"work", "memos"})
     clock.step(60)
-    await sweep.drain()
+    await dispatcher.drain()
     assert (await get(api, "/memos"))["items"][0]["status"] == "ready"
     made = await read_numbers(database, tenant)
     assert (made.revision, made.base, made.changed) == (before.revision + 2, before.revision + 2, {"work", "memos"})
@@ -281,7 +281,7 @@ async def test_work_that_is_tried_again_raises_it(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -289,7 +289,7 @@ async def test_work_that_is_tried_again_raises_it(
     model.otherwise = refuses(503)
     for _ in range(work_queue.MAX_ATTEMPTS):
         clock.step(3_600)
-        await sweep.drain()
+        await dispatcher.drain()
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 2}
     before = await read_numbers(database, tenant)
     ok(await api.post("/v1/work/retry", json={"chat_id": "c"}), 200)

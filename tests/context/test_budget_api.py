@@ -15,10 +15,10 @@ LORE = {"name": "lore", "text": "The lighthouse has 112 steps."}
 
 
 async def test_max_tokens_is_respected_down_to_the_reported_minimum(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"token_factor": 1.35})
-    await talk_with_memos(api, sweep, clock, 41)
+    await talk_with_memos(api, dispatcher, clock, 41)
     for name in ("segments", "openai", "anthropic", "text"):
         needed = (await context(api, 422, format=name, max_tokens=1))["needed_tokens"]
         whole = (await context(api, format=name))["tokens"]
@@ -44,10 +44,10 @@ async def test_a_limit_below_the_floor_is_named_where_it_was_given(api: httpx.As
 
 
 async def test_what_is_trimmed_goes_in_its_order_and_says_why(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"time": True})
-    await talk_with_memos(api, sweep, clock, 65)
+    await talk_with_memos(api, dispatcher, clock, 65)
     body = {"segments": [LORE], "max_tokens": 1}
     body["max_tokens"] = ok(await api.post("/v1/chats/c/context", json=body), 422)["needed_tokens"]
     shown = ok(await api.post("/v1/chats/c/context", json=body), 200)
@@ -87,9 +87,9 @@ async def test_a_continuing_scene_does_not_slide_in_a_tight_budget(api: httpx.As
 
 
 async def test_the_memo_budget_fills_from_the_newest(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 65)
+    await talk_with_memos(api, dispatcher, clock, 65)
     memos = (await context(api))["memo_window"]["memos"]
     assert memos == 6
     await put(api, status=200, settings={"memos": {"budget": {"type": "absolute", "value": 100}}})

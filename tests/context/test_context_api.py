@@ -25,10 +25,10 @@ LORE = {"name": "lore", "text": "The lighthouse has 112 steps."}
 
 
 async def test_segments_stand_in_the_order_of_how_rarely_they_change(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"time": True})
-    await talk_with_memos(api, sweep, clock, 33)
+    await talk_with_memos(api, dispatcher, clock, 33)
     shown = await context(api)
     assert [part["name"] for part in shown["segments"]] == [
         "system",
@@ -276,9 +276,9 @@ async def test_reading_a_context_changes_nothing(api: httpx.AsyncClient, databas
 
 
 async def test_a_context_is_one_statement_and_no_transaction(
-    app: FastAPI, api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    app: FastAPI, api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 41)
+    await talk_with_memos(api, dispatcher, clock, 41)
     await context(api)
     async with watched(app.state.database) as statements:
         await context(api, format="anthropic", draft="Hm?", max_tokens=500)

@@ -21,12 +21,12 @@ Settle = Callable[[], Awaitable[None]]
 
 
 @pytest.fixture
-def settle(sweep: Dispatcher, clock: SteppedClock) -> Settle:
+def settle(dispatcher: Dispatcher, clock: SteppedClock) -> Settle:
     """Wait until what was appended has settled, and make what is due."""
 
     async def settled() -> None:
         clock.step(2)
-        await sweep.drain()
+        await dispatcher.drain()
 
     return settled
 

@@ -22,11 +22,11 @@ SCENES = {
 
 
 async def test_a_message_is_verbatim_or_stands_in_its_memo(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert await _runs(api) == [("verbatim", None, range(1, 33))], "while it is in the history its memo is held back"
     await append(api, [said(33)])
     first, second, *_ = (f"memo:{memo['id']}" for memo in (await get(api, "/memos"))["items"])
@@ -41,12 +41,12 @@ async def test_a_message_is_verbatim_or_stands_in_its_memo(
 
 
 async def test_an_expired_memo_leaves_its_messages_out(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"memos": {"window": 2}})
     await append(api, talk(1, 64))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert [run[0] for run in await _runs(api)] == ["expired"] * 4 + ["memo"] * 2 + ["verbatim"]
     newest = (await get(api, "/memos"))["items"][5]
     one = (await context(api, format="text"))["segments"][1]["tokens"] // 2
@@ -59,14 +59,14 @@ async def test_an_expired_memo_leaves_its_messages_out(
 
 
 async def test_a_missing_memo_is_pending_then_failed_or_none(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 64))
     assert [run[0] for run in await _runs(api)] == ["pending"] * 6 + ["verbatim"]
     model.otherwise = lambda request: "NONE" if "number 1." in str(request["messages"][-1]) else refuses(400)
     for _ in range(6):
         clock.step(3_600)
-        await sweep.drain()
+        await dispatcher.drain()
     assert [run[0] for run in await _runs(api)] == ["none"] + ["failed"] * 5 + ["verbatim"]
     memo = (await get(api, "/memos"))["items"][0]
     ok(await api.delete(f"/v1/chats/c/memos/{memo['id']}"), 204)
@@ -74,7 +74,7 @@ async def test_a_missing_memo_is_pending_then_failed_or_none(
 
 
 async def test_excluded_messages_are_none_after_the_history(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, characters=[{"name": "Kai"}, {"name": "Ren", "disabled": True}])
     unheard = [
@@ -86,7 +86,7 @@ async def test_excluded_messages_are_none_after_the_history(
     ]
     await append(api, [*talk(1, 4), *unheard, {"role": "narrator", "content": "Rain."}, *talk(6, 64)])
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     runs = await _runs(api)
     assert [(status, seqs) for status, _, seqs in runs[:3]] == [
         ("memo", range(1, 5)),
@@ -134,17 +134,17 @@ async def test_an_empty_chat_has_an_empty_report_an_unknown_one_404(api: httpx.A
 
 @pytest.mark.parametrize(("settings", "layer"), [(OWN_FOLDS, "summary"), (SCENES, "scenes")], ids=["summary", "scenes"])
 async def test_nothing_is_pending_that_nobody_will_make(
-    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock, settings: dict[str, Any], layer: str
+    api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock, settings: dict[str, Any], layer: str
 ) -> None:
     await put(api, settings=settings)
     await append(api, talk(1, 24))
     if layer == "scenes":
         ok(await api.put("/v1/chats/c/scenes/breaks/12"), 201)
-    await _settle(quoting_sweep, clock)
+    await _settle(quoting_dispatcher, clock)
     assert "pending" not in await _statuses(api)
 
     await put(api, settings={layer: {"enabled": False}}, status=200)
-    await _settle(quoting_sweep, clock)
+    await _settle(quoting_dispatcher, clock)
 
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
     assert "pending" not in await _statuses(api)
@@ -163,11 +163,11 @@ async def _runs(api: httpx.AsyncClient) -> list[tuple[str, str | None, range]]:
 
 
 async def test_a_memos_sources_keep_their_status_after_new_settings(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     await append(api, [said(33)])
     before = await _runs(api)
     await put(api, status=200, settings={"memos": {"include_user": False}})
@@ -175,11 +175,11 @@ async def test_a_memos_sources_keep_their_status_after_new_settings(
 
 
 async def test_a_held_memo_is_pending_for_hidden_messages(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 32))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     async with database.raw() as connection:
         query = "UPDATE messages SET hidden_by = 'scenes' WHERE chat_key = $1 AND seq = 6"
         await connection.execute(query, chat_key(tenant, "c"))
@@ -199,10 +199,10 @@ async def test_a_forced_cut_leaves_an_open_batch_pending(api: httpx.AsyncClient)
     assert await _runs(api) == [("pending", None, range(1, 5)), ("verbatim", None, range(5, 6))]
 
 
-async def _settle(sweep: Dispatcher, clock: SteppedClock) -> None:
+async def _settle(dispatcher: Dispatcher, clock: SteppedClock) -> None:
     for _ in range(5):
         clock.step(2)
-        await sweep.drain()
+        await dispatcher.drain()
 
 
 async def _statuses(api: httpx.AsyncClient) -> set[str]:

@@ -224,7 +224,7 @@ async def test_the_report_names_the_version_that_stands_for_a_message(api: httpx
 
 
 async def test_what_scenes_hide_is_included_by_a_recap_in_use(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
     await append(api, talk(1, 36))
@@ -232,7 +232,7 @@ async def test_what_scenes_hide_is_included_by_a_recap_in_use(
         ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
     for _ in range(4):
         clock.step(5)
-        await sweep.drain()
+        await dispatcher.drain()
     shown = await context(api)
     (by,) = row(shown, "recap")["sources"]
     assert await _statuses(api) == [("recap", by)] * 12 + [("verbatim", None)] * 24

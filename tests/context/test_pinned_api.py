@@ -90,10 +90,10 @@ async def test_a_pinned_message_moves_before_the_history_at_a_cut(api: httpx.Asy
 
 
 async def test_pinned_messages_ignore_the_order_of_pinning(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"time": True})
-    await talk_with_memos(api, sweep, clock, 33)
+    await talk_with_memos(api, dispatcher, clock, 33)
     await pin(api, 12, 4, 9)
     shown = await context(api)
     names = [part["name"] for part in shown["segments"]]
@@ -103,9 +103,9 @@ async def test_pinned_messages_ignore_the_order_of_pinning(
 
 
 async def test_a_pinned_message_is_not_said_twice_and_its_memo_stays(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 33)
+    await talk_with_memos(api, dispatcher, clock, 33)
     without = await context(api, format="text")
     await pin(api, 3, 20)
     shown = await context(api, format="text")
@@ -228,10 +228,10 @@ async def test_the_pinned_budget_fills_from_the_newest(api: httpx.AsyncClient) -
 
 
 async def test_pinned_messages_are_never_trimmed_for_a_limit(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"token_factor": 1.35})
-    await talk_with_memos(api, sweep, clock, 41)
+    await talk_with_memos(api, dispatcher, clock, 41)
     floor = {name: (await context(api, 422, format=name, max_tokens=1))["needed_tokens"] for name in FORMATS}
     await pin(api, *range(1, 17))
     for name in FORMATS:
@@ -290,10 +290,10 @@ async def test_a_context_with_pinned_messages_is_one_statement_too(app: FastAPI,
 
 
 async def test_the_report_says_which_pinned_messages_are_included(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await put(api, settings={"memos": {"window": 1}})
-    await talk_with_memos(api, sweep, clock, 33)
+    await talk_with_memos(api, dispatcher, clock, 33)
     await pin(api, 1, 2, 9, 10, 18)
     await mark(database, tenant, 11, hidden_by="scenes")
     one = count_tokens(f"User: {said(9)['content']}")

@@ -58,7 +58,7 @@ async def prompt(api: httpx.AsyncClient, **options: Any) -> str:
     return next((str(one["text"]) for one in segments if one["name"] == "diary"), "")
 
 
-async def settle(sweep: Dispatcher, clock: SteppedClock) -> int:
+async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> int:
     """Let the settle time pass and make what is ripe; returns how many things were tried."""
     clock.step(2)
-    return await sweep.drain()
+    return await dispatcher.drain()

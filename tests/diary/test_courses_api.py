@@ -141,12 +141,12 @@ async def test_an_import_brings_no_entry_back_that_was_deleted(api: httpx.AsyncC
 
 
 async def test_an_import_does_not_copy_an_edited_entry_twice(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
     await append(api, talk(1, 4))
     model.script("Written by the service.")
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     (entry,) = await entries(api)
     await change(api, entry["id"], "Edited by a person.")
     wanted = [*talk(1, 2), said(1, id="between", content="Something between."), *talk(3, 4)]
@@ -158,7 +158,7 @@ async def test_an_import_does_not_copy_an_edited_entry_twice(
 
 async def test_a_fold_due_on_another_line_is_parked_until_it_returns(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -173,7 +173,7 @@ async def test_a_fold_due_on_another_line_is_parked_until_it_returns(
     model.otherwise = "Folded."
     clock.step(2)
     gate = model.hold(1)
-    draining = asyncio.create_task(sweep.drain())
+    draining = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     ok(await api.post("/v1/chats/c/checkpoints/start/restore"), 201)
     gate.release()
@@ -182,7 +182,7 @@ async def test_a_fold_due_on_another_line_is_parked_until_it_returns(
         assert [row for row in await count_work(connection) if row["tenant"] == tenant] == []
     ok(await api.post(f"/v1/chats/c/lines/{left}/switch"), 200)
     for _ in range(3):
-        await settle(sweep, clock)
+        await settle(dispatcher, clock)
     assert (await get(api, "/diary/folded"))["entries"] == 39
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
 
@@ -195,14 +195,14 @@ async def test_an_erased_chat_keeps_no_diary(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_fork_omits_a_folded_diary_of_later_messages(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = echo
     await keep_diary(api, lines=4)
     for n in range(1, 6):
         await append(api, talk(n, n))
         await write(api, f"I heard w{n}w.")
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert "w4w" in (await get(api, "/diary/folded"))["text"]
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 3}), 201)
     folded = ok(await api.get("/v1/chats/d/diary/folded"), 200)["text"]
@@ -212,19 +212,19 @@ async def test_a_fork_omits_a_folded_diary_of_later_messages(
 
 
 async def test_a_fork_omits_a_fold_based_on_later_messages(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = echo
     await keep_diary(api, lines=4)
     await append(api, talk(1, 6))
     for n in range(1, 4):
         await write(api, f"I heard w{n}w.")
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await soft_delete(api, "m5", "m6")
     for first in (4, 7):
         for n in range(first, first + 3):
             await write(api, f"I heard w{n}w.")
-        await settle(sweep, clock)
+        await settle(dispatcher, clock)
     folded = await get(api, "/diary/folded")
     assert (folded["version"], "w1w" in folded["text"], "w8w" in folded["text"]) == (3, True, True)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 4}), 201)

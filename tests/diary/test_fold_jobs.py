@@ -43,7 +43,7 @@ def asked(request: Request) -> tuple[str, list[str]]:
 
 async def test_the_oldest_entries_are_folded_above_the_line_limit(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -52,12 +52,12 @@ async def test_the_oldest_entries_are_folded_above_the_line_limit(
     await keep_diary(api, lines=12)
     await append(api, talk(1, 2))
     await write_many(api, 1, 4)  # eleven lines
-    assert await settle(sweep, clock) == 0
+    assert await settle(dispatcher, clock) == 0
     await write_many(api, 5, 5)
     (row,) = await due_rows(database, tenant)
     assert (row["layer"], row["key"], row["payload"]) == ("diary", "fold:Kai", None)
     model.script(FOLDED)
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     assert await due_rows(database, tenant) == []
     assert asked(model.requests[0]) == ("", [told(1), told(2), told(3)])
     shown = await prompt(api)
@@ -71,13 +71,13 @@ async def test_the_oldest_entries_are_folded_above_the_line_limit(
 
 
 async def test_the_character_is_asked_as_the_persona_that_it_has(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await put(api, language="ja", status=200)
     await write_many(api, 1, 5)
     model.script(FOLDED)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     (request,) = model.requests
     text = str(request["messages"][-1]["content"])
     assert '"Kai"' in text
@@ -87,14 +87,14 @@ async def test_the_character_is_asked_as_the_persona_that_it_has(
 
 
 async def test_the_next_fold_builds_on_the_one_before(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     model.otherwise = lambda request: f"{FOLDED}\n\n(from {len(asked(request)[1])} more)"
     await write_many(api, 1, 5)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await write_many(api, 6, 9)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     first, second = model.requests
     assert asked(first) == ("", [told(1), told(2), told(3)])
     former, entries_ = asked(second)
@@ -106,7 +106,7 @@ async def test_the_next_fold_builds_on_the_one_before(
 
 async def test_a_text_of_too_many_lines_is_kept_in_fewer(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -115,7 +115,7 @@ async def test_a_text_of_too_many_lines_is_kept_in_fewer(
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
     model.script("\n\n".join(f"Paragraph {n}." for n in range(1, 30)))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     text = (await get(api, "/diary/folded"))["text"]
     assert len(text.split("\n")) == 5
     assert text.split() == [word for n in range(1, 30) for word in ("Paragraph", f"{n}.")]
@@ -123,12 +123,12 @@ async def test_a_text_of_too_many_lines_is_kept_in_fewer(
 
 
 async def test_without_a_model_the_character_is_quoted(
-    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, lines=12)
     for n in range(1, 21):
         await write(api, told(n))
-        await settle(quoting_sweep, clock)
+        await settle(quoting_dispatcher, clock)
         shown = await prompt(api)
         assert len(shown.split("\n")) - 2 <= 12
         assert told(n) in shown
@@ -142,14 +142,14 @@ async def test_without_a_model_the_character_is_quoted(
 
 
 async def test_an_edit_of_a_folded_entry_shows_originals_until_a_fold(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     model.script("First fold.", "Second fold.")
     await write_many(api, 1, 5)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await write_many(api, 6, 9)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert (await get(api, "/diary/folded"))["text"] == "Second fold."
     folded = [entry for entry in await entries(api) if not entry["in_prompt"]]
     await change(api, folded[-1]["id"], "I lost that letter.")
@@ -157,7 +157,7 @@ async def test_an_edit_of_a_folded_entry_shows_originals_until_a_fold(
     assert told(9) in shown
     assert (await get(api, "/diary/folded"))["text"] == "First fold."
     model.script("Second fold, anew.")
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     former, again = asked(model.requests[-1])
     assert former == "First fold."  # only what came after the change is made again
     assert "I lost that letter." in again
@@ -166,14 +166,14 @@ async def test_an_edit_of_a_folded_entry_shows_originals_until_a_fold(
     folded_now = await get(api, "/diary/folded")
     assert (folded_now["version"], folded_now["text"]) == (None, "")
     model.otherwise = "From the start."
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert told(1) not in json.dumps(model.requests[-1])
     assert "From the start." in await prompt(api)
 
 
 async def test_a_diary_that_has_become_short_enough_needs_no_fold(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -183,42 +183,42 @@ async def test_a_diary_that_has_become_short_enough_needs_no_fold(
     await write_many(api, 1, 5)
     await discard(api, (await entries(api))[0]["id"])
     assert await due_rows(database, tenant) == []
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert model.calls == []
 
 
 async def test_an_entry_changed_during_its_fold_is_folded_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
     model.otherwise = lambda request: asked(request)[1][0]
     clock.step(2)
     gate = model.hold(1)
-    draining = asyncio.create_task(sweep.drain())
+    draining = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     await change(api, (await entries(api))[0]["id"], "No letter came.")
     gate.release()
     await draining
     assert (await get(api, "/diary/folded"))["version"] is None
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert (await get(api, "/diary/folded"))["text"] == "No letter came."
 
 
 async def test_an_entry_added_during_a_fold_causes_no_second_call(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
     model.script(FOLDED)
     clock.step(2)
     gate = model.hold(1)
-    draining = asyncio.create_task(sweep.drain())
+    draining = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     await write(api, "One more.")
     gate.release()
     await draining
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert len(model.calls) == 1
     assert (shown := await prompt(api)).startswith(f"## Diary\n\n{FOLDED}")
     assert "One more." in shown
@@ -226,7 +226,7 @@ async def test_an_entry_added_during_a_fold_causes_no_second_call(
 
 async def test_after_a_failed_fold_the_last_lines_are_shown(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -235,37 +235,37 @@ async def test_after_a_failed_fold_the_last_lines_are_shown(
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
     model.otherwise = "I can't help with that."
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     for wait_s in RETRY_DELAYS_S:
         clock.step(wait_s)
-        await sweep.drain()
+        await dispatcher.drain()
     (row,) = await due_rows(database, tenant)
     assert (row["attempts"], row["failed_at"] is not None) == (MAX_ATTEMPTS, True)
     assert (await prompt(api)).count("memo entry") == 4
     model.otherwise = FOLDED
     await write(api, told(6))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await due_rows(database, tenant) == []
     assert FOLDED in await prompt(api)
 
 
 @pytest.mark.parametrize("answer", [refuses(503), "NONE", ""])
 async def test_a_call_that_fails_loses_no_entry(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, answer: Any
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, answer: Any
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
     model.script(answer, FOLDED)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert (await get(api, "/diary/folded"))["version"] is None
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert asked(model.requests[1]) == ("", [told(1), told(2), told(3)])
     assert (await get(api, "/diary/folded"))["entries"] == 3
 
 
 async def test_a_backlog_from_disabled_diaries_is_folded_in_parts(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -277,7 +277,7 @@ async def test_a_backlog_from_disabled_diaries_is_folded_in_parts(
     assert (await prompt(api)).count("memo entry") == 17
     model.otherwise = lambda request: f"Of {len(asked(request)[1])}."
     await keep_diary(api, status=200)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert [len(asked(request)[1]) for request in model.requests] == [30, 30]
     assert asked(model.requests[1])[0] == "Of 30."
     assert (await get(api, "/diary/folded"))["entries"] == 60
@@ -286,12 +286,12 @@ async def test_a_backlog_from_disabled_diaries_is_folded_in_parts(
 
 
 async def test_what_was_folded_is_shown_while_diaries_are_on(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
     model.script(FOLDED)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await put(api, settings={"diary": {"enabled": False}}, status=200)
     shown = await prompt(api)
     assert FOLDED not in shown
@@ -301,26 +301,26 @@ async def test_what_was_folded_is_shown_while_diaries_are_on(
 
 
 async def test_fewer_lines_fold_what_has_no_room_any_more(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api)
     await write_many(api, 1, 5)
     await put(api, settings={"diary": {"lines": 8}}, status=200)
     model.script(FOLDED)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert asked(model.requests[0])[1] == [told(1), told(2), told(3), told(4)]
     assert (await prompt(api)).endswith(told(5))
 
 
 async def test_each_character_folds_its_own_diary(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, KAI, MIRA, lines=12)
     for n in range(1, 6):
         await write(api, f"Kai {n}.", character="Kai")
         await save(api, f"Mira {n}.", character="Mira")
     model.otherwise = lambda request: f"Folded: {asked(request)[1][0]}"
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert sorted(asked(request)[1] for request in model.requests) == [
         ["Kai 1.", "Kai 2.", "Kai 3."],
         ["Mira 1.", "Mira 2.", "Mira 3."],
@@ -331,14 +331,14 @@ async def test_each_character_folds_its_own_diary(
 
 
 async def test_a_fold_of_what_was_cut_off_goes_with_it(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     for n in range(1, 6):
         await append(api, talk(2 * n - 1, 2 * n))
         await save(api, told(n))
     model.script(FOLDED)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "folded"}), 201)
     await cut_off(api, 9)  # behind what was folded
     assert FOLDED in await prompt(api)
@@ -351,25 +351,25 @@ async def test_a_fold_of_what_was_cut_off_goes_with_it(
 
 
 async def test_a_folded_personal_entry_is_shown_again_after_it_moves(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await append(api, talk(1, 8))
     await write_many(api, 1, 5)
     model.script(FOLDED)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await cut_off(api, 3)
     assert FOLDED not in (shown := await prompt(api))
     assert told(5) in shown
     model.script("Folded again.")
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert "Folded again." in await prompt(api)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 2}), 201)
     assert ok(await api.get("/v1/chats/d/diary/folded"), 200)["text"] == "Folded again."
 
 
 async def test_a_fork_has_only_folds_of_entries_it_has(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     model.script("First fold.", "Second fold.")
@@ -377,7 +377,7 @@ async def test_a_fork_has_only_folds_of_entries_it_has(
         await append(api, talk(2 * n - 1, 2 * n))
         await save(api, told(n))
         if n in {5, 9}:
-            await settle(sweep, clock)
+            await settle(dispatcher, clock)
     assert "Second fold." in await prompt(api)
     before, between, after = [await fork(api, f"at-{seq}", seq) for seq in (3, 8, 18)]
     assert before == f"## Diary\n\n## 04/01 — memo entry\n{told(1)}"
@@ -394,7 +394,7 @@ async def fork(api: httpx.AsyncClient, chat_id: str, at_seq: int) -> str:
 
 async def test_folded_entries_are_counted_up_to_a_limit(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -405,7 +405,7 @@ async def test_folded_entries_are_counted_up_to_a_limit(
         await write(api, told(n))
         clock.step(60)
     model.script(FOLDED)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     folded, line = await get(api, "/diary/folded"), (chat_key(tenant, "c"), UUID((await get(api, ""))["line"]))
     async with database.unit_of_work() as db_session:
         few = await count_folded(db_session, line, "Kai", 3, at_most=2)

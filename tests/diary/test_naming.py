@@ -17,13 +17,13 @@ async def keep_nameless(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_diary_passes_to_a_character_that_is_named_later(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_nameless(api)
     for n in range(1, 4):
         await save(api, f"Nameless {n}.")
     model.script("Folded, nameless.")
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     before = await prompt(api)
     assert before.startswith("## Diary\n\nFolded, nameless.")
     await put(api, characters=[KAI], status=200)
@@ -34,25 +34,25 @@ async def test_a_diary_passes_to_a_character_that_is_named_later(
         ("Kai", True),
     ]
     assert (await get(api, "/diary/folded"))["text"] == "Folded, nameless."
-    assert await settle(sweep, clock) == 0
+    assert await settle(dispatcher, clock) == 0
     await save(api, "As Kai.")
     assert (await contents(api, character="Kai"))[-1] == "As Kai."
 
 
 async def test_two_diaries_become_one_and_are_folded_as_one(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_nameless(api)
     for n in range(1, 4):
         await write(api, f"Nameless {n}.")
         await write(api, f"Kai {n}.", character="Kai")
     model.otherwise = "Folded apart."
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await put(api, characters=[KAI], status=200)
     assert "Folded apart." not in (shown := await prompt(api))
     assert shown.endswith("Nameless 3.\n\n## 04/01 — memo entry\nKai 3.")
     model.otherwise = "Folded together."
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert "Folded together." in await prompt(api)
     assert "Nameless 1." in str(model.requests[-1])
     assert "Kai 1." in str(model.requests[-1])
@@ -60,7 +60,7 @@ async def test_two_diaries_become_one_and_are_folded_as_one(
 
 async def test_an_entry_due_without_a_name_gets_the_characters_name(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -71,7 +71,7 @@ async def test_an_entry_due_without_a_name_gets_the_characters_name(
     await put(api, characters=[KAI], status=200)
     assert [row["key"] for row in await due_rows(database, tenant)] == ["write:1:Kai"]
     model.script("I told her.")
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert [(one["character"], one["content"]) for one in await entries(api)] == [("Kai", "I told her.")]
 
 

@@ -36,9 +36,14 @@ class Walk:
     """A chat that something happens to, step by step."""
 
     def __init__(
-        self, api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, database: Database
+        self,
+        api: httpx.AsyncClient,
+        dispatcher: Dispatcher,
+        model: ScriptedModel,
+        clock: SteppedClock,
+        database: Database,
     ) -> None:
-        self._api, self._sweep, self._model, self._clock, self._database = api, sweep, model, clock, database
+        self._api, self._dispatcher, self._model, self._clock, self._database = api, dispatcher, model, clock, database
         self._messages, self._words = 0, 0
         self._enabled, self._lines = True, 0
 
@@ -113,7 +118,7 @@ class Walk:
 
     async def _settle(self) -> None:
         self._clock.step(3_600)
-        await settle(self._sweep, self._clock)
+        await settle(self._dispatcher, self._clock)
 
     async def _reword(self, pick: int) -> None:
         living = (await get(self._api, "/messages", limit=500))["items"]
@@ -168,13 +173,13 @@ def _find_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record
 
 async def test_the_cache_equals_entries_and_versions_after_each_step(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
-    walk, loop = Walk(api, sweep, model, clock, database), asyncio.get_running_loop()
+    walk, loop = Walk(api, dispatcher, model, clock, database), asyncio.get_running_loop()
 
     def do(what: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(what, loop).result(PATIENCE_S)

@@ -43,7 +43,7 @@ class Stage:
 
     api: httpx.AsyncClient
     clock: SteppedClock
-    sweep: Dispatcher
+    dispatcher: Dispatcher
     author: Author
 
     async def play(self, story: Story, preset: str, look_after: Collection[int]) -> dict[int, str]:
@@ -69,7 +69,7 @@ class Stage:
         """Let time pass until nothing more is made."""
         for _ in range(MOST_ROUNDS):
             self.clock.step(SETTLE_S)
-            if not await self.sweep.drain():
+            if not await self.dispatcher.drain():
                 return
         raise AssertionError("the work does not end")
 
@@ -149,7 +149,7 @@ async def open_stage(servers: Urls, template: str, story: Story) -> AsyncIterato
         scripted.otherwise = author
         model = ModelClient(scripted.base_url, "scripted", timeout_s=5, concurrency=1, max_attempts=1)
         opened.push_async_callback(model.aclose)
-        yield Stage(api, clock, Dispatcher(JobContext(database, clock, model), LAYERS, slots=1, sweep_s=30), author)
+        yield Stage(api, clock, Dispatcher(JobContext(database, clock, model), LAYERS, slots=1, poll_s=30), author)
 
 
 async def _make_database(servers: Urls, template: str) -> str:

@@ -70,7 +70,7 @@ async def app(
 
 
 async def test_a_skip_past_hidden_messages_has_no_reason(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, moves: Moves
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, moves: Moves
 ) -> None:
     model.otherwise = telling()
     history = {"keep_messages": 4, "grow_messages": 0, "max_messages": 10, "edges": "every_message"}
@@ -78,7 +78,7 @@ async def test_a_skip_past_hidden_messages_has_no_reason(
     await append(api, talk(1, 20))
     assert moves == [(17, "forced")]
     await set_break(api, 18)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await hidden(api) == list(range(1, 19))
     assert moves == [(17, "forced"), (19, None)]
     assert (await get(api, "/context"))["history"]["last_cut"]["reason"] == "forced"

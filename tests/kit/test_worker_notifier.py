@@ -27,17 +27,17 @@ async def redis(servers: Urls) -> AsyncIterator[Redis]:
 
 
 @asynccontextmanager
-async def ringing(bell: WorkerNotifier) -> AsyncIterator[None]:
-    """The bell's own task, as an application runs it."""
-    task = asyncio.create_task(bell.run())
+async def notifying(notifier: WorkerNotifier) -> AsyncIterator[None]:
+    """The notifier's own task, as an application runs it."""
+    task = asyncio.create_task(notifier.run())
     try:
         yield
-        assert not task.done(), "the bell fell silent"
+        assert not task.done(), "the notifier stopped"
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        await bell.close()
+        await notifier.close()
 
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -94,45 +94,45 @@ async def take_job(redis: Redis) -> bytes:
 
 
 async def test_a_ring_is_a_job_that_makes_a_worker_look(servers: Urls, redis: Redis) -> None:
-    bell = WorkerNotifier(servers.redis_url)
-    async with ringing(bell):
-        bell.ring()
+    notifier = WorkerNotifier(servers.redis_url)
+    async with notifying(notifier):
+        notifier.notify()
         assert f'"{WAKE}"'.encode() in await take_job(redis)
 
 
 async def test_a_ring_before_the_bell_hangs_is_passed_on(servers: Urls, redis: Redis) -> None:
-    bell = WorkerNotifier(servers.redis_url)
-    bell.ring()
-    async with ringing(bell):
+    notifier = WorkerNotifier(servers.redis_url)
+    notifier.notify()
+    async with notifying(notifier):
         await take_job(redis)
 
 
 async def test_a_burst_of_rings_is_one_job_and_a_later_ring_another(servers: Urls, redis: Redis) -> None:
-    bell = WorkerNotifier(servers.redis_url)
-    async with ringing(bell):
+    notifier = WorkerNotifier(servers.redis_url)
+    async with notifying(notifier):
         for _ in range(1_000):
-            bell.ring()
+            notifier.notify()
         await take_job(redis)
         assert await redis.zcard(QUEUE) == 0
-        bell.ring()
+        notifier.notify()
         await take_job(redis)
 
 
 async def test_without_a_url_there_is_nothing_to_ring() -> None:
-    bell = WorkerNotifier(None)
-    bell.ring()
+    notifier = WorkerNotifier(None)
+    notifier.notify()
     async with asyncio.timeout(PATIENCE_S):
-        await bell.run()
-    assert not await bell.is_reachable()
+        await notifier.run()
+    assert not await notifier.is_reachable()
 
 
 @pytest.mark.parametrize("answer", [says_nothing, hangs_up, talks_rubbish])
 async def test_a_server_that_is_not_redis_is_retried_at_next_notify(answer: Answer) -> None:
     async with impostor(answer) as (url, connected):
-        bell = WorkerNotifier(url)
-        async with ringing(bell):
+        notifier = WorkerNotifier(url)
+        async with notifying(notifier):
             for times in (1, 2):
-                bell.ring()
+                notifier.notify()
                 await connected.reaches(times)
 
 
@@ -148,13 +148,13 @@ async def test_redis_is_reachable_when_it_answers(servers: Urls) -> None:
 
 
 async def test_the_bell_rings_again_when_redis_is_back() -> None:
-    with tempfile.TemporaryDirectory(prefix="bell-", dir="/tmp") as directory:  # a socket's path is short
+    with tempfile.TemporaryDirectory(prefix="redis-", dir="/tmp") as directory:  # a socket's path is short
         path = f"{directory}/redis.sock"
-        bell = WorkerNotifier(f"unix://{path}")
-        async with ringing(bell):
-            bell.ring()
+        notifier = WorkerNotifier(f"unix://{path}")
+        async with notifying(notifier):
+            notifier.notify()
             await asyncio.sleep(0)
             async with impostor(hangs_up, path) as (_, connected):
                 for times in (1, 2):
-                    bell.ring()
+                    notifier.notify()
                     await connected.reaches(times)

@@ -20,7 +20,7 @@ class Stage:
     """A service with a worker and a scripted model."""
 
     api: httpx.AsyncClient
-    sweep: Dispatcher
+    dispatcher: Dispatcher
     clock: SteppedClock
     model: ScriptedModel
 
@@ -28,7 +28,7 @@ class Stage:
         """Make everything that is due with this answer of the model."""
         self.model.otherwise = answer
         self.clock.step(5)
-        await self.sweep.drain()
+        await self.dispatcher.drain()
 
 
 @dataclass(frozen=True)

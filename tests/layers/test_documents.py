@@ -14,7 +14,7 @@ from tests.test_origin import SETTINGS
 
 
 @pytest.fixture
-async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock) -> None:
+async def filled_chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock) -> None:
     """A chat of 16 messages with a text in every layer."""
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 12))
@@ -22,15 +22,15 @@ async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: 
     ok(await api.post("/v1/chats/c/memos", json={"text": "They met at sea.", "after_seq": 6}), 201)
     for seq in (4, 8, 12):
         ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
-    await settle(quoting_sweep, clock)
+    await settle(quoting_dispatcher, clock)
     await append(api, talk(13, 16))
-    await settle(quoting_sweep, clock)
+    await settle(quoting_dispatcher, clock)
 
 
-async def settle(sweep: Dispatcher, clock: SteppedClock) -> None:
+async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> None:
     for _ in range(4):
         clock.step(60)
-        await sweep.drain()
+        await dispatcher.drain()
 
 
 async def find(api: httpx.AsyncClient, database: Database, tenant: str) -> list[Document]:

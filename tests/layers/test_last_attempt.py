@@ -31,14 +31,14 @@ async def test_a_waiting_cut_is_judged_after_the_last_attempt(
     layer: str,
     prefix: str,
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,
     tenant: str,
 ) -> None:
     case, chat = CASES[layer, prefix], chat_key(tenant, "c")
-    stage = Stage(api, sweep, clock, model)
+    stage = Stage(api, dispatcher, clock, model)
     await case.make_due(stage)
     async with database.raw() as connection:
         await connection.execute(
@@ -49,7 +49,7 @@ async def test_a_waiting_cut_is_judged_after_the_last_attempt(
         )
         await connection.execute("UPDATE chats SET cut_waits = true WHERE chat_key = $1", chat)
     gate = model.hold(1)
-    draining = asyncio.create_task(sweep.drain())
+    draining = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     async with database.raw() as connection:
         await connection.execute(f"{case.change} WHERE chat_key = $1", chat)
@@ -69,13 +69,13 @@ async def test_a_waiting_cut_is_judged_after_the_last_attempt(
 
 async def test_a_waiting_cut_is_judged_after_scenes_were_hidden(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,
     tenant: str,
 ) -> None:
-    stage = Stage(api, sweep, clock, model)
+    stage = Stage(api, dispatcher, clock, model)
     await due_scene(stage)
     chat = chat_key(tenant, "c")
     async with database.raw() as connection:

@@ -82,11 +82,11 @@ async def key(database: Database, tenant: str) -> str:
 
 
 @pytest.fixture
-async def sweep(
+async def dispatcher(
     database: Database, layers: tuple[Layer, ...], clock: SteppedClock, model: ScriptedModel
 ) -> AsyncIterator[Dispatcher]:
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1)
-    yield Dispatcher(JobContext(database, clock, client), layers, slots=8, sweep_s=30)
+    yield Dispatcher(JobContext(database, clock, client), layers, slots=8, poll_s=30)
     await client.aclose()
 
 
@@ -99,9 +99,9 @@ def counting(request: Request) -> str:
     return "\n".join(f"{name}: {count}" for name, count in sorted(words.items()))
 
 
-async def drain(sweep: Dispatcher, clock: SteppedClock) -> None:
+async def drain(dispatcher: Dispatcher, clock: SteppedClock) -> None:
     clock.step(SETTLE_S)
-    await sweep.drain()
+    await dispatcher.drain()
 
 
 async def words(api: httpx.AsyncClient) -> list[str]:
@@ -119,14 +119,14 @@ async def count_rows(database: Database) -> list[Sequence[Any]]:
 
 
 async def test_words_are_counted_and_shown(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
     await append(api, talk(1, 24))
     work = (await get_work(api))[0]
     assert (work["layer"], work["status"]) == ("words", "due")
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     assert await words(api) == ["Character: 40\nUser: 40"] * 2
     found = await context(api)
     segment = segment_of(found)
@@ -145,22 +145,22 @@ async def test_without_a_model_they_are_counted_by_rule(
 ) -> None:
     await put(api, settings=ON)
     await append(api, talk(1, 10))
-    await drain(Dispatcher(JobContext(database, clock), layers, slots=2, sweep_s=30), clock)
+    await drain(Dispatcher(JobContext(database, clock), layers, slots=2, poll_s=30), clock)
     assert await words(api) == ["Character: 40\nUser: 40"]
 
 
 async def test_an_edit_takes_them_out_until_they_are_made_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
     await append(api, talk(1, 20))
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     await edit(api, "m1", content="Hello.")
     segment = segment_of(await context(api))
     assert segment is not None
     assert segment["sources"] == ["words:1"]
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     assert await words(api) == ["Character: 40\nUser: 33", "Character: 40\nUser: 40"]
     await edit(api, "m1", content=said(1)["content"])
     await edit(api, "m1", content="Hello.")
@@ -168,7 +168,7 @@ async def test_an_edit_takes_them_out_until_they_are_made_again(
 
 
 async def test_runs_go_on_where_the_settings_change(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, database: Database
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, database: Database
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON | {"words": {"enabled": True, "every_messages": 4}})
@@ -184,40 +184,40 @@ async def test_runs_go_on_where_the_settings_change(
 
 
 async def test_a_layer_that_is_off_shows_nothing(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
     await append(api, talk(1, 10))
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     assert segment_of(await context(api)) is not None
     await put(api, status=200, settings={"words": {"enabled": False}})
     assert segment_of(await context(api)) is None
 
 
 async def test_an_edit_while_it_is_off_is_counted_when_it_is_on_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
     await append(api, talk(1, 20))
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     await put(api, status=200, settings={"words": {"enabled": False}})
     await edit(api, "m1", content="Hello.")
     assert await get_work(api) == []
     await put(api, status=200, settings={"words": {"enabled": True}})
     assert [(item["layer"], item["status"]) for item in await get_work(api)] == [("words", "due")]
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     assert await words(api) == ["Character: 40\nUser: 33", "Character: 40\nUser: 40"]
 
 
 async def test_a_small_budget_trims_them_group_by_group(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON | {"history": {"keep_messages": 4, "grow_messages": 0, "edges": "every_8"}})
     await append(api, talk(1, 40))
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     whole = await context(api)
     omitted: list[list[str]] = []
     for max_tokens in range(whole["tokens"], 60, -10):
@@ -231,12 +231,12 @@ async def test_a_small_budget_trims_them_group_by_group(
 
 
 async def test_the_settings_place_the_segment(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
     await append(api, talk(1, 10))
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     placed = {"words": {"position": "in_chat", "depth": 3, "role": "user", "scan": True}}
     await put(api, status=200, settings=placed)
     segment = segment_of(await context(api))
@@ -247,7 +247,7 @@ async def test_the_settings_place_the_segment(
 
 
 async def test_its_edges_can_be_chosen_and_a_cut_waits_for_them(
-    app: FastAPI, api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    app: FastAPI, api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     history = app.openapi()["components"]["schemas"]["HistorySettings"]["properties"]["edges"]
@@ -256,14 +256,14 @@ async def test_its_edges_can_be_chosen_and_a_cut_waits_for_them(
     await put(api, settings=ON | {"history": {"keep_messages": 4, "grow_messages": 2, "edges": "words"}})
     await append(api, talk(1, 16))
     assert (await context(api))["history"]["anchor_seq"] == 1, "no run of messages is counted yet"
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     found = await context(api)
     assert (found["history"]["anchor_seq"], found["history"]["last_cut"]["reason"]) == (11, "full")
 
 
 async def test_checkpoints_and_forks_have_their_own(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,
@@ -272,11 +272,11 @@ async def test_checkpoints_and_forks_have_their_own(
     model.otherwise = counting
     await put(api, settings=ON)
     await append(api, talk(1, 20))
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     before = await context(api)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "dusk"}), 201)
     await edit(api, "m2", content="Night falls.")
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     ok(await api.post("/v1/chats/c/checkpoints/dusk/restore"), 201)
     after = await context(api)
     assert after["segments"] == before["segments"]
@@ -289,14 +289,14 @@ async def test_checkpoints_and_forks_have_their_own(
 
 
 async def test_the_inclusion_report_names_them(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON | {"history": {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"}})
     await append(api, talk(1, 14))
     items = (await get(api, "/inclusion"))["items"]
     assert [item["status"] for item in items] == ["pending"] * 10 + ["none"] * 2 + ["verbatim"] * 2
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     items = (await get(api, "/inclusion"))["items"]
     assert {(item["status"], item["by"]) for item in items[:10]} == {("words", "words:0")}
 
@@ -319,12 +319,12 @@ async def get_work(api: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 
 async def test_the_state_of_a_chat_has_every_layer(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
     await append(api, talk(1, 10))
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     state = (await get(api, "/state"))["layers"]
     assert set(state) == {*(layer.name for layer in LAYERS), "words"}
     assert state["words"]["word_totals"] == []
@@ -334,7 +334,7 @@ async def test_the_state_of_a_chat_has_every_layer(
 
 async def test_a_user_and_a_tenant_own_work_too(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,
@@ -344,13 +344,13 @@ async def test_a_user_and_a_tenant_own_work_too(
     for chat, user in (("c", "mira"), ("d", "mira"), ("e", "oskar")):
         await put(api, chat, user_id=user, settings=ON)
         await append(api, talk(1, 10), chat)
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     owners = [Owner.of_user(tenant, "mira"), Owner.of_tenant(tenant)]
     for owner in owners:
         await schedule_total(database, clock, owner)
     shown = [(item["chat_id"], item["user_id"], item["layer"]) for item in await get_work(api)]
     assert shown == [(None, "mira", "words"), (None, None, "words")]
-    await sweep.drain()
+    await dispatcher.drain()
     assert await get_work(api) == []
     assert await totals(database) == {owners[0].key: 2, owners[1].key: 3}
     await schedule_total(database, clock, owners[0])
@@ -358,13 +358,13 @@ async def test_a_user_and_a_tenant_own_work_too(
     assert await totals(database) == {owners[1].key: 3}
     left = [(item["user_id"], item["layer"]) for item in await get_work(api)]
     assert left == [(None, "words")], "the work of the user is gone with what it made, the tenant's total is due"
-    await sweep.drain()
+    await dispatcher.drain()
     assert await totals(database) == {owners[1].key: 1}
 
 
 async def test_an_erased_chat_leaves_the_totals_that_include_it(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,
@@ -374,9 +374,9 @@ async def test_an_erased_chat_leaves_the_totals_that_include_it(
     for chat in ("c", "d"):
         await put(api, chat, user_id="mira", settings=ON)
         await append(api, talk(1, 10), chat)
-    await drain(sweep, clock)
+    await drain(dispatcher, clock)
     ok(await api.delete("/v1/chats/d"), 204)
-    await sweep.drain()
+    await dispatcher.drain()
     assert await totals(database) == {Owner.of_user(tenant, "mira").key: 1, Owner.of_tenant(tenant).key: 1}
 
 
@@ -406,20 +406,20 @@ async def test_the_words_of_another_user_are_not_found(app: FastAPI, api: httpx.
 
 
 async def test_a_job_of_a_user_that_fails_is_tried_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await put(api, user_id="mira", settings=ON)
     owner = Owner.of_user(tenant, "mira")
     await schedule_total(database, clock, owner)
     async with database.raw() as connection:
         await connection.execute("ALTER TABLE word_totals RENAME TO away")
-    await sweep.drain()
+    await dispatcher.drain()
     (work,) = await get_work(api)
     assert (work["attempts"], work["error"]) == (1, "unexpected: UndefinedTableError")
     async with database.raw() as connection:
         await connection.execute("ALTER TABLE away RENAME TO word_totals")
     clock.step(RETRY_DELAYS_S[0])
-    await sweep.drain()
+    await dispatcher.drain()
     assert await totals(database) == {owner.key: 0}
 
 

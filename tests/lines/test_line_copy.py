@@ -50,10 +50,10 @@ OF_THE_COPY: dict[str, Any] = {
 
 @pytest.fixture
 async def source(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> tuple[UUID, UUID]:
     """The line of a chat that has something everywhere."""
-    await make_rich_chat(api, sweep, clock, database, tenant)
+    await make_rich_chat(api, dispatcher, clock, database, tenant)
     await change(database, tenant, "chats", "cut_waits = true")
     await change(database, tenant, "work", "transient = true")
     return chat_key(tenant, "c"), UUID((await get(api, ""))["line"])

@@ -33,9 +33,11 @@ NAMELESS = "01a1fd8d-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
-async def rich(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str) -> None:
+async def rich(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
     """The chat `c`, with something in every table."""
-    await make_rich_chat(api, sweep, clock, database, tenant)
+    await make_rich_chat(api, dispatcher, clock, database, tenant)
 
 
 # --- restore ---
@@ -43,18 +45,18 @@ async def rich(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, d
 
 @pytest.mark.parametrize("settled", [True, False], ids=["nothing due", "work due"])
 async def test_a_restore_gives_the_same_context_byte_for_byte(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str, settled: bool
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str, settled: bool
 ) -> None:
-    await make_rich_chat(api, sweep, clock, database, tenant)
+    await make_rich_chat(api, dispatcher, clock, database, tenant)
     if settled:
         await change(database, tenant, "work", "lease = NULL, leased_until = NULL, failed_at = NULL, attempts = 0")
         clock.step(60)
-        await sweep.drain()
+        await dispatcher.drain()
         assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
     before = await _everything(api)
     await _checkpoint(api, "dusk")
     assert await _everything(api) == before, "making one changes nothing"
-    await _move_on(api, sweep, clock, 44)
+    await _move_on(api, dispatcher, clock, 44)
     moved_on = await _everything(api)
     assert all(moved_on[path] != before[path] for path in before)
     assert await _restore(api, "dusk") == (await get(api, ""))["line"]
@@ -62,9 +64,9 @@ async def test_a_restore_gives_the_same_context_byte_for_byte(
 
 
 async def test_a_restore_brings_back_what_is_the_lines(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    await make_rich_chat(api, sweep, clock, database, tenant)
+    await make_rich_chat(api, dispatcher, clock, database, tenant)
     await _checkpoint(api, "dusk")
     before = await get(api, "")
     await put(
@@ -77,7 +79,7 @@ async def test_a_restore_brings_back_what_is_the_lines(
         time_zone="UTC",
         metadata={"theme": None, "storm": True},
     )
-    await _move_on(api, sweep, clock, 44)
+    await _move_on(api, dispatcher, clock, 44)
     line = await _restore(api, "dusk")
     of_chat = {"user_id": "ren", "metadata": {"storm": True}}
     assert await get(api, "") == before | {"line": line} | of_chat
@@ -126,12 +128,12 @@ async def test_all_lines_hold_the_same_in_columns_of_the_chat(
 
 
 async def test_a_checkpoint_can_be_restored_again_and_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, rich: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, rich: None
 ) -> None:
     await _checkpoint(api, "dusk")
     before = await _everything(api)
     for first in (44, 52):
-        await _move_on(api, sweep, clock, first)
+        await _move_on(api, dispatcher, clock, first)
         await _restore(api, "dusk")
         assert await _everything(api) == before
     assert len((await get(api, "/lines"))["items"]) == 3
@@ -152,10 +154,10 @@ async def test_an_empty_chat_has_checkpoints_too(api: httpx.AsyncClient) -> None
 
 
 async def test_an_abandoned_line_stays_readable_as_it_was_left(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, rich: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, rich: None
 ) -> None:
     await _checkpoint(api, "dusk")
-    await _move_on(api, sweep, clock, 44)
+    await _move_on(api, dispatcher, clock, 44)
     left, line = await _everything(api), (await get(api, ""))["line"]
     await _restore(api, "dusk")
     await append(api, [said(60, content="Nothing of this is known elsewhere.")])
@@ -163,9 +165,9 @@ async def test_an_abandoned_line_stays_readable_as_it_was_left(
 
 
 async def test_appends_after_a_restore_are_on_the_new_line_only(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 16)
+    await talk_with_memos(api, dispatcher, clock, 16)
     await _checkpoint(api, "dusk")
     await append(api, [said(17, content="The storm came.")])
     former = (await get(api, ""))["line"]
@@ -178,14 +180,14 @@ async def test_appends_after_a_restore_are_on_the_new_line_only(
 
 
 async def test_switching_lines_restores_each_line_unchanged(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, rich: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, rich: None
 ) -> None:
     await _checkpoint(api, "dusk")
-    await _move_on(api, sweep, clock, 44)
+    await _move_on(api, dispatcher, clock, 44)
     first = (await get(api, ""))["line"]
     left = {first: await _everything(api)}
     second = await _restore(api, "dusk")
-    await _move_on(api, sweep, clock, 44)
+    await _move_on(api, dispatcher, clock, 44)
     left[second] = await _everything(api)
     for _ in range(2):
         for line, there in left.items():
@@ -195,9 +197,9 @@ async def test_switching_lines_restores_each_line_unchanged(
 
 
 async def test_a_line_that_is_switched_to_goes_on_from_there(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 16)
+    await talk_with_memos(api, dispatcher, clock, 16)
     first = (await get(api, ""))["line"]
     await _checkpoint(api, "dusk")
     await append(api, talk(17, 20))
@@ -205,7 +207,7 @@ async def test_a_line_that_is_switched_to_goes_on_from_there(
     await _switch(api, first)
     await append(api, talk(21, 24))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert [(memo["first_seq"], memo["status"]) for memo in await book(api)] == [
         (1, "ready"),
         (9, "ready"),
@@ -276,11 +278,11 @@ async def test_lines_and_checkpoints_are_listed_in_pages_newest_first(
 
 
 async def test_a_checkpoint_is_readable_by_its_line(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, rich: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, rich: None
 ) -> None:
     before = await _everything(api)
     frozen = (await _checkpoint(api, "dusk"))["line"]
-    await _move_on(api, sweep, clock, 44)
+    await _move_on(api, dispatcher, clock, 44)
     assert await _everything(api, frozen) == before
 
 
@@ -308,9 +310,9 @@ async def test_a_deleted_checkpoint_leaves_no_row_and_all_lines(
 
 
 async def test_a_line_without_common_messages_has_no_cut(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 40)
+    await talk_with_memos(api, dispatcher, clock, 40)
     former = (await get(api, ""))["line"]
     assert (await context(api))["history"]["last_cut"]["at_seq"] > 1
     wanted = [said(2), said(1, id="new"), said(1)]
@@ -325,7 +327,7 @@ async def test_a_line_without_common_messages_has_no_cut(
 
 async def test_work_due_at_a_checkpoint_is_done_on_the_restored_line(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -336,21 +338,21 @@ async def test_work_due_at_a_checkpoint_is_done_on_the_restored_line(
     clock.step(2)
     gate = model.hold(1)
     async with asyncio.TaskGroup() as group:
-        group.create_task(sweep.drain())
+        group.create_task(dispatcher.drain())
         await gate.reached()
         await _checkpoint(api, "dusk")
         second = await _restore(api, "dusk")
         rows = {str(row["line_id"]): row for row in await due_rows(database, tenant)}
         assert (rows[first]["lease"] is None, rows[second]["lease"]) == (False, None)
         gate.release()
-    await sweep.drain()
+    await dispatcher.drain()
     assert await statuses(api) == ["ready"]
     assert [memo["status"] for memo in (await get(api, "/memos", line=first))["items"]] == ["ready"]
     assert len(model.calls) == 2, "once for each line, and none for the checkpoint"
 
 
 async def test_only_the_current_line_is_worked_on(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     await _checkpoint(api, "dusk")
@@ -358,11 +360,11 @@ async def test_only_the_current_line_is_worked_on(
     first = (await get(api, ""))["line"]
     await _restore(api, "dusk")
     clock.step(2)
-    assert await sweep.drain() == 1
+    assert await dispatcher.drain() == 1
     assert await statuses(api) == ["ready"]
     assert [memo["status"] for memo in (await get(api, "/memos", line=first))["items"]] == ["pending"] * 2
     await _switch(api, first)
-    assert await sweep.drain() == 2
+    assert await dispatcher.drain() == 2
     assert await statuses(api) == ["ready"] * 2
 
 
@@ -385,7 +387,7 @@ async def test_work_of_lines_that_are_not_current_is_parked(
 
 async def test_work_scheduled_on_a_line_left_meanwhile_is_parked(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -397,7 +399,7 @@ async def test_work_scheduled_on_a_line_left_meanwhile_is_parked(
     model.otherwise = counting_fold
     clock.step(2)
     gate = model.hold(1)
-    draining = asyncio.create_task(sweep.drain())
+    draining = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     await _restore(api, "start")
     gate.release()
@@ -412,25 +414,25 @@ async def test_a_line_that_becomes_current_has_the_workers_called(
     first = UUID((await get(api, ""))["line"])
     await _checkpoint(api, "dusk")
     ref, target = (ChatRef(tenant, chat_id, chat_key(tenant, chat_id)) for chat_id in ("c", "d"))
-    rung: list[str] = []
+    notified: list[str] = []
     url = sqlalchemy_url(database_url)
     listening = open_database(
-        url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: rung.append("rung"), pool_size=1
+        url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: notified.append("notified"), pool_size=1
     )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(listening.close)
         async with listening.unit_of_work() as db_session:
             await lines.restore(db_session, ref, "dusk", now=clock())
-        assert len(rung) == 1
+        assert len(notified) == 1
         async with listening.unit_of_work() as db_session:
             await lines.switch(db_session, ref, first, now=clock())
-        assert len(rung) == 2
+        assert len(notified) == 2
         async with listening.unit_of_work() as db_session:
             await lines.switch(db_session, ref, first, now=clock())
-        assert len(rung) == 2, "nobody is called to the line that is current already"
+        assert len(notified) == 2, "no worker is notified for the line that is current already"
         async with listening.unit_of_work() as db_session:
             await lines.fork(db_session, ref, target, None, now=clock())
-        assert len(rung) == 3
+        assert len(notified) == 3
 
 
 async def test_work_of_another_line_cannot_be_retried(
@@ -471,8 +473,8 @@ async def test_a_fork_of_everything_reads_like_the_chat(
     assert await rows_of(database, chat_key(tenant, "c")) == rows
 
 
-async def test_a_fork_goes_its_own_way(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock) -> None:
-    await talk_with_memos(api, sweep, clock, 16)
+async def test_a_fork_goes_its_own_way(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
+    await talk_with_memos(api, dispatcher, clock, 16)
     await _fork(api, "d")
     await append(api, [said(17, content="The storm came.")], "d")
     await append(api, [said(17, content="The night was calm.")])
@@ -525,9 +527,9 @@ async def test_a_fork_counts_no_tombstones_and_sends_nothing_hidden(
 
 
 async def test_a_fork_opens_the_batch_again_that_it_goes_through(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 40)
+    await talk_with_memos(api, dispatcher, clock, 40)
     ok(await api.post("/v1/chats/c/memos", json={"text": "They have met before.", "after_seq": 5}), 201)
     ok(await api.post("/v1/chats/c/memos", json={"text": "They will meet again.", "after_seq": 30}), 201)
     await _fork(api, "d", 20)
@@ -538,15 +540,15 @@ async def test_a_fork_opens_the_batch_again_that_it_goes_through(
     ]
     await append(api, [said(n, content=f"Otherwise, {n}.") for n in range(21, 25)], "d")
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     batch = (await _book(api, "d"))[-1]
     assert (batch["first_seq"], batch["last_seq"], batch["status"]) == (17, 24, "ready")
 
 
 async def test_a_fork_rewinds_to_where_enough_is_left(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 64)
+    await talk_with_memos(api, dispatcher, clock, 64)
     assert (await context(api))["history"]["anchor_seq"] > 20
     await _fork(api, "d", 30)
     shown = ok(await api.get("/v1/chats/d/context"), 200)
@@ -812,12 +814,12 @@ async def _read(api: httpx.AsyncClient, chat_id: str, path: str, line: str | Non
     return answer.text.replace(line, "LINE").replace(f'"chat_id":"{chat_id}"', '"chat_id":"CHAT"')
 
 
-async def _move_on(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, first: int) -> None:
+async def _move_on(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, first: int) -> None:
     """Continue from `first` until each answer about the line differs."""
     await append(api, talk(first, first + 15))
     ok(await api.patch("/v1/chats/c/messages/m3", json={"content": f"The lamp went out at {first}."}), 200)
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     await append(api, talk(first + 16, first + 17))
 
 

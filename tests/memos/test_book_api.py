@@ -28,12 +28,12 @@ async def write(api: httpx.AsyncClient, text: str = MEMORY, **memo: Any) -> Json
     return await ask(api, "POST", "", 201, {"text": text, **memo})
 
 
-async def made(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, batches: int = 1) -> list[Json]:
+async def made(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, batches: int = 1) -> list[Json]:
     """The memos of so many batches, all of them before the anchor."""
     await put(api, settings=AT_ONCE)
     await append(api, talk(1, 8 * batches))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     await append(api, talk(8 * batches + 1, 8 * batches + 1))
     return await book(api)
 
@@ -42,9 +42,9 @@ async def made(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, b
 
 
 async def test_the_book_is_in_story_order_page_by_page(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await made(api, sweep, clock, 3)
+    await made(api, dispatcher, clock, 3)
     await write(api, after_seq=8)
     await write(api, after_seq=8)
     await write(api, after_seq=0)
@@ -63,9 +63,9 @@ async def test_the_book_is_in_story_order_page_by_page(
 
 
 async def test_from_a_memo_to_its_first_message_and_back_is_one_step(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    _, memo = await made(api, sweep, clock, 2)
+    _, memo = await made(api, dispatcher, clock, 2)
     message = await get(api, f"/messages/{memo['first_message_id']}")
     assert message["seq"] == memo["first_seq"] == 9
     assert message["memo_id"] == memo["id"]
@@ -84,9 +84,9 @@ async def test_a_book_without_memos_is_empty_and_an_unknown_one_404(api: httpx.A
 
 
 async def test_a_book_is_its_tenants_alone(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    (memo,) = await made(api, sweep, clock)
+    (memo,) = await made(api, dispatcher, clock)
     async with database.unit_of_work() as db_session:
         key = await create_key(db_session, f"{tenant}-else", ["read", "write"], NOON)
     api.headers["Authorization"] = f"Bearer {key.text}"
@@ -127,9 +127,9 @@ async def test_what_a_person_writes_stands_where_the_person_says(api: httpx.Asyn
 
 
 async def test_what_a_person_writes_counts_in_the_window(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await made(api, sweep, clock, 15)
+    await made(api, dispatcher, clock, 15)
     assert await shown(api) == list(range(1, 16))
     await write(api)
     assert await shown(api) == list(range(2, 17))
@@ -173,9 +173,9 @@ async def test_a_memory_is_kept_in_the_words_it_was_written_in(api: httpx.AsyncC
 
 
 async def test_an_edit_replaces_the_text_at_once_in_book_and_prompt(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    (memo,) = await made(api, sweep, clock)
+    (memo,) = await made(api, dispatcher, clock)
     edited = await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
     assert (edited["text"], edited["edited"], edited["origin"]) == ("Kai kept the key.", True, "person")
     assert edited["highlights"] == [{"category": None, "text": "Kai kept the key."}]
@@ -196,9 +196,9 @@ async def test_an_edit_makes_a_pending_memo_ready_and_its_work_undone(
 
 
 async def test_an_edit_makes_a_stale_memo_fresh(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    (memo,) = await made(api, sweep, clock)
+    (memo,) = await made(api, dispatcher, clock)
     await change(database, tenant, "memos", "current_hash = substr(sha256('changed'), 1, 16)")
     assert (await book(api))[0]["stale"]
     assert not (await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."}))["stale"]
@@ -208,9 +208,9 @@ async def test_an_edit_makes_a_stale_memo_fresh(
 
 
 async def test_pinned_memos_stand_beside_the_window(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await made(api, sweep, clock, 17)
+    await made(api, dispatcher, clock, 17)
     assert await shown(api) == list(range(3, 18))
     oldest, second, *_ = await book(api)
     assert (await ask(api, "PATCH", f"/{oldest['id']}", 200, {"pinned": True}))["in_prompt"]
@@ -224,13 +224,13 @@ async def test_pinned_memos_stand_beside_the_window(
 
 async def test_a_deleted_memo_is_gone_and_never_made_again(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
-    first, _ = await made(api, sweep, clock, 2)
+    first, _ = await made(api, dispatcher, clock, 2)
     calls = len(model.calls)
     await ask(api, "DELETE", f"/{first['id']}", 204)
     assert [memo["number"] for memo in await book(api)] == await shown(api) == [2]
@@ -239,19 +239,19 @@ async def test_a_deleted_memo_is_gone_and_never_made_again(
     clock.step(86_400)
     await append(api, talk(18, 24))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert [memo["number"] for memo in await book(api)] == [2, 3]
     assert len(model.calls) == calls + 1
     assert len(await due_rows(database, tenant)) == 0
 
 
 async def test_a_pending_memo_that_is_deleted_is_not_made(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     await ask(api, "DELETE", f"/{(await book(api))[0]['id']}", 204)
     clock.step(2)
-    assert await sweep.drain() == 0
+    assert await dispatcher.drain() == 0
     assert model.calls == []
 
 
@@ -278,23 +278,23 @@ async def test_a_malformed_change_is_refused_by_the_name_of_its_field(
 
 
 async def test_a_memo_is_made_again_with_a_wish_that_holds_this_once(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    (memo,) = await made(api, sweep, clock)
+    (memo,) = await made(api, dispatcher, clock)
     model.script("【Highlight 1】: Kai gave Mira the brass key.")
     asked = await ask(api, "POST", f"/{memo['id']}/regenerate", 202, {"instruction": "Mention the brass key."})
     assert (asked["status"], asked["text"], asked["in_prompt"]) == ("ready", memo["text"], True)
-    assert await sweep.drain() == 1, "a wish waits for no settle time"
+    assert await dispatcher.drain() == 1, "a wish waits for no settle time"
     assert "Mention the brass key." in str(model.requests[-1])
     assert [memo["text"] for memo in await book(api)] == ["【Highlight 1】: Kai gave Mira the brass key."]
     await ask(api, "POST", f"/{memo['id']}/regenerate", 202)
-    await sweep.drain()
+    await dispatcher.drain()
     assert "Mention the brass key." not in str(model.requests[-1])
 
 
 async def test_a_failed_memo_is_retried_with_all_attempts(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -304,25 +304,25 @@ async def test_a_failed_memo_is_retried_with_all_attempts(
     await append(api, talk(1, 8))
     await change(database, tenant, "work", "attempts = 5")
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert await statuses(api) == ["failed"]
     asked = await ask(api, "POST", f"/{(await book(api))[0]['id']}/regenerate", 202)
     assert (asked["status"], asked["attempts"], asked["error"]) == ("pending", 0, None)
-    await sweep.drain()
+    await dispatcher.drain()
     assert await statuses(api) == ["ready"]
 
 
 async def test_an_edited_memo_is_regenerated_only_on_explicit_request(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    (memo,) = await made(api, sweep, clock)
+    (memo,) = await made(api, dispatcher, clock)
     await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
     for body in (None, {"instruction": "Again."}, {"replace_edited": False}):
         assert (await ask(api, "POST", f"/{memo['id']}/regenerate", 409, body))["code"] == "memo_edited"
     assert await due_rows(database, tenant) == []
     asked = await ask(api, "POST", f"/{memo['id']}/regenerate", 202, {"replace_edited": True})
     assert (asked["text"], asked["edited"], asked["in_prompt"]) == ("Kai kept the key.", True, True)
-    await sweep.drain()
+    await dispatcher.drain()
     (again,) = await book(api)
     assert (again["edited"], again["text"]) == (False, memo["text"])
 
@@ -335,15 +335,15 @@ async def test_a_written_memory_has_nothing_to_regenerate(api: httpx.AsyncClient
 
 
 async def test_a_deleted_memo_comes_back_when_it_is_regenerated(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    (memo,) = await made(api, sweep, clock)
+    (memo,) = await made(api, dispatcher, clock)
     await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
     await ask(api, "DELETE", f"/{memo['id']}", 204)
     asked = await ask(api, "POST", f"/{memo['id']}/regenerate", 202)
     assert (asked["status"], asked["text"], asked["highlights"], asked["in_prompt"]) == ("pending", "", [], False)
     assert (await context(api))["memo_window"]["gaps"] == [[1, 8]]
-    await sweep.drain()
+    await dispatcher.drain()
     assert [(m["text"], m["number"], m["in_prompt"]) for m in await book(api)] == [(memo["text"], 1, True)]
 
 
@@ -368,9 +368,9 @@ async def test_a_malformed_wish_is_refused_by_the_name_of_its_field(
 
 
 async def test_people_and_workers_on_one_book_never_fail(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    memos = await made(api, sweep, clock, 3)
+    memos = await made(api, dispatcher, clock, 3)
 
     async def upset(n: int) -> int:
         path = f"/v1/chats/c/memos/{memos[n % 3]['id']}"
@@ -384,11 +384,11 @@ async def test_people_and_workers_on_one_book_never_fail(
         )
         return max([answer.status_code for answer in await asyncio.gather(*requests)])
 
-    working = asyncio.create_task(sweep.drain())
+    working = asyncio.create_task(dispatcher.drain())
     assert max(await asyncio.gather(*(upset(n) for n in range(8)))) < 300
     await working
     clock.step(60)
-    await sweep.drain()
+    await dispatcher.drain()
     listed = await book(api)
     assert sorted(memo["number"] for memo in listed) == list(range(1, len(listed) + 1))
     assert sum(memo["first_seq"] is None for memo in listed) == 8

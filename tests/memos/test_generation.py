@@ -123,14 +123,14 @@ async def test_the_model_is_chosen_if_there_is_one(client: ModelClient) -> None:
 
 
 async def test_a_service_without_a_model_makes_memos_that_say_so(
-    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, characters=[{"name": "Kai"}])
     told = [said(n) for n in range(1, 9)]
     told[4]["content"] = "I found the brass key in Port Ellery on 14 June."
     await append(api, told)
     clock.step(2)
-    await quoting_sweep.drain()
+    await quoting_dispatcher.drain()
     (memo,) = await book(api)
     assert (memo["status"], memo["origin"], memo["model"], memo["prompt_version"]) == (
         "ready",
@@ -142,12 +142,12 @@ async def test_a_service_without_a_model_makes_memos_that_say_so(
 
 
 async def test_a_nameless_speaker_is_the_only_character_or_the_role(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await put(api, characters=[{"name": "Kai"}])
     await append(api, [said(1, name="Mira"), *(said(n) for n in range(2, 8)), said(8, role="narrator")])
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     shown = model.requests[0]["messages"][-1]["content"]
     speakers = [line.split('"', 4)[3] for line in shown.splitlines() if line.startswith('{"speaker"')]
     assert speakers == ["Mira", "Kai", "User", "Kai", "User", "Kai", "User", "Narrator"]

@@ -8,24 +8,24 @@ from tests.book import book
 from tests.talk import append, context, get, put, talk
 
 
-async def settle(sweep: Dispatcher, clock: SteppedClock) -> None:
+async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> None:
     """Have made what is due, and what follows from it."""
     for _ in range(3):
         clock.step(2)
-        await sweep.drain()
+        await dispatcher.drain()
 
 
 async def test_enabling_memos_makes_those_of_the_window(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "diary", "memos": {"window": 3}})
     await append(api, talk(1, 100))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     anchor_seq = (await get(api, ""))["anchor_seq"]
     assert anchor_seq > 50
     await put(api, status=200, settings={"preset": "memo", "memos": {"window": 3}})
     await append(api, talk(101, 101))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     ranges = [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)]
     assert ranges[:3] == [(seq, seq + 7) for seq in range(anchor_seq - 24, anchor_seq, 8)]
     assert ranges[-1][1] > 93
@@ -34,13 +34,13 @@ async def test_enabling_memos_makes_those_of_the_window(
 
 
 async def test_messages_from_before_memos_were_enabled_get_memos(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 14))
     await put(api, status=200, settings={"memos": {"enabled": False}})
     await append(api, talk(15, 16))
     await put(api, status=200, settings={"memos": {"enabled": True}})
     await append(api, talk(17, 40))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     ranges = [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)]
     assert ranges == [(seq, seq + 7) for seq in range(1, 40, 8)]

@@ -164,7 +164,7 @@ async def test_a_custom_prompt_is_used_and_named_by_its_memo(
     mine = replace(MEMO, version="memo/custom-12345678", system="Only keepsakes, please.")
     await append(api, talk(1, 8))
     clock.step(2)
-    await Dispatcher(JobContext(database, clock, client, {"memo": mine}), LAYERS, slots=2, sweep_s=30).drain()
+    await Dispatcher(JobContext(database, clock, client, {"memo": mine}), LAYERS, slots=2, poll_s=30).drain()
     await client.aclose()
     (asked,) = model.requests
     assert asked["messages"][0]["content"] == "Only keepsakes, please."

@@ -15,13 +15,13 @@ def turn(n: int) -> list[dict[str, str]]:
 
 
 async def test_memos_are_made_in_the_background_and_shown_at_the_cut(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     for n in range(1, 17):
         answer = await api.post("/v1/chats/c/messages", json={"messages": turn(n)})
         assert answer.status_code == 201, answer.text
         clock.step(10)
-        await sweep.drain()
+        await dispatcher.drain()
     memos = (await api.get("/v1/chats/c/memos")).json()["items"]
     assert [(memo["first_seq"], memo["last_seq"], memo["status"]) for memo in memos] == [
         (1, 8, "ready"),

@@ -38,13 +38,13 @@ FORMATS = ("segments", "openai", "anthropic", "text")
 
 
 async def remembered(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, *, batches: int = 5, **memos: Any
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, *, batches: int = 5, **memos: Any
 ) -> list[Json]:
     """The memos of so many batches, all of them before the anchor; the old text is message 18."""
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}, "memos": memos})
     told = [said(n, content=OLD) if n == 18 else said(n) for n in range(1, 8 * batches + 2)]
     await append(api, told[:-1])
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await append(api, told[-1:])
     found = await book(api)
     assert (await context(api))["history"]["anchor_seq"] == 8 * batches + 1
@@ -52,10 +52,10 @@ async def remembered(
     return found
 
 
-async def settle(sweep: Dispatcher, clock: SteppedClock, wait_s: float = 2) -> int:
+async def settle(dispatcher: Dispatcher, clock: SteppedClock, wait_s: float = 2) -> int:
     """Let the settle time pass and make what is ripe; returns how much that was."""
     clock.step(wait_s)
-    return await sweep.drain()
+    return await dispatcher.drain()
 
 
 async def contexts(api: httpx.AsyncClient) -> list[str]:
@@ -77,18 +77,18 @@ async def of_memos(api: httpx.AsyncClient, method: str, memo: Json, path: str, s
 
 async def test_an_edit_costs_one_call_however_many_memos_there_are(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
-    before = await remembered(api, sweep, clock)
+    before = await remembered(api, dispatcher, clock)
     assert len(model.calls) == 5
     await edit(api, "m18", content=NEW)
     assert [row["key"] for row in await due_rows(database, tenant)] == [before[2]["id"]]
-    assert await settle(sweep, clock, 1.9) == 0, "it may not be the last edit"
-    assert await settle(sweep, clock, 0.1) == 1
+    assert await settle(dispatcher, clock, 1.9) == 0, "it may not be the last edit"
+    assert await settle(dispatcher, clock, 0.1) == 1
     assert len(model.calls) == 6
     assert NEW in str(model.requests[-1])
     assert OLD not in str(model.requests[-1])
@@ -104,35 +104,35 @@ async def test_an_edit_costs_one_call_however_many_memos_there_are(
 
 
 async def test_several_quick_edits_of_a_batch_cost_one_call_together(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    await remembered(api, sweep, clock)
+    await remembered(api, dispatcher, clock)
     for name in ("m17", "m18", "m18", "m24"):
         await edit(api, name, content=f"Told anew at {clock()}.")
-        assert await settle(sweep, clock, 1) == 0
-    assert await settle(sweep, clock, 1) == 1
+        assert await settle(dispatcher, clock, 1) == 0
+    assert await settle(dispatcher, clock, 1) == 1
     assert len(model.calls) == 6
 
 
 async def test_a_repeatedly_edited_message_waits_30_seconds_at_most(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    await remembered(api, sweep, clock)
+    await remembered(api, dispatcher, clock)
     made = []
     for second in range(30):
         await edit(api, "m18", content=f"Told anew in second {second}.")
-        made.append(await settle(sweep, clock, 1))
+        made.append(await settle(dispatcher, clock, 1))
     assert made == [0] * 29 + [1]
     assert len(model.calls) == 6
     assert "in second 29." in str(model.requests[-1])
 
 
 async def test_hiding_a_range_costs_one_call_per_touched_batch(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    await remembered(api, sweep, clock)
+    await remembered(api, dispatcher, clock)
     assert await hide(api, (8, 9), (24, 24)) == 3
-    assert await settle(sweep, clock) == 3
+    assert await settle(dispatcher, clock) == 3
     assert len(model.calls) == 8
     asked = "".join(map(str, model.requests[5:]))
     assert [n for n in range(1, 33) if f"number {n}." not in asked] == [8, 9, 18, *range(24, 33)]
@@ -154,14 +154,14 @@ UNDONE = {
 @pytest.mark.parametrize("way", UNDONE)
 async def test_a_change_undone_before_its_memo_is_made_costs_nothing(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
     way: str,
 ) -> None:
-    before, told = await remembered(api, sweep, clock), await contexts(api)
+    before, told = await remembered(api, dispatcher, clock), await contexts(api)
     (method, path, body), (method_back, path_back, body_back) = UNDONE[way]
     assert (await api.request(method, f"/v1/chats/c/messages{path}", json=body)).is_success
     assert [row["key"] for row in await due_rows(database, tenant)] == [before[2]["id"]]
@@ -169,19 +169,19 @@ async def test_a_change_undone_before_its_memo_is_made_costs_nothing(
     clock.step(1)
     assert (await api.request(method_back, f"/v1/chats/c/messages{path_back}", json=body_back)).is_success
     assert await due_rows(database, tenant) == []
-    assert await settle(sweep, clock, 60) == 0
+    assert await settle(dispatcher, clock, 60) == 0
     assert len(model.calls) == 5
     assert (await book(api), await contexts(api)) == (before, told)
 
 
 @pytest.mark.parametrize("way", UNDONE)
 async def test_a_change_undone_after_its_memo_was_made_costs_a_call(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: str
 ) -> None:
-    (*_, before, _, _), told = await remembered(api, sweep, clock), await contexts(api)
+    (*_, before, _, _), told = await remembered(api, dispatcher, clock), await contexts(api)
     for method, path, body in UNDONE[way]:
         assert (await api.request(method, f"/v1/chats/c/messages{path}", json=body)).is_success
-        assert await settle(sweep, clock) == 1
+        assert await settle(dispatcher, clock) == 1
     assert len(model.calls) == 7
     assert [memo["text"] for memo in await book(api)][2] == before["text"]
     assert await contexts(api) == told
@@ -189,17 +189,17 @@ async def test_a_change_undone_after_its_memo_was_made_costs_a_call(
 
 async def test_a_change_undone_during_the_call_leaves_the_memo(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
-    before = await remembered(api, sweep, clock)
+    before = await remembered(api, dispatcher, clock)
     await edit(api, "m18", content=NEW)
     clock.step(2)
     gate = model.hold(1)
-    making = asyncio.create_task(sweep.drain())
+    making = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     await edit(api, "m18", content=OLD)
     gate.release()
@@ -209,18 +209,18 @@ async def test_a_change_undone_during_the_call_leaves_the_memo(
 
 
 async def test_a_requested_memo_is_made_even_if_the_edit_is_undone(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    memo = (await remembered(api, sweep, clock))[2]
+    memo = (await remembered(api, dispatcher, clock))[2]
     await of_memos(api, "POST", memo, "/regenerate", 202, {"instruction": "Name the stone."})
     await edit(api, "m18", content=NEW)
     await edit(api, "m18", content=OLD)
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     assert "Name the stone." in str(model.requests[-1])
 
 
 async def test_changes_of_excluded_messages_make_no_memo_due(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     unheard = [
         {"id": "thought", "role": "assistant", "content": "Hm.", "kind": "thought"},
@@ -228,7 +228,7 @@ async def test_changes_of_excluded_messages_make_no_memo_due(
         {"id": "result", "role": "tool", "content": "Waves.", "tool_call_id": "x"},
     ]
     await append(api, [*talk(1, 4), *unheard, *talk(5, 8)])
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     before = await book(api)
     for message in unheard:
         name = str(message["id"])
@@ -237,20 +237,20 @@ async def test_changes_of_excluded_messages_make_no_memo_due(
         await edit(api, "m3", pinned=True, metadata={"mood": name})
         assert await due_rows(database, tenant) == []
         await soft_delete(api, name)
-    assert await settle(sweep, clock, 60) == 0
+    assert await settle(dispatcher, clock, 60) == 0
     assert await book(api) == before
 
 
 async def test_a_change_in_the_open_batch_makes_nothing_due(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
     await append(api, talk(1, 15))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     (before,) = await book(api)
     await edit(api, "m10", content=NEW)
     await add_swipe(api, "m12", OLD)
@@ -258,11 +258,11 @@ async def test_a_change_in_the_open_batch_makes_nothing_due(
     await edit(api, "m11", excluded=True)
     await edit(api, "m11", excluded=False)
     assert await due_rows(database, tenant) == []
-    assert await settle(sweep, clock, 60) == 0
+    assert await settle(dispatcher, clock, 60) == 0
     assert await book(api) == [before]
     await append(api, [said(16)])
     assert [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)] == [(1, 8), (9, 16)]
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert len(model.calls) == 2
     assert NEW in str(model.requests[-1])
     assert OLD not in str(model.requests[-1])
@@ -272,9 +272,9 @@ async def test_a_change_in_the_open_batch_makes_nothing_due(
 
 
 async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    memo = (await remembered(api, sweep, clock, window=3))[2]
+    memo = (await remembered(api, dispatcher, clock, window=3))[2]
     assert await shown(api) == [3, 4, 5]
     assert "brass key" in memo["text"]
     assert await told_in(api, "brass key") == len(FORMATS)
@@ -288,7 +288,7 @@ async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
     report = (await get(api, "/inclusion", after_seq=16, limit=8))["items"]
     assert {(one["status"], one["by"]) for one in report} == {("pending", f"memo:{memo['id']}")}
 
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == [3, 4, 5]
     assert (await context(api))["memo_window"] == {"memos": 3, "first_seq": 17, "last_seq": 40, "gaps": []}
     again = (await book(api))[2]
@@ -300,14 +300,14 @@ async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
 
 
 async def test_an_expired_stale_memo_is_no_gap_and_is_made_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await remembered(api, sweep, clock, window=2)
+    await remembered(api, dispatcher, clock, window=2)
     before = await contexts(api)
     await edit(api, "m18", content=NEW)
     assert await contexts(api) == before
     assert (await get(api, "/inclusion", after_seq=17))["items"][0]["status"] == "pending"
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     assert await contexts(api) == before
     assert "silver whistle" in (await book(api))[2]["text"]
     assert (await get(api, "/inclusion", after_seq=17))["items"][0]["status"] == "expired"
@@ -315,18 +315,18 @@ async def test_an_expired_stale_memo_is_no_gap_and_is_made_again(
 
 async def test_a_stale_memo_that_fails_is_a_gap_until_the_undo(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
-    before, told = await remembered(api, sweep, clock), await contexts(api)
+    before, told = await remembered(api, dispatcher, clock), await contexts(api)
     await edit(api, "m18", content=NEW)
     model.otherwise = RUBBISH
     for wait_s in (2, *RETRY_DELAYS_S):
-        assert await settle(sweep, clock, wait_s) == 1
-    assert await settle(sweep, clock, 86_400) == 0
+        assert await settle(dispatcher, clock, wait_s) == 1
+    assert await settle(dispatcher, clock, 86_400) == 0
     stale = (await book(api))[2]
     assert (stale["stale"], stale["in_prompt"], stale["attempts"]) == (True, False, 6)
     assert stale["error"] is not None
@@ -338,49 +338,49 @@ async def test_a_stale_memo_that_fails_is_a_gap_until_the_undo(
 
 
 async def test_a_pinned_stale_memo_is_omitted_until_it_is_fresh(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    memo = (await remembered(api, sweep, clock, window=1))[2]
+    memo = (await remembered(api, dispatcher, clock, window=1))[2]
     await of_memos(api, "PATCH", memo, "", 200, {"pinned": True})
     assert await shown(api) == [3, 5]
     await edit(api, "m18", content=NEW)
     assert await shown(api) == [5]
     assert await told_in(api, "brass key") == 0
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == [3, 5]
     assert (await book(api))[2]["pinned"]
 
 
 async def test_an_edited_memo_stays_shown_and_is_marked_as_stale(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
-    memo = (await remembered(api, sweep, clock))[2]
+    memo = (await remembered(api, dispatcher, clock))[2]
     edited = await of_memos(api, "PATCH", memo, "", 200, {"text": "Kai hid something."})
     await edit(api, "m18", content=NEW)
     assert (await book(api))[2] == edited | {"stale": True}
     assert (await context(api))["memo_window"] == {"memos": 5, "first_seq": 1, "last_seq": 40, "gaps": []}
     assert await told_in(api, "Kai hid something.") == len(FORMATS)
     assert await due_rows(database, tenant) == []
-    assert await settle(sweep, clock, 60) == 0
+    assert await settle(dispatcher, clock, 60) == 0
     assert len(model.calls) == 5
 
     assert (await of_memos(api, "POST", memo, "/regenerate", 409))["code"] == "memo_edited"
     await of_memos(api, "POST", memo, "/regenerate", 202, {"replace_edited": True})
-    assert await sweep.drain() == 1
+    assert await dispatcher.drain() == 1
     again = (await book(api))[2]
     assert (again["edited"], again["stale"]) == (False, False)
     assert "silver whistle" in again["text"]
 
 
 async def test_an_edited_memo_is_fresh_again_after_an_undo(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    memo = (await remembered(api, sweep, clock))[2]
+    memo = (await remembered(api, dispatcher, clock))[2]
     edited = await of_memos(api, "PATCH", memo, "", 200, {"text": "Kai hid something."})
     await edit(api, "m18", content=NEW)
     await edit(api, "m18", content=OLD)
@@ -388,34 +388,34 @@ async def test_an_edited_memo_is_fresh_again_after_an_undo(
 
 
 async def test_a_written_memory_does_not_depend_on_messages(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await remembered(api, sweep, clock)
+    await remembered(api, dispatcher, clock)
     own = ok(await api.post("/v1/chats/c/memos", json={"text": "They met at sea.", "after_seq": 18}), 201)
     await edit(api, "m18", content=NEW)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert own in await book(api)
     assert (own["stale"], own["in_prompt"]) == (False, True)
 
 
 async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
-    memo = (await remembered(api, sweep, clock))[2]
+    memo = (await remembered(api, dispatcher, clock))[2]
     await of_memos(api, "DELETE", memo, "", 204)
     await edit(api, "m18", content=NEW)
     await soft_delete(api, "m19")
     assert await due_rows(database, tenant) == []
-    assert await settle(sweep, clock, 60) == 0
+    assert await settle(dispatcher, clock, 60) == 0
     assert [one["number"] for one in await book(api)] == await shown(api) == [1, 2, 4, 5]
     assert (await context(api))["memo_window"]["gaps"] == []
     await of_memos(api, "POST", memo, "/regenerate", 202)
-    assert await sweep.drain() == 1
+    assert await dispatcher.drain() == 1
     assert "silver whistle" in (await book(api))[2]["text"]
     assert "number 19." not in str(model.requests[-1])
 
@@ -436,7 +436,7 @@ async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
 )
 async def test_a_change_makes_a_failed_memo_due_with_all_attempts(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -449,7 +449,7 @@ async def test_a_change_makes_a_failed_memo_due_with_all_attempts(
     model.script(answer)
     await append(api, talk(1, 8))
     await change(database, tenant, "work", f"attempts = {spent}")
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     (memo,) = await book(api)
     assert (memo["status"], memo["attempts"]) == (status, attempts)
 
@@ -459,26 +459,26 @@ async def test_a_change_makes_a_failed_memo_due_with_all_attempts(
     (memo,) = await book(api)
     assert (memo["status"], memo["stale"]) == (("empty", True) if status == "empty" else ("pending", False))
     assert (memo["attempts"], memo["error"]) == (0, None)
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     (memo,) = await book(api)
     assert (memo["status"], memo["stale"], memo["attempts"]) == ("ready", False, 1)
     assert "silver whistle" in memo["text"]
 
 
 async def test_an_empty_memo_is_a_gap_after_a_change_until_remade(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = "NONE"
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
     await append(api, talk(1, 8))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await append(api, [said(9)])
     assert (await context(api))["memo_window"]["gaps"] == []
     await edit(api, "m3", content=NEW)
     assert (await context(api))["memo_window"]["gaps"] == [[1, 8]]
     await edit(api, "m3", content=said(3)["content"])
     assert (await context(api))["memo_window"]["gaps"] == []
-    assert await settle(sweep, clock) == 0
+    assert await settle(dispatcher, clock) == 0
 
 
 GONE: dict[str, Json] = {"hidden": {"hidden": True}, "excluded": {"excluded": True}, "blank": {"content": " \n"}}
@@ -486,13 +486,13 @@ GONE: dict[str, Json] = {"hidden": {"hidden": True}, "excluded": {"excluded": Tr
 
 @pytest.mark.parametrize("way", [*GONE, "deleted"])
 async def test_a_batch_of_excluded_messages_is_empty_without_a_call(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: str
 ) -> None:
-    await remembered(api, sweep, clock)
+    await remembered(api, dispatcher, clock)
     for n in range(17, 25):
         await (soft_delete(api, f"m{n}") if way == "deleted" else edit(api, f"m{n}", **GONE[way]))
     assert (await context(api))["memo_window"]["gaps"] == [[17, 24]]
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     memo = (await book(api))[2]
     assert (memo["status"], memo["stale"], memo["text"], memo["highlights"]) == ("empty", False, "", [])
     assert (memo["in_prompt"], memo["model"], memo["error"]) == (False, None, None)
@@ -502,14 +502,14 @@ async def test_a_batch_of_excluded_messages_is_empty_without_a_call(
 
 @pytest.mark.parametrize(("way", "back"), [("hidden", {"hidden": False}), ("excluded", {"excluded": False})])
 async def test_a_message_back_in_an_empty_batch_makes_its_memo_due(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: str, back: Json
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: str, back: Json
 ) -> None:
-    await remembered(api, sweep, clock)
+    await remembered(api, dispatcher, clock)
     for n in range(17, 25):
         await edit(api, f"m{n}", **GONE[way])
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await edit(api, "m20", **back)
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     assert len(model.calls) == 6
     asked = str(model.requests[-1]["messages"][-1])
     assert [n for n in range(1, 42) if f"number {n}." in asked] == [20]
@@ -520,7 +520,7 @@ async def test_a_message_back_in_an_empty_batch_makes_its_memo_due(
 
 async def test_a_pending_memo_without_eligible_messages_becomes_empty(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -528,12 +528,12 @@ async def test_a_pending_memo_without_eligible_messages_becomes_empty(
 ) -> None:
     await append(api, talk(1, 8))
     await hide(api, (1, 8))
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     assert await statuses(api) == ["empty"]
     assert model.calls == []
     await hide(api, (1, 8), hidden=False)
     assert len(await due_rows(database, tenant)) == 1
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     assert await statuses(api) == ["ready"]
 
 
@@ -541,9 +541,9 @@ async def test_a_pending_memo_without_eligible_messages_becomes_empty(
 
 
 async def test_a_memo_leads_to_a_message_that_can_be_shown(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    memos = await remembered(api, sweep, clock)
+    memos = await remembered(api, dispatcher, clock)
 
     async def leads_to() -> str:
         found = (await book(api))[2]
@@ -566,24 +566,24 @@ async def test_a_memo_leads_to_a_message_that_can_be_shown(
 
 
 async def test_a_full_cut_waits_for_a_memo_that_has_become_stale(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await edit(api, "m3", content=NEW)
     await append(api, [said(33)])
     assert (await context(api))["history"]["last_cut"] is None
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     cut = (await context(api))["history"]
     assert (cut["anchor_seq"], cut["last_cut"]["reason"]) == (17, "full")
     assert await told_in(api, "silver whistle") == len(FORMATS)
 
 
 async def test_a_full_cut_follows_an_undone_edit_with_the_next_append(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await edit(api, "m3", content=NEW)
     await append(api, [said(33)])
     await edit(api, "m3", content=said(3)["content"])
@@ -594,15 +594,15 @@ async def test_a_full_cut_follows_an_undone_edit_with_the_next_append(
 
 
 async def test_a_full_cut_is_judged_again_after_a_truncation(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await append(api, talk(9, 40))
     assert (await context(api))["history"]["last_cut"] is None
     await cut_off(api, 13)
     await append(api, talk(41, 44))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert [(memo["first_seq"], memo["last_seq"], memo["status"]) for memo in await book(api)] == [
         (1, 8, "ready"),
         (9, 44, "ready"),
@@ -615,16 +615,16 @@ async def test_a_full_cut_is_judged_again_after_a_truncation(
 
 
 async def test_an_edit_with_memos_disabled_is_processed_when_enabled(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    await remembered(api, sweep, clock)
+    await remembered(api, dispatcher, clock)
     calls = len(model.calls)
     await put(api, status=200, settings={"memos": {"enabled": False}})
     await edit(api, "m3", content=NEW)
-    assert await settle(sweep, clock) == 0
+    assert await settle(dispatcher, clock) == 0
     assert (await book(api))[0]["stale"]
     await put(api, status=200, settings={"memos": {"enabled": True}})
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     assert len(model.calls) == calls + 1
     assert not (await book(api))[0]["stale"]
 
@@ -633,12 +633,12 @@ async def test_an_edit_with_memos_disabled_is_processed_when_enabled(
 
 
 async def test_the_chat_counts_the_memos_in_its_book(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     async def counted() -> tuple[int, int]:
         return (await get(api, ""))["counters"]["memos"], len(await book(api))
 
-    memos = await remembered(api, sweep, clock)
+    memos = await remembered(api, dispatcher, clock)
     assert await counted() == (5, 5)
     ok(await api.post("/v1/chats/c/memos", json={"text": "They met at sea."}), 201)
     await of_memos(api, "DELETE", memos[1], "", 204)

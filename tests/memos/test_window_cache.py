@@ -59,7 +59,7 @@ class Service:
     """What the machine, which runs in a thread, works on in the loop of the tests."""
 
     api: httpx.AsyncClient
-    sweep: Dispatcher
+    dispatcher: Dispatcher
     model: ScriptedModel
     clock: SteppedClock
     database: Database
@@ -72,14 +72,14 @@ class Service:
 
 async def test_the_cached_window_equals_the_book_after_each_change(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
     class Told(Conversation):
-        service = Service(api, sweep, model, clock, database, tenant)
+        service = Service(api, dispatcher, model, clock, database, tenant)
 
     await asyncio.to_thread(
         run_state_machine_as_test,
@@ -120,7 +120,7 @@ class Conversation(RuleBasedStateMachine):
     def make(self, answer: Any, wait_s: float) -> None:
         self.service.model.otherwise = answer
         self.service.clock.step(wait_s)
-        self.service.do(self.service.sweep.drain())
+        self.service.do(self.service.dispatcher.drain())
 
     @rule(wanted=layers())
     def set(self, wanted: Json) -> None:
@@ -207,14 +207,14 @@ async def cut_often(api: httpx.AsyncClient) -> None:
 
 
 async def test_an_open_batch_after_a_forced_cut_is_a_gap_until_made(
-    api: httpx.AsyncClient, cut_often: None, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, cut_often: None, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     for last, anchor_seq, gaps in ((4, 1, []), (5, 5, [[1, 4]]), (6, 5, [[1, 4]])):
         await append(api, talk(last, last) if last > 4 else talk(1, 4))
         shown = await context(api)
         assert (shown["history"]["anchor_seq"], shown["memo_window"]["gaps"]) == (anchor_seq, gaps)
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert (await context(api))["memo_window"]["gaps"] == []
 
 

@@ -41,10 +41,10 @@ async def rows(database: Database, tenant: str) -> Rows:
     return await rows_of(database, chat_key(tenant, "c"))
 
 
-async def settle(sweep: Dispatcher, clock: SteppedClock) -> int:
+async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> int:
     """Let the settle time pass and make what is ripe; returns how much that was."""
     clock.step(2)
-    return await sweep.drain()
+    return await dispatcher.drain()
 
 
 async def batches(api: httpx.AsyncClient) -> list[tuple[int, int]]:
@@ -68,9 +68,9 @@ def asked_about(model: ScriptedModel) -> list[int]:
 
 
 async def test_the_anchor_stays_while_enough_messages_are_left(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 33)
+    await talk_with_memos(api, dispatcher, clock, 33)
     before = (await context(api))["history"]
     assert (before["anchor_seq"], before["messages"]) == (17, 17)
     await soft_delete(api, "m20")
@@ -102,10 +102,10 @@ async def _each(api: httpx.AsyncClient, **change: Any) -> None:
 @pytest.mark.parametrize("way", TAKEN)
 @pytest.mark.parametrize("preset", ["memo", "agent"])
 async def test_with_too_few_messages_the_anchor_goes_back_to_an_edge(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, preset: str, way: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, preset: str, way: str
 ) -> None:
     await put(api, settings={"preset": preset})
-    await talk_with_memos(api, sweep, clock, 33)
+    await talk_with_memos(api, dispatcher, clock, 33)
     assert await history(api) == (17, 17, "full")
     await TAKEN[way](api)
     # Of 1…31 the sixteenth from the end is 16, and the newest edge that is not after it is 9.
@@ -136,9 +136,9 @@ async def test_with_an_edge_at_each_message_only_missing_ones_return(api: httpx.
 
 
 async def test_it_never_goes_back_beyond_the_first_message(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 33)
+    await talk_with_memos(api, dispatcher, clock, 33)
     await cut_off(api, 10)
     assert await history(api) == (1, 9, "rewind")
     cut = (await context(api))["history"]["last_cut"]
@@ -151,13 +151,13 @@ async def test_it_never_goes_back_beyond_the_first_message(
 
 
 async def test_it_goes_back_as_far_as_the_next_edge_is(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     # So many more messages than are kept lie between two edges that they are not all read at once.
     history_settings = {"keep_messages": 1, "grow_messages": 0}
     await put(api, settings={"history": history_settings, "memos": {"every_messages": 64}})
     await append(api, talk(1, 128))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await append(api, talk(129, 130))
     assert (await history(api))[:2] == (129, 2)
     await soft_delete(api, "m129", "m130")
@@ -186,9 +186,9 @@ async def test_it_never_parts_a_tool_call_from_its_result(api: httpx.AsyncClient
 
 
 async def test_a_memo_leaves_the_prompt_until_the_next_cut(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 33)
+    await talk_with_memos(api, dispatcher, clock, 33)
     assert await shown(api) == [1, 2]
     await soft_delete(api, "m32", "m33")
     assert await shown(api) == [1]
@@ -204,7 +204,7 @@ async def test_a_memo_leaves_the_prompt_until_the_next_cut(
 
 async def test_truncated_batches_lose_their_work_and_one_refills(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -217,7 +217,7 @@ async def test_truncated_batches_lose_their_work_and_one_refills(
     await cut_off(api, 21)
     assert await batches(api) == [(1, 8), (9, 16)]
     assert [row["at_seq"] for row in await due_rows(database, tenant)] == [1, 9]
-    assert await settle(sweep, clock) == 2
+    assert await settle(dispatcher, clock) == 2
     assert [one["seq"] for one in (await get(api, "/messages"))["items"]] == list(range(1, 21))
     assert (await get(api, "/messages/m20"))["memo_id"] is None
 
@@ -227,16 +227,16 @@ async def test_truncated_batches_lose_their_work_and_one_refills(
     await append(api, [said(44)])
     assert await batches(api) == [(1, 8), (9, 16), (17, 44)]
     assert (await book(api))[2]["first_message_id"] == "m17"
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     assert asked_about(model) == [17, 18, 19, 20, 41, 42, 43, 44]
     assert (await get(api, "/messages/m17"))["memo_id"] == (await book(api))[2]["id"]
 
 
 async def test_a_batch_that_fills_again_counts_what_is_eligible_of_it(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 40))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await soft_delete(api, "m17")
     await edit(api, "m18", hidden=True)
     await edit(api, "m19", excluded=True)
@@ -246,12 +246,12 @@ async def test_a_batch_that_fills_again_counts_what_is_eligible_of_it(
     await append(api, [said(46)])
     assert await batches(api) == [(1, 8), (9, 16), (17, 46)]
     assert (await book(api))[2]["first_message_id"] == "m20"
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert asked_about(model) == [20, 21, *range(41, 47)]
 
 
 async def test_a_reopened_batch_keeps_its_first_settings(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 16))
     await put(api, status=200, settings={"memos": {"every_messages": 4}})
@@ -279,9 +279,9 @@ async def test_only_a_cut_through_a_batch_reopens_it(
 
 
 async def test_personal_texts_move_to_the_new_head_and_stay_shown(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 40)
+    await talk_with_memos(api, dispatcher, clock, 40)
     made = await book(api)
     path = "/v1/chats/c/memos"
     early = ok(await api.post(path, json={"text": "They met at sea.", "after_seq": 5}), 201)
@@ -313,9 +313,9 @@ async def test_personal_texts_move_to_the_new_head_and_stay_shown(
 
 
 async def test_what_a_person_deleted_does_not_come_back_with_a_cut(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 24)
+    await talk_with_memos(api, dispatcher, clock, 24)
     path = "/v1/chats/c/memos"
     own = ok(await api.post(path, json={"text": "She kept the key."}), 201)
     ok(await api.delete(f"{path}/{own['id']}"), 204)
@@ -331,7 +331,7 @@ async def test_what_a_person_deleted_does_not_come_back_with_a_cut(
 
 async def test_a_memo_of_a_truncated_batch_is_not_written(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -340,7 +340,7 @@ async def test_a_memo_of_a_truncated_batch_is_not_written(
     await append(api, talk(1, 24))
     clock.step(2)
     gate = model.hold(3)
-    making = asyncio.create_task(sweep.drain())
+    making = asyncio.create_task(dispatcher.drain())
     await gate.reached(3)
     await cut_off(api, 13)
     gate.release()
@@ -352,9 +352,9 @@ async def test_a_memo_of_a_truncated_batch_is_not_written(
 
 
 async def test_cutting_off_again_changes_nothing(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 40)
+    await talk_with_memos(api, dispatcher, clock, 40)
     await cut_off(api, 21)
     before = without_revisions(await rows(database, tenant))
     clock.step(60)
@@ -365,18 +365,18 @@ async def test_cutting_off_again_changes_nothing(
 
 @pytest.mark.parametrize("from_seq", [41, 1_000, 2**31 - 1])
 async def test_behind_the_head_there_is_nothing_to_cut_off(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str, from_seq: int
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str, from_seq: int
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 40)
+    await talk_with_memos(api, dispatcher, clock, 40)
     before = await rows(database, tenant)
     await cut_off(api, from_seq)
     assert await rows(database, tenant) == before
 
 
 async def test_a_chat_truncated_from_seq_1_continues_like_a_new_one(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 40)
+    await talk_with_memos(api, dispatcher, clock, 40)
     await cut_off(api, 1)
     assert ((await get(api, "/messages"))["items"], await book(api), await due_rows(database, tenant)) == ([], [], [])
     counters = (await get(api, ""))["counters"]
@@ -389,7 +389,7 @@ async def test_a_chat_truncated_from_seq_1_continues_like_a_new_one(
     added = await append(api, talk(41, 48))
     assert [one["seq"] for one in added["messages"]] == list(range(41, 49))
     assert [last for _, last in await batches(api)] == [48]
-    assert await settle(sweep, clock) == 1
+    assert await settle(dispatcher, clock) == 1
     assert (await history(api))[1] == 8
     counters = (await get(api, ""))["counters"]
     assert (counters["messages"], counters["turns"]) == (8, 4)
@@ -443,7 +443,7 @@ async def test_a_cut_that_cannot_be_is_refused_and_changes_nothing(
 
 @pytest.mark.parametrize("way", [{"hidden": True}, {"excluded": True}, {"content": " "}], ids=str)
 async def test_a_batch_forms_at_its_eighth_currently_eligible_message(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: Json
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: Json
 ) -> None:
     await append(api, talk(1, 6))
     await edit(api, "m2", **way)
@@ -452,12 +452,12 @@ async def test_a_batch_forms_at_its_eighth_currently_eligible_message(
     assert await batches(api) == []
     await append(api, talk(10, 11))
     assert await batches(api) == [(1, 10)]
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert asked_about(model) == [1, *range(4, 11)]
 
 
 async def test_deleted_messages_fill_no_batch(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 7))
     await soft_delete(api, "m1", "m7")
@@ -466,13 +466,13 @@ async def test_deleted_messages_fill_no_batch(
     await append(api, [said(10)])
     assert await batches(api) == [(1, 10)]
     assert (await book(api))[0]["first_message_id"] == "m2"
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert asked_about(model) == [2, 3, 4, 5, 6, 8, 9, 10]
 
 
 async def test_the_next_append_forms_batches_of_exactly_eight(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -491,7 +491,7 @@ async def test_the_next_append_forms_batches_of_exactly_eight(
     assert await batches(api) == [(1, 8), (9, 16)]
     await append(api, talk(21, 24))
     assert await batches(api) == [(1, 8), (9, 16), (17, 24)]
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     asked = sorted(str(request["messages"][-1]) for request in model.requests)
     told = sorted([n for n in range(1, 25) if f"number {n}." in one] for one in asked)
     assert told == [list(range(1, 9)), list(range(9, 17)), list(range(17, 25))]

@@ -390,11 +390,11 @@ async def test_a_range_passes_over_tombstones_and_ends_with_the_chat(
 
 
 async def test_a_thousand_ranges_are_one_change(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 1_000))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert await hide(api, *((n, n) for n in range(1, 1_000, 2))) == 500
     assert [one["seq"] for one in await listed(api) if one["hidden_by"]] == list(range(1, 1_000, 2))
     assert len(await due_rows(database, tenant)) == 125
@@ -437,11 +437,11 @@ async def test_invalid_ranges_are_rejected_by_index_without_a_change(
 
 
 async def test_what_scenes_hid_is_the_users_once_the_user_hides_it(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     await hide_by_scenes(database, tenant, 2, 3, 4, 5)
     assert [one["hidden_by"] for one in await listed(api)][:6] == [None, *["scenes"] * 4, None]
     assert (await context(api))["history"]["messages"] == 4
@@ -457,11 +457,11 @@ async def test_what_scenes_hid_is_the_users_once_the_user_hides_it(
 
 
 async def test_showing_what_scenes_hid_makes_no_memo_due(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     await hide_by_scenes(database, tenant, 2, 3)
     assert (await edit(api, "m2", hidden=False))["hidden_by"] is None
     assert await hide(api, (1, 8), hidden=False) == 1

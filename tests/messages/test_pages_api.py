@@ -52,11 +52,11 @@ async def test_pages_follow_each_other_without_holes_or_repeats(api: httpx.Async
     assert seqs[-1] == query.get("before_seq", 26) - 1
 
 
-async def test_a_message_tells_its_memo(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock) -> None:
+async def test_a_message_tells_its_memo(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
     await append(api, talk(1, 17))
     first, second = (memo["id"] for memo in (await get(api, "/memos"))["items"])
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     read = (await get(api, "/messages", after_seq=6))["items"]
     assert [one["memo_id"] for one in read] == [first] * 2 + [second] * 8 + [None]
     assert (await get(api, "/messages/m9"))["memo_id"] == second

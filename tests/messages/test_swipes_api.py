@@ -79,11 +79,11 @@ async def test_selecting_what_is_selected_changes_nothing(
 
 
 async def test_a_text_can_be_two_swipes_without_a_new_memo(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     answer = await add_swipe(api, "m2", FIRST)
     assert (answer["swipes"], answer["selected_swipe"]) == ([FIRST, FIRST], 1)
     assert await due_rows(database, tenant) == []
@@ -91,7 +91,7 @@ async def test_a_text_can_be_two_swipes_without_a_new_memo(
 
 async def test_a_memo_is_made_from_the_selected_swipe(
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,
@@ -99,23 +99,23 @@ async def test_a_memo_is_made_from_the_selected_swipe(
 ) -> None:
     await append(api, [said(1), said(2, content=LEFT), *talk(3, 8)])
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert "brass key" in (await book(api))[0]["text"]
     await add_swipe(api, "m2", CHOSEN)
     assert [row["at_seq"] for row in await due_rows(database, tenant)] == [1]
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert "brass key" not in str((await book(api), model.requests[-1]))
     assert "silver whistle" in (await book(api))[0]["text"]
     await select_swipe(api, "m2", 0)
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert "silver whistle" not in str((await book(api), model.requests[-1]))
     assert "brass key" in (await book(api))[0]["text"]
 
 
 async def test_unselected_swipes_are_only_in_the_list_of_swipes(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
     await append(api, [*talk(1, 3), said(4, content=LEFT), *talk(5, 8)])
@@ -124,7 +124,7 @@ async def test_unselected_swipes_are_only_in_the_list_of_swipes(
         await edit(api, name, content=f"{LEFT} Still.")
         await add_swipe(api, name, CHOSEN)
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     await append(api, [said(11)])
     answers = [
         *[await context(api, format=name) for name in ("segments", "openai", "anthropic", "text")],

@@ -29,7 +29,7 @@ async def limited_worker(
     """A worker that knows the limits."""
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=slots, max_attempts=1)
     try:
-        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, sweep_s=3_600, limits=limits)
+        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, poll_s=3_600, limits=limits)
     finally:
         await client.aclose()
 

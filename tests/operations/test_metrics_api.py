@@ -63,14 +63,14 @@ async def test_calls_tokens_failures_and_waits_are_counted(
     api: httpx.AsyncClient,
     scraper: httpx.AsyncClient,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
 ) -> None:
     await append(api, talk(1, 24))
     model.script(refuses(503))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     samples, place = await scrape(scraper), {"tenant": tenant, "layer": "memos"}
     assert sample(samples, "memobook_model_calls_total", **place) == 3
     assert sample(samples, "memobook_model_failures_total", **place) == 1
@@ -80,12 +80,12 @@ async def test_calls_tokens_failures_and_waits_are_counted(
 
 
 async def test_counters_do_not_fall_when_a_month_begins(
-    api: httpx.AsyncClient, scraper: httpx.AsyncClient, tenant: str, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, scraper: httpx.AsyncClient, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     for first, calls in ((1, 1), (9, 2)):
         await append(api, talk(first, first + 7))
         clock.step(MONTH_S)
-        await sweep.drain()
+        await dispatcher.drain()
         samples = await scrape(scraper)
         assert sample(samples, "memobook_model_calls_total", tenant=tenant, layer="memos") == calls
 
@@ -142,10 +142,10 @@ async def test_what_is_due_at_the_limit_is_held(
     await append(api, talk(1, 24))
     clock.step(2)
     async with (
-        limited_worker(database, clock, model, limits) as sweep,
+        limited_worker(database, clock, model, limits) as dispatcher,
         limited_api(database_url, clock, admin, limits) as scraper,
     ):
-        await sweep.drain()
+        await dispatcher.drain()
         assert work(await scrape(scraper)) == {"due": 0, "running": 0, "failed": 0, "held": 2}
         clock.step(MONTH_S)
         assert work(await scrape(scraper)) == {"due": 2, "running": 0, "failed": 0, "held": 0}

@@ -98,7 +98,7 @@ async def test_health_docs_and_schema_need_no_key(app: FastAPI, key: str) -> Non
 
 
 async def test_work_tells_what_is_due_and_what_went_wrong_with_it(
-    api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher, model: ScriptedModel
+    api: httpx.AsyncClient, clock: SteppedClock, dispatcher: Dispatcher, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 16))
     due = ok(await api.get("/v1/work"), 200)["items"]
@@ -117,7 +117,7 @@ async def test_work_tells_what_is_due_and_what_went_wrong_with_it(
     ] * 2
     model.otherwise = refuses(503)
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     (row, _) = ok(await api.get("/v1/work", params={"status": "due"}), 200)["items"]
     assert (row["attempts"], row["run_after"]) == (1, "2026-04-01T12:00:03Z")
     assert "503" in row["error"]
@@ -125,12 +125,12 @@ async def test_work_tells_what_is_due_and_what_went_wrong_with_it(
 
 
 async def test_work_that_is_being_done_is_running(
-    api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher, model: ScriptedModel
+    api: httpx.AsyncClient, clock: SteppedClock, dispatcher: Dispatcher, model: ScriptedModel
 ) -> None:
     gate = model.hold()
     await append(api, talk(1, 8))
     clock.step(2)
-    async with _draining(sweep):
+    async with _draining(dispatcher):
         await gate.reached()
         assert [row["status"] for row in ok(await api.get("/v1/work"), 200)["items"]] == ["running"]
         assert ok(await api.get("/v1/work", params={"status": "due"}), 200)["items"] == []
@@ -140,9 +140,9 @@ async def test_work_that_is_being_done_is_running(
 
 
 async def test_what_has_failed_for_good_is_tried_again_on_request(
-    api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher, model: ScriptedModel
+    api: httpx.AsyncClient, clock: SteppedClock, dispatcher: Dispatcher, model: ScriptedModel
 ) -> None:
-    row = await _fail(api, clock, sweep, model)
+    row = await _fail(api, clock, dispatcher, model)
     assert (row["status"], row["attempts"]) == ("failed", 6)
     assert row["failed_at"] is not None
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 1}
@@ -157,7 +157,7 @@ async def test_what_has_failed_for_good_is_tried_again_on_request(
         "run_after": again["run_after"],
     }
     model.otherwise = "【Highlight 1】: Mira lit the lamp.\n【Highlight 2】: Kai kept the letter."
-    await sweep.drain()
+    await dispatcher.drain()
     assert (await get(api, "/memos"))["items"][0]["status"] == "ready"
     assert ok(await api.post(f"/v1/work/{row['id']}/retry"), 404)["code"] == "work_not_found"
 
@@ -189,20 +189,20 @@ async def test_a_question_about_work_that_cannot_be_names_the_field(
 
 
 @asynccontextmanager
-async def _draining(sweep: Dispatcher) -> AsyncIterator[None]:
+async def _draining(dispatcher: Dispatcher) -> AsyncIterator[None]:
     """The worker makes what is due while the block runs."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(sweep.drain())
+        group.create_task(dispatcher.drain())
         yield
 
 
-async def _fail(api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher, model: ScriptedModel) -> Json:
+async def _fail(api: httpx.AsyncClient, clock: SteppedClock, dispatcher: Dispatcher, model: ScriptedModel) -> Json:
     """The row of a memo that was tried as often as it is ever tried."""
     model.otherwise = refuses(400)
     await append(api, talk(1, 8))
     for _ in range(6):
         clock.step(3_600)
-        await sweep.drain()
+        await dispatcher.drain()
     (row,) = ok(await api.get("/v1/work", params={"status": "failed"}), 200)["items"]
     assert isinstance(row, dict)
     return row

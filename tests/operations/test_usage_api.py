@@ -32,12 +32,12 @@ async def test_a_month_without_calls_is_empty(api: httpx.AsyncClient) -> None:
 
 
 async def test_calls_of_the_worker_are_counted_by_layer(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 24))
     model.script(refuses(503))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     usage = ok(await api.get("/v1/usage"), 200)
     (memos,) = usage["items"]
     assert memos.pop("wait_s") > 0
@@ -46,11 +46,11 @@ async def test_calls_of_the_worker_are_counted_by_layer(
 
 
 async def test_extractive_memos_use_nothing(
-    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    assert await quoting_sweep.drain() == 1
+    assert await quoting_dispatcher.drain() == 1
     assert ok(await api.get("/v1/usage"), 200)["items"] == []
 
 
@@ -71,11 +71,11 @@ async def test_two_workers_at_once_count_every_call(
 
 
 async def test_a_month_that_is_over_can_still_be_read(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     clock.step(MONTH_S)
     assert ok(await api.get("/v1/usage"), 200) == {
         "month": "2026-05",
@@ -87,11 +87,11 @@ async def test_a_month_that_is_over_can_still_be_read(
 
 
 async def test_erasing_a_chat_takes_back_nothing_that_it_has_cost(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     ok(await api.delete("/v1/chats/c"), 204)
     assert ok(await api.get("/v1/usage"), 200)["used_tokens"] == CALL_TOKENS
 
@@ -126,11 +126,11 @@ async def test_any_text_is_a_month_or_refused(api: httpx.AsyncClient, month: str
 
 
 async def test_usage_is_seen_by_its_own_tenant_alone(
-    api: httpx.AsyncClient, app: FastAPI, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, app: FastAPI, database: Database, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     async with client_of(app, await make_key(database, f"{tenant}-x", "read")) as stranger:
         assert ok(await stranger.get("/v1/usage"), 200)["items"] == []
 
@@ -157,17 +157,17 @@ async def test_a_limit_shows_in_the_usage_and_holds_due_work(
     await append(api, talk(1, 32))
     clock.step(2)
     async with (
-        limited_worker(database, clock, model, limits) as sweep,
+        limited_worker(database, clock, model, limits) as dispatcher,
         limited_api(database_url, clock, key, limits) as knowing,
     ):
         assert await _held(knowing) == [None] * 4
-        await sweep.drain()
+        await dispatcher.drain()
         assert await _held(knowing) == ["monthly_token_limit"] * 2
         usage = ok(await knowing.get("/v1/usage"), 200)
         assert (usage["limit_tokens"], usage["used_tokens"]) == (2 * CALL_TOKENS, 2 * CALL_TOKENS)
         clock.step(MONTH_S)
         assert await _held(knowing) == [None] * 2
-        await sweep.drain()
+        await dispatcher.drain()
         assert await _held(knowing) == []
 
 
@@ -185,10 +185,10 @@ async def test_what_is_running_or_has_failed_is_not_held(
     clock.step(2)
     limits = TokenLimits(CALL_TOKENS)
     async with (
-        limited_worker(database, clock, model, limits) as sweep,
+        limited_worker(database, clock, model, limits) as dispatcher,
         limited_api(database_url, clock, key, limits) as knowing,
     ):
-        await sweep.drain()
+        await dispatcher.drain()
         async with database.raw() as connection:
             for at_seq, values in (
                 (17, "failed_at = now()"),
@@ -204,11 +204,11 @@ async def test_what_is_running_or_has_failed_is_not_held(
 
 
 async def test_where_no_model_is_known_nothing_is_held(
-    api: httpx.AsyncClient, database: Database, database_url: str, key: str, clock: SteppedClock, sweep: Dispatcher
+    api: httpx.AsyncClient, database: Database, database_url: str, key: str, clock: SteppedClock, dispatcher: Dispatcher
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     await append(api, talk(9, 16))
     for model, held in ((False, None), (True, "monthly_token_limit")):
         async with limited_api(database_url, clock, key, TokenLimits(1), model=model) as knowing:

@@ -136,12 +136,12 @@ async def test_the_chat_asked_for_is_no_user_of_its_name(api: httpx.AsyncClient,
 
 
 async def test_finished_work_is_not_found(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     (item,) = await list_items(api)
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert ok(await api.get(f"/v1/work/{item['id']}"), 404)["code"] == "work_not_found"
 
 
@@ -225,13 +225,13 @@ async def test_failed_work_is_retried_by_layer_and_by_chat(
 
 
 async def test_only_what_has_failed_is_retried(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = refuses(400)
     await append(api, talk(1, 8))
     for _ in range(6):
         clock.step(3_600)
-        await sweep.drain()
+        await dispatcher.drain()
     await append(api, talk(9, 16))
     failed, due = await list_items(api)
     assert (failed["status"], due["status"]) == ("failed", "due")
@@ -239,7 +239,7 @@ async def test_only_what_has_failed_is_retried(
     assert await list_items(api, status="failed") == []
     assert (await list_items(api))[1] == due
     model.otherwise = "【Highlight 1】: Mira lit the lamp.\n【Highlight 2】: Kai kept the letter."
-    assert await sweep.drain() == 1
+    assert await dispatcher.drain() == 1
 
 
 async def test_thousands_of_failed_items_are_retried(

@@ -202,7 +202,7 @@ class Driver(RuleBasedStateMachine):
         self.last_step_passed = False
         self.service.model.otherwise = self.model_answers[answer]
         self.service.clock.step(wait_s)
-        self.service.run(self.service.sweep.drain())
+        self.service.run(self.service.dispatcher.drain())
 
     def learn_results(self, chat: Chat, answer: str, snapshot: Snapshot) -> None:
         """Copy new memos into the reference, after a check that each one has the text of the model's answer."""

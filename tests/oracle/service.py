@@ -81,7 +81,7 @@ class Service:
     """The service and its fixtures, for a state machine that runs in a thread beside the tests' loop."""
 
     api: httpx.AsyncClient
-    sweep: Dispatcher
+    dispatcher: Dispatcher
     model: ScriptedModel
     clock: SteppedClock
     database: Database

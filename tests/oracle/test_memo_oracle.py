@@ -18,13 +18,13 @@ EXAMPLES = 400
 async def test_memos_match_the_reference_after_each_change(
     shard: int,
     api: httpx.AsyncClient,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
     tenant: str,
 ) -> None:
     class Machine(MemoMachine):
-        service = Service(api, sweep, model, clock, database, tenant)
+        service = Service(api, dispatcher, model, clock, database, tenant)
 
     await run_examples(Machine, shard, examples=EXAMPLES)

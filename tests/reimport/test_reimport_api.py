@@ -49,9 +49,9 @@ async def rows(database: Database, tenant: str) -> list[list[tuple[Any, ...]]]:
 
 
 async def test_the_same_list_changes_nothing_at_all(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 20)
+    await talk_with_memos(api, dispatcher, clock, 20)
     before = await rows(database, tenant)
     line = (await get(api, ""))["line"]
     for messages in (talk(1, 20), nameless(talk(1, 20))):
@@ -76,17 +76,17 @@ async def test_an_empty_list_takes_every_message_away(api: httpx.AsyncClient) ->
 
 
 async def test_only_the_memo_of_an_edited_message_is_made_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = quoting_memo
-    await talk_with_memos(api, sweep, clock, 40)
+    await talk_with_memos(api, dispatcher, clock, 40)
     calls = len(model.requests)
     edited = said(11, content="He said, and he said it at some length, that the lamp was red.")
     outcome = await reimport(api, [*talk(1, 10), edited, *talk(12, 40)])
     assert counted(outcome) == (0, 1, 0)
     assert outcome["line"] == (await get(api, ""))["line"]
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert len(model.requests) == calls + 1
     revisions = await get(api, "/messages/m11/revisions")
     assert [one["content"] for one in revisions["items"]] == [said(11)["content"]]
@@ -132,10 +132,10 @@ async def test_who_speaks_and_what_else_was_given_can_change_too(api: httpx.Asyn
 
 @pytest.mark.parametrize("with_ids", [True, False])
 async def test_an_inserted_message_starts_a_line_with_the_same_head(
-    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, with_ids: bool
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, with_ids: bool
 ) -> None:
     model.otherwise = quoting_memo
-    await talk_with_memos(api, sweep, clock, 32)
+    await talk_with_memos(api, dispatcher, clock, 32)
     former = (await get(api, ""))["line"]
     calls = len(model.requests)
     wanted = [*talk(1, 18), said(100), *talk(19, 32)]
@@ -148,7 +148,7 @@ async def test_an_inserted_message_starts_a_line_with_the_same_head(
     assert [one for *_, one, _ in found if one.startswith("m")][:18] == [f"m{n}" for n in range(1, 19)]
     assert len([one for *_, one, _ in found if one in {f"m{n}" for n in range(19, 33)}]) == 14
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert len(model.requests) == calls + 2, "the first two memos are still true"
     assert [content for *_, content in await texts(api, line=former)] == [one["content"] for one in talk(1, 32)]
     assert [memo["status"] for memo in await book(api)] == ["ready"] * 4
@@ -176,9 +176,9 @@ async def test_messages_that_move_bring_along_what_was_done_to_them(api: httpx.A
 
 
 async def test_personal_texts_move_with_the_messages_they_followed(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await talk_with_memos(api, sweep, clock, 32)
+    await talk_with_memos(api, dispatcher, clock, 32)
     for text, after_seq in (("Early.", 1), ("In the middle.", 20), ("At the head.", 32), ("To be forgotten.", 25)):
         ok(await api.post("/v1/chats/c/memos", json={"text": text, "after_seq": after_seq}), 201)
     memos = {memo["text"]: memo["id"] for memo in await book(api)}
@@ -264,7 +264,7 @@ async def test_a_list_with_an_id_twice_is_refused_and_nothing_changes(
 
 
 async def test_the_chat_goes_on_after_any_re_import(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     history = {"keep_messages": 3, "grow_messages": 2}
     await put(api, settings={"memos": {"every_messages": 3}, "history": history})
@@ -272,7 +272,7 @@ async def test_the_chat_goes_on_after_any_re_import(
     await reimport(api, [*talk(1, 9), *talk(15, 20), *talk(10, 14)])
     await append(api, talk(21, 22))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     found = await texts(api)
     assert [seq for seq, *_ in found] == list(range(1, 23))
     ranges = [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)]

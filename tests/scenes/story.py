@@ -90,11 +90,11 @@ async def statuses(api: httpx.AsyncClient) -> list[str]:
     return [scene["status"] + "!" * scene["stale"] for scene in await scenes(api) if not scene["open"]]
 
 
-async def settle(sweep: Dispatcher, clock: SteppedClock, rounds: int = 6) -> None:
+async def settle(dispatcher: Dispatcher, clock: SteppedClock, rounds: int = 6) -> None:
     """Let time pass and make what is ripe, until what followed from it is made too."""
     for _ in range(rounds):
         clock.step(2)
-        await sweep.drain()
+        await dispatcher.drain()
 
 
 async def recap(api: httpx.AsyncClient) -> list[int]:
@@ -121,10 +121,10 @@ async def hidden(api: httpx.AsyncClient, by: str = "scenes") -> list[int]:
 
 
 @asynccontextmanager
-async def while_the_model_is_asked(sweep: Dispatcher, model: ScriptedModel) -> AsyncIterator[None]:
+async def while_the_model_is_asked(dispatcher: Dispatcher, model: ScriptedModel) -> AsyncIterator[None]:
     """The block runs while the model holds its next answer back; afterwards everything ripe is made."""
     gate = model.hold(1)
-    draining = asyncio.create_task(sweep.drain())
+    draining = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     try:
         yield

@@ -30,12 +30,12 @@ async def anchor(api: httpx.AsyncClient) -> int:
 
 @pytest.mark.parametrize("preset", ["memo", "companion"])
 async def test_memos_stand_for_what_scenes_hide(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, preset: str
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, preset: str
 ) -> None:
     await put(api, settings={"preset": preset, "scenes": {"enabled": True}})
     for n in range(1, 81, 2):
         await append(api, talk(n, n + 1))
-        await settle(sweep, clock, rounds=3)
+        await settle(dispatcher, clock, rounds=3)
     found = await context(api)
     out_of_sight = max(await hidden(api))
     assert await anchor(api) <= found["history"]["anchor_seq"] == out_of_sight + 1
@@ -44,31 +44,31 @@ async def test_memos_stand_for_what_scenes_hide(
 
 
 async def test_the_anchor_goes_back_only_after_a_removal(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes"})
     anchors = []
     for n in range(1, 61, 2):
         await append(api, talk(n, n + 1))
-        await settle(sweep, clock, rounds=3)
+        await settle(dispatcher, clock, rounds=3)
         anchors.append(await anchor(api))
     assert anchors == sorted(anchors)
     assert anchors[-1] > 1
 
 
 async def test_a_rewind_keeps_the_memos_of_what_is_not_sent(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "companion", "scenes": {"enabled": True, "detect": False}})
     for last in (16, 32, 48, 64, 80):
         await append(api, talk(last - 15, last))
         await set_break(api, last)
-        await settle(sweep, clock)
+        await settle(dispatcher, clock)
     found = await context(api)
     assert (found["history"]["anchor_seq"], found["memo_window"]["memos"]) == (65, 8)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 50}), 201)
     await cut_off(api, 51)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     for name in ("c", "d"):
         found = ok(await api.get(f"/v1/chats/{name}/context"), 200)
         assert (found["history"]["anchor_seq"], found["history"]["messages"]) == (33, 18)
@@ -76,11 +76,11 @@ async def test_a_rewind_keeps_the_memos_of_what_is_not_sent(
 
 
 async def test_deleting_an_imports_last_message_keeps_the_anchor(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
     await append(api, talk(1, 1_000))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await anchor(api) == 985
     await soft_delete(api, "m1000")
     found = await context(api)
@@ -89,14 +89,14 @@ async def test_deleting_an_imports_last_message_keeps_the_anchor(
 
 
 async def test_a_full_cut_comes_with_the_append_that_allows_it(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     scenes = {"detect": False, "auto_hide": -1}
     await put(api, settings={"preset": "scenes", "history": {"keep_messages": 8}, "scenes": scenes})
     await append(api, talk(1, 8))
     await set_break(api, 4)
     await set_break(api, 8)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4, 5, 6, 7, 8]
     for n in range(9, 13):
         assert await anchor(api) == 1
@@ -105,7 +105,7 @@ async def test_a_full_cut_comes_with_the_append_that_allows_it(
 
 
 async def test_a_full_cut_comes_with_the_append_that_begins_a_scene(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     scenes = {"detect": False, "auto_hide": -1}
     await put(api, settings={"preset": "scenes", "history": {"keep_messages": 4}, "scenes": scenes})
@@ -113,20 +113,20 @@ async def test_a_full_cut_comes_with_the_append_that_begins_a_scene(
         await append(api, talk(first, first + 2))
         await append(api, [said(first + 3)])
         await set_break(api, first + 3)
-        await settle(sweep, clock)
+        await settle(dispatcher, clock)
     assert (await anchor(api), (await get(api, ""))["counters"]["messages"]) == (17, 24)
     await append(api, [said(25)])
     assert await anchor(api) == 21
 
 
 async def test_if_all_is_hidden_the_history_begins_after_it(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     history, scenes = {"edges": "every_message"}, {"detect": False, "auto_hide": 0}
     await put(api, settings={"preset": "scenes", "history": history, "scenes": scenes})
     await append(api, talk(1, 8))
     await set_break(api, 8)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert (await hidden(api), await anchor(api)) == (list(range(1, 9)), 9)
     await append(api, [said(9)])
     assert (await context(api))["history"]["messages"] == 1

@@ -119,7 +119,7 @@ async def test_scenes_and_recap_are_valid_after_any_changes(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     seed: int,
@@ -133,9 +133,9 @@ async def test_scenes_and_recap_are_valid_after_any_changes(
         await story.check_scenes()
         if turn % 3 == 2:
             clock.step(1)
-            await sweep.drain()
+            await dispatcher.drain()
         if turn % 9 == 8:
-            await settle(sweep, clock, rounds=20)
+            await settle(dispatcher, clock, rounds=20)
             line = (await get(api, ""))["line"]
             assert [row for row in await due_rows(database, tenant) if str(row["line_id"]) == line] == []
             await story.check_settled()

@@ -44,14 +44,14 @@ async def inclusion(api: httpx.AsyncClient) -> list[str]:
 
 
 async def test_a_cut_is_at_a_break_and_leaves_the_last_two_scenes(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=SHORT)
     await append(api, talk(1, 10))
     for seq, expected in ((4, 1), (8, 5)):
         await set_break(api, seq)
-        await settle(sweep, clock)
+        await settle(dispatcher, clock)
         await append(api, talk((await get(api, ""))["head_seq"] + 1, seq + 7))
         assert await anchor(api) == expected
     found = await context(api)
@@ -60,7 +60,7 @@ async def test_a_cut_is_at_a_break_and_leaves_the_last_two_scenes(
 
 
 async def test_a_cut_waits_until_the_recap_covers_what_it_removes(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = refuses(500)
     await put(api, settings=SHORT)
@@ -68,17 +68,17 @@ async def test_a_cut_waits_until_the_recap_covers_what_it_removes(
     await set_break(api, 4)
     await set_break(api, 8)
     await append(api, talk(13, 14))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await anchor(api) == 1
     model.otherwise = telling()
     clock.step(600)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await anchor(api) == 5
     assert await inclusion(api) == ["recap"] * 4 + ["verbatim"] * 10
 
 
 async def test_a_fold_that_a_cut_waits_for_is_retried_like_others(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     tell = telling()
     model.otherwise = lambda request: "{}" if asked_for(request) == "recap" else tell(request)
@@ -89,12 +89,12 @@ async def test_a_fold_that_a_cut_waits_for_is_retried_like_others(
     await append(api, talk(13, 14))
     for _ in range(2 * MAX_ATTEMPTS):
         clock.step(RETRY_DELAYS_S[-1])
-        await sweep.drain()
+        await dispatcher.drain()
     assert calls(model).count("recap") == MAX_ATTEMPTS
 
 
 async def test_a_forced_cut_closes_the_open_scene_and_makes_its_recap(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=SHORT)
@@ -106,14 +106,14 @@ async def test_a_forced_cut_closes_the_open_scene_and_makes_its_recap(
     assert (closed["last_seq"], closed["closed_by"], opened["first_seq"]) == (at_seq - 1, "cut", at_seq)
     assert found["memo_window"]["gaps"] == [[1, at_seq - 1]]
     assert (await inclusion(api))[0] == "pending"
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == list(range(1, at_seq))
     assert (await context(api))["memo_window"]["gaps"] == []
     assert (await inclusion(api))[0] == "recap"
 
 
 async def test_a_forced_cut_behind_a_break_closes_nothing(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = refuses(500)
     await put(api, settings=SHORT)
@@ -127,13 +127,13 @@ async def test_a_forced_cut_behind_a_break_closes_nothing(
 
 
 async def test_the_recap_stands_where_the_settings_want_it(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=SHORT)
     await append(api, talk(1, 6))
     await set_break(api, 4)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == [1, 2, 3, 4]  # at once, though the history still has all of it
     await put(api, status=200, settings={"scenes": {"recap": {"position": "none"}}})
     assert await shown(api) == []
@@ -142,7 +142,7 @@ async def test_the_recap_stands_where_the_settings_want_it(
 
 
 async def test_a_failed_scene_before_the_history_is_a_gap(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK  # an answer that is kept whole as outcomes
     await put(api, settings=SHORT)
@@ -150,7 +150,7 @@ async def test_a_failed_scene_before_the_history_is_a_gap(
     await set_break(api, 4)
     await set_break(api, 8)
     await append(api, talk(13, 14))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await anchor(api) == 5
     await edit(api, "m2", content="Something about lamp number 77.")
     assert (await context(api))["memo_window"]["gaps"] == [[1, 4]]
@@ -160,7 +160,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -181,7 +181,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
     for seq in (4, 8, 12):
         await set_break(api, seq)
         await check()
-        await settle(sweep, clock)
+        await settle(dispatcher, clock)
         await check()
     await append(api, talk(13, 13))
     await check()
@@ -195,7 +195,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
     await check()
     await lift_break(api, 8)
     await check()
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await check()
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await check()

@@ -61,12 +61,12 @@ async def test_the_users_message_and_a_thought_make_nothing_due(
 
 
 async def test_the_break_that_the_model_names_closes_the_scene(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     closed, opened = await scenes(api)
     assert (closed["last_seq"], closed["closed_by"], closed["reason"]) == (5, "model", "Next day.")
     assert (closed["title"], closed["status"]) == ("Lamps 1 to 5", "ready")
@@ -74,13 +74,13 @@ async def test_the_break_that_the_model_names_closes_the_scene(
 
 
 async def test_the_model_gets_candidates_and_messages_for_context(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     await edit(api, "m2", excluded=True)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     (call,) = model.calls
     content = call.body["messages"][-1]["content"]
     assert "Possible answers: 5, 6 or null" in content
@@ -89,13 +89,13 @@ async def test_the_model_gets_candidates_and_messages_for_context(
 
 
 async def test_an_answer_that_is_no_candidate_is_asked_again_once(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.script('{"break_at": 2, "reason": "The pier."}', '{"break_at": 4, "reason": "The pier."}')
     model.otherwise = telling()
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
-    await settle(sweep, clock, rounds=1)
+    await settle(dispatcher, clock, rounds=1)
     assert await ranges(api) == [(1, 4), (5, None)]
     assert calls(model)[:2] == ["break", "break"]
     assert "2 is not one of the possible answers" in model.calls[1].body["messages"][-1]["content"]
@@ -105,7 +105,7 @@ async def test_rubbish_twice_is_a_failure_that_is_tried_again_later(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -113,14 +113,14 @@ async def test_rubbish_twice_is_a_failure_that_is_tried_again_later(
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     (row,) = await looks(database, tenant)
     assert calls(model) == ["break", "break"]
     assert (row["attempts"], row["transient"]) == (1, False)
     assert row["error"] == "the answer does not say where a scene ends"
     model.otherwise = telling(first_of)
     clock.step(RETRY_DELAYS_S[0])
-    await sweep.drain()
+    await dispatcher.drain()
     assert (await ranges(api))[0] == (1, 4)
 
 
@@ -128,7 +128,7 @@ async def test_a_detection_that_failed_is_due_again_after_an_answer(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -137,56 +137,56 @@ async def test_a_detection_that_failed_is_due_again_after_an_answer(
     await append(api, talk(1, 8))
     for _ in range(MAX_ATTEMPTS):
         clock.step(RETRY_DELAYS_S[-1])
-        await sweep.drain()
+        await dispatcher.drain()
     assert (await looks(database, tenant))[0]["failed_at"] is not None
     model.otherwise = telling(first_of)
     await append(api, talk(9, 10))
-    await settle(sweep, clock, rounds=1)
+    await settle(dispatcher, clock, rounds=1)
     assert (await ranges(api))[0] == (1, 4)
 
 
 async def test_messages_added_during_detection_are_searched_next(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         await append(api, talk(9, 10))
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     assert ["lamp number 10" in str(call.body) for call in model.calls] == [False, True]
 
 
 async def test_what_is_left_behind_a_break_is_looked_at_too(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(first_of)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 20))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await ranges(api) == [(1, 4), (5, 8), (9, 12), (13, 16), (17, None)]
 
 
 async def test_a_break_that_a_person_lifted_is_never_found_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
     await lift_break(api, 5)
     await append(api, talk(9, 10))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await ranges(api) == [(1, None)]
     asked = [call for call in model.calls if asked_for(call.body) == "break"]
     assert "Possible answers: 4, 6, 7, 8 or null" in str(asked[-1].body)
 
 
 async def test_where_a_scene_was_cut_off_a_break_can_be_found(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
     await put(api, settings=BY_HAND)
@@ -196,48 +196,48 @@ async def test_where_a_scene_was_cut_off_a_break_can_be_found(
     await cut_off(api, 7)
     await put(api, status=200, settings={"scenes": {"min_messages": 4, "detect": True}})
     await append(api, talk(9, 12))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await ranges(api) == [(1, 6), (7, None)]
     assert (await scenes(api))[0]["title"] == "The lamps"
 
 
 async def test_a_break_set_meanwhile_wins_over_the_models(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         await set_break(api, 5)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
 
 
 async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         await set_break(api, 5)
         await lift_break(api, 5)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await ranges(api) == [(1, None)]
 
 
 async def test_a_break_at_a_deleted_message_is_searched_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: possible[-1])
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         await soft_delete(api, "m6")
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
 
 
@@ -245,7 +245,7 @@ async def test_a_look_whose_lease_was_lost_sets_no_break(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -253,7 +253,7 @@ async def test_a_look_whose_lease_was_lost_sets_no_break(
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         await ask(api, "POST", "/scenes/detect", 202)  # a person requests detection again, for the current messages
         assert (await looks(database, tenant))[0]["lease"] is None
         await cut_off(api, 3)
@@ -264,7 +264,7 @@ async def test_a_person_may_have_a_break_looked_for_where_that_is_off(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -274,27 +274,27 @@ async def test_a_person_may_have_a_break_looked_for_where_that_is_off(
     assert await looks(database, tenant) == []
     due = await ask(api, "POST", "/scenes/detect", 202)
     assert set(due) == {"layer", "work_id", "run_after"}
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await ranges(api) == [(1, 4), (5, None)]
 
 
 async def test_detection_disabled_meanwhile_makes_no_call(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     await put(api, status=200, settings={"scenes": {"detect": False}})
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert model.calls == []
 
 
 async def test_only_the_newest_messages_are_read(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 15, "max_messages": 10}})
     await append(api, talk(1, 30))
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     content = model.calls[0].body["messages"][-1]["content"]
     assert "lamp number 20." not in content
     assert "lamp number 21." in content
@@ -302,7 +302,7 @@ async def test_only_the_newest_messages_are_read(
 
 
 async def test_without_a_model_a_long_pause_ends_the_scene(
-    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=LOOKING)
     start = clock()
@@ -311,7 +311,7 @@ async def test_without_a_model_a_long_pause_ends_the_scene(
         api,
         [said(n, sent_at=(start + timedelta(hours=hour)).isoformat()) for n, hour in enumerate(hours, start=1)],
     )
-    await settle(quoting_sweep, clock)
+    await settle(quoting_dispatcher, clock)
     closed, opened = await scenes(api)
     assert (closed["last_seq"], closed["closed_by"]) == (5, "time")
     assert closed["reason"] == "no model: 9 h passed here"
@@ -320,10 +320,10 @@ async def test_without_a_model_a_long_pause_ends_the_scene(
 
 
 async def test_without_a_model_and_without_a_pause_the_scene_goes_on(
-    api: httpx.AsyncClient, database: Database, tenant: str, quoting_sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, quoting_dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=LOOKING)
     await append(api, talk(1, 20))
-    await settle(quoting_sweep, clock)
+    await settle(quoting_dispatcher, clock)
     assert await ranges(api) == [(1, None)]
     assert await looks(database, tenant) == []

@@ -23,7 +23,7 @@ async def small_sweep(
 ) -> AsyncIterator[Dispatcher]:
     """A worker whose model takes little at once."""
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1, context_tokens=4_096)
-    yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
+    yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, poll_s=30)
     await client.aclose()
 
 
@@ -34,13 +34,13 @@ def formers(model: ScriptedModel) -> list[str]:
 
 
 async def test_a_long_scene_is_told_in_parts_that_are_joined(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
     await set_break(api, 130)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert calls(model) == ["scene", "scene", "scene", "recap", "recap"]  # the last is the running one
     (scene, _) = await scenes(api)
     assert scene["title"] == "Lamps 87 to 130"
@@ -48,26 +48,26 @@ async def test_a_long_scene_is_told_in_parts_that_are_joined(
 
 
 async def test_each_part_knows_what_the_one_before_called_things(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 100))
     await set_break(api, 100)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     first, second = formers(model)
     assert first == '""'
     assert "lamp: 50" in second
 
 
 async def test_sixty_messages_are_told_at_once(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 62))
     await set_break(api, 60)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert calls(model) == ["scene", "recap"]
 
 
@@ -92,14 +92,14 @@ async def test_a_message_that_does_not_fit_even_alone_is_a_failure(
     await set_break(api, 2)
     client = ModelClient(model.base_url, "scripted", timeout_s=5, max_attempts=1, context_tokens=2_000)
     clock.step(2)
-    await Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30).drain()
+    await Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, poll_s=30).drain()
     await client.aclose()
     assert model.calls == []
     assert "does not fit" in (await scenes(api))[0]["error"]
 
 
 async def test_a_wish_is_told_with_every_part(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     def tell(request: Request) -> str:
         return "# Outcomes\n- They spoke of #1." if asked_for(request) == "scene" else "# Outcomes\n- #1."
@@ -110,18 +110,18 @@ async def test_a_wish_is_told_with_every_part(
     scene = (await set_break(api, 80))["items"][0]
     path = f"/v1/chats/c/scenes/{scene['id']}/regenerate"
     assert (await api.post(path, json={"instruction": "Mention the key."})).status_code == 202
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     asked = [str(call.body) for call in model.calls if asked_for(call.body) == "scene"]
     assert ["Mention the key." in request for request in asked] == [True, True]
 
 
 async def test_without_a_model_a_long_scene_is_quoted_whole(
-    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
     await set_break(api, 130)
-    await settle(quoting_sweep, clock)
+    await settle(quoting_dispatcher, clock)
     assert len(await statuses(api)) == 1
     assert "pending" not in await statuses(api)
 

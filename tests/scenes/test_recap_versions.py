@@ -27,50 +27,50 @@ async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
 
 
 async def test_deleting_a_stale_version_makes_no_later_one_valid(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, words(1, 4))
     await set_break(api, 2)
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     await set_break(api, 4)
     await append(api, words(5, 6))
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     assert await told(api, "recap") == ["w1w", "w2w", "w3w", "w4w"]
     model.otherwise = refuses(503)
     await soft_delete(api, "m1")
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     assert "w1w" not in await told(api, "recap")
     ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
     assert "w1w" not in await told(api, "recap")
 
 
 async def test_a_change_below_a_deleted_version_makes_later_stale(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, words(1, 4))
     await set_break(api, 2)
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     await set_break(api, 4)
     await append(api, words(5, 6))
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
     await soft_delete(api, "m1")
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     assert await told(api, "recap") == ["w2w", "w3w", "w4w"]
 
 
 async def test_a_version_on_a_deleted_stale_one_stays_invalid(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     """The stale version was replaced by another one while a later version was not in the chain."""
     await append(api, words(1, 6))
     await set_break(api, 2)
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     await set_break(api, 4)
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     ok(await api.put("/v1/chats/c/recap/current", json={"version": 1}), 200)
     await soft_delete(api, "m1")
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     versions = (await get(api, "/recap/versions"))["items"]
     second = [one for one in versions if one["version"] == 2]
     if second:
@@ -80,20 +80,20 @@ async def test_a_version_on_a_deleted_stale_one_stays_invalid(
 
 
 async def test_a_remade_scene_below_a_personal_recap_is_hidden_again(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, words(1, 6))
     await set_break(api, 2)
     await set_break(api, 4)
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     assert await hidden(api) == [1, 2, 3, 4]
     ok(await api.put("/v1/chats/c/recap", json={"text": "They met."}), 200)
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     model.otherwise = refuses(503)
     await edit(api, "m1", content="lamp w10w")
     await set_break(api, 3)
     await lift_break(api, 3)
-    await wait(sweep, clock, times=1)
+    await wait(dispatcher, clock, times=1)
     model.otherwise = echo
-    await wait(sweep, clock)
+    await wait(dispatcher, clock)
     assert await hidden(api) == [1, 2, 3, 4]

@@ -48,72 +48,72 @@ async def test_a_break_makes_the_recap_of_its_scene_due(
 
 
 async def test_an_edit_while_the_recap_is_made_wins(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await close_one(api)
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         await edit(api, "m2", content="Something about lamp number 77.")
     assert await statuses(api) == ["pending"]
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert calls(model)[:2] == ["scene", "scene"]
     assert "#77" in (await scenes(api))[0]["recap"]
 
 
 async def test_what_a_person_writes_while_the_recap_is_made_stays(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     path = await close_one(api)
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         await ask(api, "PATCH", path, 200, {"recap": "Kai stayed."})
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert (await get(api, path))["recap"] == "Kai stayed."
 
 
 async def test_a_title_given_while_the_recap_is_made_stays(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     path = await close_one(api)
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         await ask(api, "PATCH", path, 200, {"title": "The pier"})
     made = await get(api, path)
     assert (made["title"], made["status"]) == ("The pier", "ready")
 
 
 async def test_a_break_lifted_while_the_recap_is_made_leaves_nothing(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await close_one(api)
     clock.step(2)
-    async with while_the_model_is_asked(sweep, model):
+    async with while_the_model_is_asked(dispatcher, model):
         await lift_break(api, 5)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert [scene["open"] for scene in await scenes(api)] == [True]
     assert calls(model) == ["scene"]
 
 
 async def test_rubbish_is_a_failure_that_the_scene_tells_of(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.script(HANG_UP, "I'm sorry, but I can't help with that.")
     model.otherwise = telling()
     path = await close_one(api)
     clock.step(2)
-    await sweep.drain()
+    await dispatcher.drain()
     failed = await get(api, path)
     assert (failed["status"], failed["attempts"]) == ("pending", 1)
     assert "connection" in failed["error"]
     clock.step(RETRY_DELAYS_S[0])
-    await sweep.drain()
+    await dispatcher.drain()
     assert (await get(api, path))["attempts"] == 2
     clock.step(RETRY_DELAYS_S[1])
-    await sweep.drain()
+    await dispatcher.drain()
     made = await get(api, path)
     assert (made["status"], made["attempts"], made["error"]) == ("ready", 3, None)
 
@@ -129,7 +129,7 @@ async def test_after_a_model_that_never_answers_the_chat_continues(
     model.hold()
     client = ModelClient(model.base_url, "scripted", timeout_s=0.2, max_attempts=1)
     clock.step(2)
-    await Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30).drain()
+    await Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, poll_s=30).drain()
     await client.aclose()
     failed = await get(api, path)
     assert (failed["status"], failed["attempts"]) == ("pending", 1)
@@ -138,16 +138,16 @@ async def test_after_a_model_that_never_answers_the_chat_continues(
 
 
 async def test_a_scene_is_told_from_its_own_messages_alone(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     path = await close_one(api)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await append(api, talk(9, 12))
     await set_break(api, 10)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await ask(api, "POST", f"{path}/regenerate", 202)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     formers = [
         "They spoke of" in str(call.body["messages"][-1]["content"]).partition("<messages>")[0]
         for call in model.calls
@@ -160,7 +160,7 @@ async def test_the_recap_skips_a_scene_that_kills_each_worker(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -168,11 +168,11 @@ async def test_the_recap_skips_a_scene_that_kills_each_worker(
     await close_one(api)
     await append(api, talk(9, 12))
     await set_break(api, 10)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert (await statuses(api), await recap(api)) == (["pending", "ready"], [])
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS}")
     clock.step(RETRY_DELAYS_S[-1])
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await statuses(api) == ["failed", "ready"]
     assert await recap(api) == list(range(6, 11))
 
@@ -181,22 +181,22 @@ async def test_a_chosen_recap_is_not_extended_by_a_scene_that_failed(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
     model.otherwise = telling()
     await close_one(api)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     await append(api, talk(9, 16))
     await set_break(api, 10)
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS}")
     await set_break(api, 14)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4, 5, 11, 12, 13, 14]
     await ask(api, "PUT", "/recap/current", 200, {"version": 1})
     asked = len(model.calls)
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     assert (await recap(api), len(model.calls)) == ([1, 2, 3, 4, 5], asked)
 
 
@@ -204,7 +204,7 @@ async def test_a_recap_that_failed_for_good_is_not_retried_endlessly(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Dispatcher,
+    dispatcher: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -212,7 +212,7 @@ async def test_a_recap_that_failed_for_good_is_not_retried_endlessly(
     await close_one(api)
     for _ in range(3 * MAX_ATTEMPTS):
         clock.step(RETRY_DELAYS_S[-1])
-        await sweep.drain()
+        await dispatcher.drain()
     assert await statuses(api) == ["failed"]
     assert await versions(api) == [(1, 5, False, True)]  # which has no eligible messages, so the model was not called
     model.otherwise = lambda request: telling()(request) if "You write" in str(request) else refuses(400)
@@ -220,12 +220,12 @@ async def test_a_recap_that_failed_for_good_is_not_retried_endlessly(
     await set_break(api, 10)
     for _ in range(3 * MAX_ATTEMPTS):
         clock.step(RETRY_DELAYS_S[-1])
-        await sweep.drain()
+        await dispatcher.drain()
     assert calls(model).count("recap") == MAX_ATTEMPTS
 
 
 async def test_the_model_gets_the_users_name_and_the_language(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     asked: list[str] = []
 
@@ -236,7 +236,7 @@ async def test_the_model_gets_the_users_name_and_the_language(
     model.otherwise = answer
     await put(api, language="de", settings={"preset": "scenes", "scenes": {"min_messages": 4}})
     await append(api, [said(n, **({"name": "Nell"} if n % 2 else {})) for n in range(1, 7)])
-    await settle(sweep, clock)
+    await settle(dispatcher, clock)
     looked, told = asked[:2]
     assert 'Write the reason in this language: "de".' in looked
     assert 'the user, whose name is "Nell"' in told

@@ -33,10 +33,10 @@ def counting_fold(request: Request) -> str:
     return "They spoke of " + " ".join(f"#{n}" for n in [*known, *new]) + "."
 
 
-async def make(sweep: Dispatcher, clock: SteppedClock, step_s: float = 2) -> None:
+async def make(dispatcher: Dispatcher, clock: SteppedClock, step_s: float = 2) -> None:
     """Let the settle time pass and make what is ripe."""
     clock.step(step_s)
-    await sweep.drain()
+    await dispatcher.drain()
 
 
 async def shown(api: httpx.AsyncClient) -> list[int]:

@@ -24,18 +24,18 @@ def numbers(first: int, last: int) -> list[int]:
 
 
 async def test_the_cut_and_the_summary_follow_the_fold_at_once(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 20))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert (await get(api, "/summary"))["version"] is None
     await append(api, talk(21, 21))
     assert (await anchor(api), await shown(api)) == (1, [])
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert (await anchor(api), await shown(api)) == (7, numbers(1, 6))
     for n in range(22, 60):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
         at = await anchor(api)
         assert await shown(api) == numbers(1, at - 1)
         assert 15 <= n - at + 1 <= 20
@@ -43,10 +43,10 @@ async def test_the_cut_and_the_summary_follow_the_fold_at_once(
 
 
 async def test_the_segment_stands_under_its_heading(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 21))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     (segment,) = [one for one in (await context(api))["segments"] if one["name"] == "summary"]
     assert segment["text"] == "## Recent Conversation Summary\n\nThey spoke of #1 #2 #3 #4 #5 #6."
     assert segment["sources"] == ["summary:1"]
@@ -54,12 +54,12 @@ async def test_the_segment_stands_under_its_heading(
 
 
 async def test_an_import_is_folded_in_parts_up_to_its_history(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 200))
     at = await anchor(api)
     assert await gaps(api) == [[1, at - 1]]
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await anchor(api) == at
     assert await shown(api) == numbers(1, at - 1)
     assert await gaps(api) == []
@@ -67,38 +67,38 @@ async def test_an_import_is_folded_in_parts_up_to_its_history(
 
 
 async def test_without_the_model_the_gap_is_shown(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = "NONE"
     await append(api, talk(1, 21))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     model.otherwise = lambda _: ""
     for n in range(22, 60):
         await append(api, talk(n, n))
     assert await anchor(api) > 1
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     for delay_s in RETRY_DELAYS_S:
-        await make(sweep, clock, delay_s)
+        await make(dispatcher, clock, delay_s)
     first, last = (await gaps(api))[0]
     assert (first, last) == (7, await anchor(api) - 1)
     model.otherwise = counting_fold
     ok(await api.post("/v1/chats/c/summary/regenerate"), 202)
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await gaps(api) == []
 
 
 async def test_an_edit_before_the_history_refolds_from_there(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     for n in range(1, 51):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     at, calls = await anchor(api), len(model.calls)
     await edit(api, "m14", content="user says a sentence about lamp number 1400.")
     (step,) = [last for _, last, _ in await versions(api) if last and last >= 14][-1:]
     assert await shown(api) == numbers(1, step - 6)
     assert await gaps(api) == [[step - 5, at - 1]]
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await shown(api) == [*numbers(1, 13), 1400, *numbers(15, at - 1)]
     assert await anchor(api) == at
     assert not any(stale for _, _, stale in await versions(api))
@@ -106,59 +106,59 @@ async def test_an_edit_before_the_history_refolds_from_there(
 
 
 async def test_an_edit_that_is_undone_costs_nothing(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 40))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     before, calls = await shown(api), len(model.calls)
     await edit(api, "m3", content="Something else.")
     assert await shown(api) == []
     await edit(api, "m3", content=talk(3, 3)[0]["content"])
     assert await shown(api) == before
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert len(model.calls) == calls
 
 
 async def test_a_personal_summary_is_the_next_base_and_may_be_stale(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 21))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     written = ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     assert (written["edited"], written["last_seq"], written["stale"]) == (True, 6, False)
     assert await shown(api) == [999]
     await append(api, talk(22, 27))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await shown(api) == [999, *numbers(7, 12)]
     await soft_delete(api, "m2")
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await shown(api) == [999, *numbers(7, 12)]
     assert [stale for _, _, stale in await versions(api)] == [False, True, True]
 
 
 async def test_a_summary_written_before_the_first_fold_shows_at_once(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 4))
     ok(await api.put("/v1/chats/c/summary", json={"text": "They had met before #999."}), 200)
     assert await shown(api) == [999]
     await append(api, talk(5, 21))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await shown(api) == [999, *numbers(1, 6)]
 
 
 async def test_a_truncation_removes_the_folds_that_covered_its_end(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     for n in range(1, 51):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     await cut_off(api, 16)
     assert await anchor(api) == 1
     assert await shown(api) == []
     assert (await get(api, "/summary"))["last_seq"] == 12
     await append(api, talk(51, 62))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     at = await anchor(api)
     story = [*numbers(1, 15), *numbers(51, 62)]
     assert 1 < at < 62
@@ -167,32 +167,32 @@ async def test_a_truncation_removes_the_folds_that_covered_its_end(
 
 
 async def test_regenerate_remakes_the_fold_but_no_personal_text(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 20))
     assert ok(await api.post("/v1/chats/c/summary/regenerate"), 409)["code"] == "nothing_to_fold"
     assert ok(await api.get("/v1/work"), 200)["items"] == []
     await append(api, talk(21, 21))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
-    await make(sweep, clock, 0)
+    await make(dispatcher, clock, 0)
     assert "Tell of the rain." in str(model.calls[-1])
     assert await shown(api) == numbers(1, 6)
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     refused = ok(await api.post("/v1/chats/c/summary/regenerate"), 409)
     assert refused["code"] == "summary_edited"
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
-    await make(sweep, clock, 0)
+    await make(dispatcher, clock, 0)
     assert await shown(api) == numbers(1, 6)
 
 
 async def test_with_other_edges_it_ends_at_the_history(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, status=200, settings={"history": {"edges": "every_8"}, "memos": {"enabled": False}})
     for n in range(1, 60):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
         at = await anchor(api)
         assert await shown(api) == numbers(1, at - 1)
     assert at % 8 == 1
@@ -200,13 +200,13 @@ async def test_with_other_edges_it_ends_at_the_history(
 
 
 async def test_an_excluded_message_is_not_summarised_by_a_new_setting(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     messages = talk(1, 33)
     messages[2]["role"] = "system"
     await append(api, messages)
     for _ in range(2):
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     await put(api, status=200, settings={"memos": {"include_system": True}})
     statuses = [one["status"] for one in (await get(api, "/inclusion"))["items"]]
     told_seqs = await shown(api)
@@ -215,11 +215,11 @@ async def test_an_excluded_message_is_not_summarised_by_a_new_setting(
 
 
 async def test_without_a_model_it_quotes_and_says_so(
-    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     said = [f"I promise you number {n}, Kai, by the lighthouse of Rook {n}." for n in range(60)]
     await append(api, [{"role": "user", "content": text} for text in said])
-    await make(quoting_sweep, clock)
+    await make(quoting_dispatcher, clock)
     summary = await get(api, "/summary")
     assert summary["origin"] == "extractive"
     assert "promise you number" in summary["text"]
@@ -229,15 +229,15 @@ async def test_without_a_model_it_quotes_and_says_so(
 
 
 async def test_switched_off_it_shows_only_what_a_person_wrote(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 21))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     await put(api, status=200, settings={"summary": {"enabled": False}})
     assert await shown(api) == []
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     assert await shown(api) == [999]
     await put(api, status=200, settings={"summary": {"enabled": True}})
     await append(api, talk(22, 60))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert told((await get(api, "/summary"))["text"])[0] == 999

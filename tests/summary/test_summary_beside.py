@@ -30,17 +30,17 @@ def is_fold(request: Request) -> bool:
 
 
 @pytest.fixture(autouse=True)
-async def scripted(model: ScriptedModel, sweep: Dispatcher) -> None:
+async def scripted(model: ScriptedModel, dispatcher: Dispatcher) -> None:
     model.otherwise = both
 
 
 async def test_beside_memos_it_ends_where_the_history_begins(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     for n in range(1, 80):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
         assert await shown(api) == numbers(1, await anchor(api) - 1)
         assert await gaps(api) == []
     assert await anchor(api) == 49
@@ -48,106 +48,106 @@ async def test_beside_memos_it_ends_where_the_history_begins(
 
 
 async def test_beside_memos_an_import_is_folded_too(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     await append(api, talk(1, 200))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await shown(api) == numbers(1, await anchor(api) - 1)
     assert await gaps(api) == []
 
 
 async def test_a_later_cut_includes_messages_of_a_failed_fold(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     model.otherwise = lambda request: "" if is_fold(request) else MEMO
     await append(api, talk(1, 33))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     for delay_s in RETRY_DELAYS_S:
-        await make(sweep, clock, delay_s)
+        await make(dispatcher, clock, delay_s)
     assert (await anchor(api), await shown(api)) == (17, [])
     model.otherwise = both
     await append(api, talk(34, 60))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await shown(api) == numbers(1, await anchor(api) - 1)
     assert await gaps(api) == []
 
 
 async def test_a_cut_that_waits_asks_the_model_for_each_fold_once(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     await append(api, talk(1, 47))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     folds = [call for call in model.calls if is_fold(call.body)]
     assert await shown(api) == numbers(1, await anchor(api) - 1)
     assert len(folds) == len((await get(api, "/summary/versions"))["items"])
 
 
 async def test_a_wish_is_kept_until_it_is_heard(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     await append(api, talk(1, 33))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
     await append(api, talk(34, 49))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert any("Tell of the rain." in str(call) for call in model.calls)
     assert await shown(api) == numbers(1, await anchor(api) - 1)
 
 
 async def test_every_part_of_a_long_range_hears_the_wish(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 200))
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert len(model.calls) > 3
     assert all("Tell of the rain." in str(call.body) for call in model.calls)
 
 
 async def test_regenerate_folds_into_nothing_that_is_no_longer_so(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 34):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     await soft_delete(api, "m3")
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True, "instruction": "Rain."}), 202)
     calls = len(model.calls)
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert all("#3 " not in str(call) for call in model.calls[calls:])
     assert "Rain." in str(model.calls[calls])
     assert await shown(api) == [1, 2, *numbers(4, await anchor(api) - 1)]
 
 
 async def test_a_personal_summary_shows_while_disabled_after_folds(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 21))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     for n in range(22, 45):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     await put(api, status=200, settings={"summary": {"enabled": False}})
     assert await shown(api) == [999]
     assert (await get(api, "/summary"))["text"] == "It began at #999."
 
 
 async def test_a_fork_keeps_the_newest_version_within_its_range(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 60):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 30}), 201)
     found = ok(await api.get("/v1/chats/f/summary"), 200)
     assert told(found["text"]) == numbers(1, 30)
@@ -155,89 +155,89 @@ async def test_a_fork_keeps_the_newest_version_within_its_range(
 
 
 async def test_many_long_messages_are_folded_in_parts_that_fit(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     names = "Every one of these words has to be told, said Kai. " * 400
     long = [{**one, "content": f"{one['content']} {names}"} for one in talk(1, 60)]
     await append(api, long)
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     segments = [one["name"] for one in (await context(api, max_tokens=2_000_000))["segments"]]
     assert "summary" in segments
     assert await gaps(api) == []
 
 
 async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     scenes = {"enabled": True, "detect": False, "auto_hide": 1}
     await put(api, settings={**OWN_FOLDS, "scenes": scenes})
     await append(api, talk(1, 21))
     ok(await api.put("/v1/chats/c/scenes/breaks/6"), 201)
     for _ in range(4):
-        await make(sweep, clock, 40)
+        await make(dispatcher, clock, 40)
     (first,) = [one for one in (await get(api, "/messages"))["items"] if one["seq"] == 1]
     assert first["hidden_by"] == "scenes"
     await edit(api, "m1", content="user says a sentence about lamp number 100.", hidden=False)
     for _ in range(4):
-        await make(sweep, clock, 40)
+        await make(dispatcher, clock, 40)
     assert told((await get(api, "/summary"))["text"])[0] == 100
 
 
-async def hide_the_first_scene(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock) -> None:
+async def hide_the_first_scene(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
     """The summary covers the messages 1 to 6, which auto-hide hides."""
     scenes = {"enabled": True, "detect": False, "auto_hide": 1}
     await put(api, settings={**OWN_FOLDS, "scenes": scenes})
     await append(api, talk(1, 21))
     ok(await api.put("/v1/chats/c/scenes/breaks/6"), 201)
     for _ in range(4):
-        await make(sweep, clock, 40)
+        await make(dispatcher, clock, 40)
     hidden_by = [one["hidden_by"] for one in (await get(api, "/messages"))["items"]]
     assert hidden_by == ["scenes"] * 6 + [None] * 15
     assert await shown(api) == numbers(1, 6)
 
 
 async def test_an_edit_of_what_scenes_hide_is_told_by_the_next_fold(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await hide_the_first_scene(api, sweep, clock)
+    await hide_the_first_scene(api, dispatcher, clock)
     await edit(api, "m1", content="user says a sentence about lamp number 100.")
     assert await shown(api) == []
-    await make(sweep, clock, 40)
+    await make(dispatcher, clock, 40)
     assert await shown(api) == [100, *numbers(2, 6)]
 
 
 async def test_what_was_deleted_of_what_scenes_hide_is_no_longer_told(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await hide_the_first_scene(api, sweep, clock)
+    await hide_the_first_scene(api, dispatcher, clock)
     await soft_delete(api, "m2")
-    await make(sweep, clock, 40)
+    await make(dispatcher, clock, 40)
     assert await shown(api) == [1, *numbers(3, 6)]
 
 
 async def test_regenerate_does_not_restore_a_text_a_person_replaced(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api)
     for n in range(1, 40):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     for text in ("They met in Paris #777.", "They met in Rome #888."):
         ok(await api.put("/v1/chats/c/summary", json={"text": text}), 200)
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
     assert (await get(api, "/summary"))["text"] == ""
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert told((await get(api, "/summary"))["text"]) == numbers(1, await anchor(api) - 1)
 
 
 async def test_a_rewritten_text_is_stale_after_another_truncation(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 28):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     for from_seq in (11, 9):
         ok(await api.put("/v1/chats/c/summary", json={"text": f"It went on up to #{from_seq}."}), 200)
         assert not (await get(api, "/summary"))["stale"]
@@ -245,82 +245,82 @@ async def test_a_rewritten_text_is_stale_after_another_truncation(
         assert (await get(api, "/summary"))["stale"]
 
 
-async def replace_what_a_person_wrote(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock) -> None:
+async def replace_what_a_person_wrote(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
     """A person's text replaced the second fold for a while; then the model made that fold again, and the next."""
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 28):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     ok(await api.put("/v1/chats/c/summary", json={"text": "They met in Paris #777."}), 200)
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     for n in range(28, 50):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     assert await shown(api) == numbers(1, 30)
 
 
 async def test_a_replaced_text_does_not_return_after_a_truncation(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await replace_what_a_person_wrote(api, sweep, clock)
+    await replace_what_a_person_wrote(api, dispatcher, clock)
     for from_seq in (10, 5):
         await cut_off(api, from_seq)
         assert told((await get(api, "/summary"))["text"]) in (numbers(1, 6), [])
 
 
 async def test_what_a_person_had_replaced_stays_away_in_a_fork(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await replace_what_a_person_wrote(api, sweep, clock)
+    await replace_what_a_person_wrote(api, dispatcher, clock)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 9}), 201)
     assert told(ok(await api.get("/v1/chats/f/summary"), 200)["text"]) == numbers(1, 6)
 
 
 async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await replace_what_a_person_wrote(api, sweep, clock)
+    await replace_what_a_person_wrote(api, dispatcher, clock)
     inserted = [*talk(1, 9), {**talk(90, 90)[0], "id": "between"}, *talk(10, 49)]
     ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert 777 not in told((await get(api, "/summary"))["text"])
 
 
 async def test_a_reimport_keeps_a_personal_text_below_later_folds(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 22):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     for n in range(22, 34):
         await append(api, talk(n, n))
-        await make(sweep, clock)
+        await make(dispatcher, clock)
         if n == 28:
             ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     assert (await shown(api))[0] == 999
     inserted = [*talk(1, 4), {**talk(40, 40)[0], "id": "between"}, *talk(5, 33)]
     ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert told((await get(api, "/summary"))["text"])[0] == 999
 
 
 async def test_a_fold_that_no_part_can_hold_fails_and_ends(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 21))
     ok(await api.put("/v1/chats/c/summary", json={"text": "之" * 19_000}), 200)
     async with asyncio.timeout(20):
-        await make(sweep, clock)
+        await make(dispatcher, clock)
     (work,) = ok(await api.get("/v1/work"), 200)["items"]
     assert "fit" in work["error"]
     assert model.calls == []
 
 
 async def test_what_scenes_hid_is_folded_in_parts_too(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     """Hidden messages are summarised but not sent, so a range may have many more messages than are sent."""
     scenes = {"enabled": True, "detect": False, "auto_hide": 2}
@@ -328,10 +328,10 @@ async def test_what_scenes_hid_is_folded_in_parts_too(
     await append(api, talk(1, 150))
     ok(await api.put("/v1/chats/c/scenes/breaks/130"), 201)
     for _ in range(4):
-        await make(sweep, clock, 40)
+        await make(dispatcher, clock, 40)
     await put(api, status=200, settings={"summary": {"enabled": True}})
     for _ in range(4):
-        await make(sweep, clock, 40)
+        await make(dispatcher, clock, 40)
     at = await anchor(api)
     assert told((await get(api, "/summary"))["text"]) == numbers(1, at - 1)
     folds = [str(call.body["messages"]) for call in model.calls if "You keep the story" in str(call.body)]

@@ -25,20 +25,20 @@ Thinking = Callable[[], AbstractAsyncContextManager[None]]
 
 
 @pytest.fixture(autouse=True)
-async def chat(api: httpx.AsyncClient, model: ScriptedModel, sweep: Dispatcher) -> None:
+async def chat(api: httpx.AsyncClient, model: ScriptedModel, dispatcher: Dispatcher) -> None:
     model.otherwise = counting_fold
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 21))
 
 
 @pytest.fixture
-def thinking(sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> Thinking:
+def thinking(dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> Thinking:
     @asynccontextmanager
     async def think() -> AsyncIterator[None]:
         """The model has been asked for the fold of 1…6 and answers when the block ends."""
         gate = model.hold(1)
         clock.step(2)
-        draining = asyncio.create_task(sweep.drain())
+        draining = asyncio.create_task(dispatcher.drain())
         await gate.reached()
         yield
         gate.release()
@@ -48,22 +48,22 @@ def thinking(sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> Th
 
 
 async def test_an_edit_meanwhile_is_told_by_the_next_fold(
-    api: httpx.AsyncClient, thinking: Thinking, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, thinking: Thinking, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
         await edit(api, "m3", content="user says a sentence about lamp number 300.")
     assert await shown(api) == []
-    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert await shown(api) == [1, 2, 300, 4, 5, 6]
 
 
 async def test_a_message_deleted_meanwhile_is_told_by_no_fold(
-    api: httpx.AsyncClient, thinking: Thinking, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, thinking: Thinking, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
         await soft_delete(api, "m3", "m4")
     await append(api, talk(22, 23))
-    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert (await anchor(api), await shown(api)) == (9, [1, 2, 5, 6, 7, 8])
 
 
@@ -74,43 +74,43 @@ async def test_messages_that_come_meanwhile_disturb_nothing(api: httpx.AsyncClie
 
 
 async def test_what_a_person_writes_meanwhile_is_folded_into(
-    api: httpx.AsyncClient, thinking: Thinking, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, thinking: Thinking, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
         ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
-    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert await shown(api) == [999, 1, 2, 3, 4, 5, 6]
 
 
 async def test_a_line_cut_off_meanwhile_gets_no_fold_of_what_is_gone(
-    api: httpx.AsyncClient, thinking: Thinking, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, thinking: Thinking, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
         await cut_off(api, 4)
-    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert await versions(api) == []
     assert (await anchor(api), await shown(api)) == (1, [])
 
 
 async def test_a_cut_does_not_wait_for_a_failed_fold(
-    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = lambda _: ""
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     for delay_s in RETRY_DELAYS_S:
-        await make(sweep, clock, delay_s)
+        await make(dispatcher, clock, delay_s)
     work = ok(await api.get("/v1/work"), 200)["items"]
     assert [(one["layer"], one["status"]) for one in work] == [("summary", "failed")]
     assert [one for one in (await context(api))["segments"] if one["name"] == "summary"] == []
     model.otherwise = counting_fold
     await append(api, talk(22, 22))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await shown(api) == [1, 2, 3, 4, 5, 6, 7]
     assert await gaps(api) == []
 
 
 async def test_a_fold_of_messages_hidden_during_halving_is_retried(
-    api: httpx.AsyncClient, database: Database, model: ScriptedModel, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, model: ScriptedModel, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     async def draft_while_hidden(ctx: JobContext, claimed: Claimed, fold: Any) -> Any:
         await hide(api, (1, 21))
@@ -123,7 +123,7 @@ async def test_a_fold_of_messages_hidden_during_halving_is_retried(
     layers = [replace(layer, jobs=(job,)) if layer.name == "summary" else layer for layer in LAYERS]
     client = ModelClient(model.base_url, "small", timeout_s=5, max_attempts=1, context_tokens=1_300)
     clock.step(2)
-    await Dispatcher(JobContext(database, clock, client), layers, slots=8, sweep_s=30).drain()
+    await Dispatcher(JobContext(database, clock, client), layers, slots=8, poll_s=30).drain()
     await client.aclose()
     assert model.calls == []
     (work,) = ok(await api.get("/v1/work"), 200)["items"]
@@ -132,17 +132,17 @@ async def test_a_fold_of_messages_hidden_during_halving_is_retried(
         1,
         "its messages were gone while the fold was halved",
     )
-    await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
+    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert await versions(api) == [(1, 6, False)]
 
 
 async def test_an_answer_without_change_loses_no_former_word(
-    api: httpx.AsyncClient, model: ScriptedModel, sweep: Dispatcher, clock: SteppedClock
+    api: httpx.AsyncClient, model: ScriptedModel, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await shown(api) == [1, 2, 3, 4, 5, 6]
     model.otherwise = "No changes to the summary."
     await append(api, talk(22, 30))
-    await make(sweep, clock)
+    await make(dispatcher, clock)
     assert await shown(api) == [1, 2, 3, 4, 5, 6]
     assert (await gaps(api), await anchor(api) > 7) == ([], True)

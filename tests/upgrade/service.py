@@ -60,11 +60,11 @@ async def open_service(
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         apis = {tenant: await opened.enter_async_context(client_of(app, key)) for tenant, key in keys.items()}
-        quoter = writer = Dispatcher(JobContext(database, clock), LAYERS, slots=1, sweep_s=30)
+        quoter = writer = Dispatcher(JobContext(database, clock), LAYERS, slots=1, poll_s=30)
         if model_url:
             model = ModelClient(model_url, "scripted", timeout_s=5, concurrency=1, max_attempts=1)
             opened.push_async_callback(model.aclose)
-            writer = Dispatcher(JobContext(database, clock, model), LAYERS, slots=1, sweep_s=30)
+            writer = Dispatcher(JobContext(database, clock, model), LAYERS, slots=1, poll_s=30)
         yield Service(apis, clock, writer, quoter)
 
 
