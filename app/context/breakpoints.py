@@ -59,8 +59,8 @@ def hash_prefixes(worded: BlockLayout, blocks: Sequence[Block], marked: Sequence
     hashes = _hash_up_to(blocks, {*marked, prefix})
     costs = list(accumulate([block.tokens + MESSAGE_OVERHEAD_TOKENS for block in blocks]))
     breakpoints = [Breakpoint(blocks[index].mark, charge(costs[index], factor), hashes[index]) for index in marked]
-    told = f"{worded.render_options.format} {worded.anchor_seq} {hashes[prefix]}"
-    return breakpoints, sha256(told.encode()).hexdigest()
+    prefix_text = f"{worded.render_options.format} {worded.anchor_seq} {hashes[prefix]}"
+    return breakpoints, sha256(prefix_text.encode()).hexdigest()
 
 
 def _hash_up_to(blocks: Sequence[Block], ends: Iterable[int]) -> dict[int, str]:

@@ -65,7 +65,7 @@ def name_results(entries: Sequence[HistoryMessage]) -> Sequence[HistoryMessage]:
     return named
 
 
-def tell_calls(entry: HistoryMessage) -> str:
+def word_calls(entry: HistoryMessage) -> str:
     """Return the entry's calls as text, one line each: `[calls get_weather {"city": "Kyoto"}]`."""
     return "\n".join(f"[calls {name} {arguments}]" for _, name, arguments in _read(entry))
 

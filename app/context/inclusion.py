@@ -74,8 +74,8 @@ def find_status(
         return "verbatim", None
     if message.seq in shown.pinned:
         return "pinned", None
-    told = [_judge(message, cover, shown, filters) for cover in covers or (None,)]
-    status, by = min(told, key=lambda one: _RANKS.get(one[0], _RANKS[_COVERED]))
+    judged = [_judge(message, cover, shown, filters) for cover in covers or (None,)]
+    status, by = min(judged, key=lambda one: _RANKS.get(one[0], _RANKS[_COVERED]))
     if status in ("expired", "none") and message.seq in shown.pinned_over_budget:
         return "out_of_budget", None  # its own budget, not that of a memo
     if status == "none" and message.hidden_by == "scenes" and message.kind != "thought":

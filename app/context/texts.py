@@ -31,8 +31,8 @@ def word_instruction(own: str | None, present: Collection[str], instructions: Ma
 
 def word_characters(characters: Characters) -> str:
     """Return the personas of all active characters, each under its name."""
-    told = [c for c in list_active(characters) if c.get("persona", "").strip()]
-    return "\n\n".join(f"## {character['name']}\n\n{character['persona']}" for character in told)
+    described = [c for c in list_active(characters) if c.get("persona", "").strip()]
+    return "\n\n".join(f"## {character['name']}\n\n{character['persona']}" for character in described)
 
 
 def word_user(persona: str | None) -> str:

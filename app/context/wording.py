@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from app.chats.characters import Characters, find_sole
 from app.chats.settings import ChatSettings
-from app.context.calls import tell_calls
+from app.context.calls import word_calls
 from app.context.segments import HistoryMessage, Segment, SegmentRole, TranscriptStyle
 
 _BRACKETED = {"narrator": "Narrator", "system": "System", "tool": "tool"}
@@ -73,8 +73,8 @@ def word_segment(segment: Segment, *plain: SegmentRole) -> str:
 def _join(stamp: str, speaker: str, entry: HistoryMessage) -> str:
     text = entry.text
     if entry.tool_calls:
-        told = tell_calls(entry)
-        text = told if is_blank(text) else f"{text}\n{told}"
+        calls_text = word_calls(entry)
+        text = calls_text if is_blank(text) else f"{text}\n{calls_text}"
     return text if is_blank(text) or not (stamp or speaker) else f"{stamp}{speaker}{text}"
 
 

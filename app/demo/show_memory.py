@@ -74,8 +74,8 @@ def word_scenes(scenes: Sequence[Listed], calendar: Calendar, hidden_seqs: Seque
     closed = [scene for scene in scenes if not scene["open"]]
     yield heading(f"The scenes: {len(closed)} closed, {'one' if len(closed) < len(scenes) else 'none'} open")
     if any(scene["closed_by"] == "time" for scene in closed):
-        told = "Without a model, scenes end where the story paused longest."
-        yield "\n" + fill(told, 2)
+        hint = "Without a model, scenes end where the story paused longest."
+        yield "\n" + fill(hint, 2)
     for scene in scenes:
         last_seq = scene["last_seq"] or scene["first_seq"] + scene["messages"] - 1
         author = "still open" if scene["open"] else _word_scene_author(scene)

@@ -80,18 +80,18 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
         return
     line = head.line
     if outdated is True:
-        names, told = await queries.list_names(db_session, line), {}
+        names, included = await queries.list_names(db_session, line), {}
     else:
-        names, told = outdated, (await find_cache(db_session, *line, NAME)).get("characters", {})
+        names, included = outdated, (await find_cache(db_session, *line, NAME)).get("characters", {})
     time_zone = (await queries.read_cast(db_session, line)).time_zone
     for name in names:
         diary = await read_diary(db_session, head, name)
         shown = _show(diary, time_zone, DiarySettings.of(head.settings).lines)
         if shown:
-            told[name] = shown
+            included[name] = shown
         else:
-            told.pop(name, None)
-    await update_cache(db_session, *line, NAME, {"characters": told} if told else None)
+            included.pop(name, None)
+    await update_cache(db_session, *line, NAME, {"characters": included} if included else None)
 
 
 async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary:
@@ -209,12 +209,12 @@ def _show(diary: Diary, time_zone: str, limit: int) -> dict[str, Any] | None:
     if not text:
         return None
     version = diary.base.version if diary.base and excerpt.folded else None
-    told = diary.entries[len(diary.entries) - len(excerpt.entries) :]
+    included = diary.entries[len(diary.entries) - len(excerpt.entries) :]
     folded = [] if version is None else [folded_source(version)]
     return {
         "text": text,
         "tokens": count_tokens(text),
-        "sources": [*folded, *(f"diary:{entry.entry_id}" for entry in told)],
+        "sources": [*folded, *(f"diary:{entry.entry_id}" for entry in included)],
         "version": version,
     }
 

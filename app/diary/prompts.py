@@ -251,8 +251,8 @@ def diary_entry_messages(
     room_tokens = budget_tokens - cost_of(prompt.fill(**about, messages=""), count_tokens)
     about["persona"] = quoted(*_shorten([persona], room_tokens * MOST_PERSONA, count_tokens))
     kept = _shorten([entry.text for entry in entries], room_tokens * MOST_WRITTEN, count_tokens)
-    told = [_entry_passage(entry).quote(text) for entry, text in zip(entries, kept, strict=True) if text]
-    about["entries"] = "\n".join(told)
+    quotes = [_entry_passage(entry).quote(text) for entry, text in zip(entries, kept, strict=True) if text]
+    about["entries"] = "\n".join(quotes)
     passages = [utterance_passage(utterance, time=(times or {}).get(utterance.seq)) for utterance in said]
     return fill_to_fit(prompt, about, passages, budget_tokens=budget_tokens, count_tokens=count_tokens)
 

@@ -61,8 +61,8 @@ def cut_to_lines(folded: str, entries: Sequence[str], limit: int) -> Excerpt:
 
 def word_diary(excerpt: Excerpt) -> str:
     """Return the text of the segment; empty for an empty diary."""
-    told = [text for text in (excerpt.folded, *excerpt.entries) if text]
-    return "\n\n".join((HEADING, *told)) if told else ""
+    texts = [text for text in (excerpt.folded, *excerpt.entries) if text]
+    return "\n\n".join((HEADING, *texts)) if texts else ""
 
 
 def _last_lines(text: str, limit: int) -> str:

@@ -149,7 +149,7 @@ async def _insert_batches(
     head.memo_count += len(batches)
     for batch in batches:
         inside = inside_of(messages, batch.first_seq, batch.last_seq)
-        told = [message for message in inside if is_eligible(message, batch.filters)]
+        eligible = [message for message in inside if is_eligible(message, batch.filters)]
         head.memo_number += 1
         rows.append(
             {
@@ -157,7 +157,7 @@ async def _insert_batches(
                 "number": head.memo_number,
                 "first_seq": batch.first_seq,
                 "last_seq": batch.last_seq,
-                "first_message_id": told[0].message_id,
+                "first_message_id": eligible[0].message_id,
                 "size": batch.size,
                 "filters": batch.filters.to_json(),
                 "current_hash": hash_eligible(inside, batch.filters),

@@ -30,10 +30,10 @@ _BULLET = "- "
 
 def read_state(lines: Sequence[StateLine]) -> list[str]:
     """Return the lines of a state without groups, with the newest value of each label; parsing is idempotent."""
-    told = newest_values(_name_groups(lines))
-    while (again := newest_values(_name_groups([(depth_of(line), line) for line in told]))) != told:
-        told = again
-    return told
+    newest = newest_values(_name_groups(lines))
+    while (again := newest_values(_name_groups([(depth_of(line), line) for line in newest]))) != newest:
+        newest = again
+    return newest
 
 
 def newest_values(lines: Sequence[str]) -> list[str]:
@@ -53,7 +53,7 @@ def depth_of(text: str, indent: int = 0) -> int:
 def _name_groups(lines: Sequence[StateLine]) -> list[str]:
     """Return the lines with the names of their groups; a line without a label becomes a value of its group's name."""
     heads = _find_heads(lines)
-    told: dict[int, str] = {}
+    merged: dict[int, str] = {}
     above: list[int] = []
     for at, (depth, line) in enumerate(lines):
         while above and lines[above[-1]][0] >= depth:
@@ -64,14 +64,14 @@ def _name_groups(lines: Sequence[StateLine]) -> list[str]:
         text = line.removeprefix(_BULLET)
         name = ", ".join(heads[head] for head in above)
         if not above:
-            told[at] = line
+            merged[at] = line
         elif _LABELLED.fullmatch(text):
-            told[at] = f"{_BULLET}{name}, {text}"
-        elif above[-1] in told:
-            told[above[-1]] += f"; {text}"
+            merged[at] = f"{_BULLET}{name}, {text}"
+        elif above[-1] in merged:
+            merged[above[-1]] += f"; {text}"
         else:
-            told[above[-1]] = f"{_BULLET}{name}: {text}"
-    return list(told.values())
+            merged[above[-1]] = f"{_BULLET}{name}: {text}"
+    return list(merged.values())
 
 
 def _find_heads(lines: Sequence[StateLine]) -> Mapping[int, str]:
@@ -145,14 +145,14 @@ def parse_recap(answer: str, *, former: str = "") -> str:
 
     If the model only says that `former`, or a part of it, has not changed, that text is used.
     """
-    told = parse_scene_recap(answer)
-    if former and not told.threads and not told.state and leaves_former(told.outcomes, former):
+    parsed = parse_scene_recap(answer)
+    if former and not parsed.threads and not parsed.state and leaves_former(parsed.outcomes, former):
         return former
-    left = [part for part in _PARTS if leaves_former(getattr(told, part), former)]
+    left = [part for part in _PARTS if leaves_former(getattr(parsed, part), former)]
     if former and left:
-        stands = parse_scene_recap(former)
-        told = replace(told, **{part: getattr(stands, part) for part in left})
-    text = render_recap(told)
+        former_parts = parse_scene_recap(former)
+        parsed = replace(parsed, **{part: getattr(former_parts, part) for part in left})
+    text = render_recap(parsed)
     if is_remnant(text, former):
         raise UnusableAnswer("the answer drops nearly all of the former recap")
     return text
@@ -259,10 +259,10 @@ def _tidy(line: str) -> str | None:
     line = line.strip()
     lead = _LEAD.match(line)
     text = line[lead.end() :] if lead else line
-    is_told = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
+    has_content = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
     is_nothing = len(text) <= _MOST_CHARS_OF_NOTHING and _is_nothing(text)
-    told = f"- {text}" if lead and lead[0].strip("# ") else text
-    return told if is_told and not is_nothing and not is_offer(line) and _find_part(told) is None else None
+    content = f"- {text}" if lead and lead[0].strip("# ") else text
+    return content if has_content and not is_nothing and not is_offer(line) and _find_part(content) is None else None
 
 
 def _is_nothing(text: str) -> bool:
@@ -273,14 +273,14 @@ def _is_nothing(text: str) -> bool:
 def _tidy_state(lines: Iterable[str]) -> Iterator[StateLine]:
     """Yield the tidied lines with their depths; a marked heading becomes the name of the group below it."""
     for line in lines:
-        told = _tidy(line)
-        if told is None:
+        content = _tidy(line)
+        if content is None:
             continue
-        name = told.rstrip(":： ")
+        name = content.rstrip(":： ")
         if _MARKS.match(line) and not {":", "："} & set(name):
             yield -1, f"{name}:"
         else:
-            yield depth_of(told, len(line) - len(line.lstrip())), told
+            yield depth_of(content, len(line) - len(line.lstrip())), content
 
 
 # --- the title ---

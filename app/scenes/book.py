@@ -210,15 +210,15 @@ async def _with_messages(
     found = await queries.list_messages_of(db_session, chat.chat_key, chat.line_id, ranges) if ranges else {}
     included_seq = _find_included(chat)
 
-    def told(first_seq: int, number: int, scene: Scene | None, work: work_queue.WorkItem | None) -> Listed:
+    def listed_of(first_seq: int, number: int, scene: Scene | None, work: work_queue.WorkItem | None) -> Listed:
         messages: dict[str, Any] = found[first_seq]
         ids = (messages["first_message_id"], messages["last_message_id"])
         in_prompt = scene is not None and scene.status == "ready" and scene.last_seq <= included_seq
         return Listed(scene, work, number, first_seq, messages["messages"], *ids, in_prompt)
 
-    listed = [told(scene.first_seq, scene.number, scene, work) for scene, work in rows]
+    listed = [listed_of(scene.first_seq, scene.number, scene, work) for scene, work in rows]
     if open_after is not None and found[open_after[1] + 1]["first_message_id"] is not None:
-        listed.append(told(open_after[1] + 1, open_after[0] + 1, None, None))
+        listed.append(listed_of(open_after[1] + 1, open_after[0] + 1, None, None))
     return listed
 
 

@@ -58,12 +58,12 @@ def _find_objects(text: str) -> Iterator[tuple[int | None, str]]:
 
 def _find_written(text: str) -> list[tuple[int | None, str]]:
     reason = _REASON.search(text)
-    told = reason[1].strip(" '*`,") if reason else ""
+    reason_text = reason[1].strip(" '*`,") if reason else ""
     bare = text.strip(" \n\t`*.\"'")
     written = [found[1] for found in _WRITTEN.finditer(text)]
     if not written and (bare.casefold() in {"null", "none"} or re.fullmatch(r"[0-9]{1,19}", bare)):
         written = [bare]
-    return [(_read_seq(value), told) for value in written]
+    return [(_read_seq(value), reason_text) for value in written]
 
 
 def _read_seq(value: object) -> int | None:

@@ -45,10 +45,10 @@ def fold_quotes(former: str, recaps: Sequence[str], *, count_tokens: CountTokens
     from the state. Each part keeps at least one line. Each label of the state has its newest value. A heading without
     lines is left out.
     """
-    told = [split_parts(recap) for recap in (former, *recaps)]
-    outcomes = [line for recap in told for line in recap[0]]
-    threads = list(dict.fromkeys(line for recap in told for line in recap[1]))
-    state = newest_values([line for recap in told for line in _without_groups(recap[2])])
+    all_parts = [split_parts(recap) for recap in (former, *recaps)]
+    outcomes = [line for recap in all_parts for line in recap[0]]
+    threads = list(dict.fromkeys(line for recap in all_parts for line in recap[1]))
+    state = newest_values([line for recap in all_parts for line in _without_groups(recap[2])])
 
     parts = (outcomes, threads, state)
 

@@ -17,7 +17,7 @@ from app.layers.ask import ask_model
 from app.narratives.service import FoldDraft
 from app.scenes.answers import SceneText, parse_recap, parse_scene_recap, render_recap
 from app.scenes.breaks import object_to, parse_scene_break
-from app.scenes.prompts import ToldScene, recap_messages, scene_break_messages, scene_recap_messages
+from app.scenes.prompts import SceneRecap, recap_messages, scene_break_messages, scene_recap_messages
 from app.scenes.recap_fold import MOST_SCENES
 from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
@@ -77,12 +77,12 @@ async def ask_for_scene(
     scene is split into parts. Each request contains the recap of the part before, so that names stay the same, and the
     recaps are then joined with `join_prompt`.
     """
-    told: list[SceneText] = []
+    scene_recaps: list[SceneText] = []
     made_by = ""
     waiting = deque(part_evenly(source.utterances, MOST_MESSAGES))
     while waiting:  # a part that does not fit is halved, down to single messages
         part = waiting.popleft()
-        before = render_recap(told[-1]) if told else ""
+        before = render_recap(scene_recaps[-1]) if scene_recaps else ""
         build = partial(_scene_messages, prompt, source, part, before, instruction)
         try:
             answer = await ask_model(
@@ -93,9 +93,13 @@ async def ask_for_scene(
                 raise
             waiting.extendleft(reversed(part_evenly(part, (len(part) + 1) // 2)))
             continue
-        told.append(answer.value)
+        scene_recaps.append(answer.value)
         made_by = answer.model
-    whole = told[0] if len(told) == 1 else await _join(model, join_prompt, told, language=source.language)
+    whole = (
+        scene_recaps[0]
+        if len(scene_recaps) == 1
+        else await _join(model, join_prompt, scene_recaps, language=source.language)
+    )
     return whole, made_by, prompt.version
 
 
@@ -132,21 +136,21 @@ def _scene_messages(
 
 
 async def _join(
-    model: LanguageModel, prompt: PromptTemplate, told: Sequence[SceneText], *, language: str | None
+    model: LanguageModel, prompt: PromptTemplate, scene_recaps: Sequence[SceneText], *, language: str | None
 ) -> SceneText:
     """Fold the recaps of a scene's parts into one, like scenes, so that threads settled by a later part are dropped."""
     joined = ""
-    for first in range(0, len(told), MOST_SCENES):
-        parts = [ToldScene(None, render_recap(part)) for part in told[first : first + MOST_SCENES]]
+    for first in range(0, len(scene_recaps), MOST_SCENES):
+        parts = [SceneRecap(None, render_recap(part)) for part in scene_recaps[first : first + MOST_SCENES]]
         joined = (await ask_for_recap(model, prompt, joined, parts, language=language)).text
-    return replace(parse_scene_recap(joined), title=told[-1].title)
+    return replace(parse_scene_recap(joined), title=scene_recaps[-1].title)
 
 
 async def ask_for_recap(
     model: LanguageModel,
     prompt: PromptTemplate,
     former: str,
-    scenes: Sequence[ToldScene],
+    scenes: Sequence[SceneRecap],
     *,
     language: str | None,
 ) -> FoldDraft:

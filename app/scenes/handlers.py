@@ -21,7 +21,7 @@ from app.scenes.folding import RECAP, pass_over_failed, read_recap_state, reconc
 from app.scenes.hide_job import keep_newest
 from app.scenes.open_scene import OpenScene
 from app.scenes.schedule import DETECT, FOLD, NAME, count_eligible, hides, schedule_hide, schedule_once
-from app.scenes.segment import count_told
+from app.scenes.segment import count_tokens_shown
 from app.scenes.settings import OWN_EDGES, SceneSettings
 
 
@@ -98,7 +98,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
         shown = {
             "version": version.version,
             "text": version.text,
-            "tokens": count_told(version.text),
+            "tokens": count_tokens_shown(version.text),
             "last_seq": version.last_unit,
             "stale": recap_state.chain.is_stale(version.version),
         }

@@ -35,7 +35,7 @@ def choose_hidden(
     if keep is None or keep < 0:
         return []
     old = scenes[: keep_newest(len(scenes), has_open=has_open, keep=keep)]
-    return join_ranges((first, last) for first, last, told in old if told and last <= covered_seq)
+    return join_ranges((first, last) for first, last, is_covered in old if is_covered and last <= covered_seq)
 
 
 def find_rest(ranges: Iterable[Range], last_seq: int) -> list[Range]:

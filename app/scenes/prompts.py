@@ -241,7 +241,7 @@ def scene_recap_messages(
 
 
 @dataclass(frozen=True, slots=True)
-class ToldScene:
+class SceneRecap:
     """A scene to fold in.
 
     Attributes:
@@ -339,7 +339,7 @@ RECAP = Prompt(
 
 def recap_messages(
     former: str,
-    scenes: Sequence[ToldScene],
+    scenes: Sequence[SceneRecap],
     *,
     language: str | None = None,
     prompt: PromptTemplate = RECAP,

@@ -14,7 +14,7 @@ from app.chats.hashes import DIGEST_BYTES, range_hash
 MOST_SCENES = 8
 """The most scenes in one fold that cheap models still read well."""
 
-NOT_TOLD = bytes(DIGEST_BYTES)
+NO_RECAP = bytes(DIGEST_BYTES)
 """The digest of a scene without a valid recap. A step with such a scene becomes stale when the recap is made."""
 
 State = Literal["made", "empty", "pending", "failed"]
@@ -29,7 +29,7 @@ class ClosedScene(NamedTuple):
         last_seq: Its last message, inclusive.
         state: The state of its recap: `made`, also by a person; `empty` if there is nothing to summarise; `failed` for
             good; `pending` if it is not made yet or stale.
-        digest: The digest of its title and recap; NOT_TOLD if it has no valid recap.
+        digest: The digest of its title and recap; NO_RECAP if it has no valid recap.
 
     """
 
@@ -43,7 +43,7 @@ class ClosedScene(NamedTuple):
 def digest_of(state: State, title: str | None, recap: str) -> bytes:
     """Return the digest of what the running recap is made from: a scene's title and recap."""
     if state in ("pending", "failed"):
-        return NOT_TOLD
+        return NO_RECAP
     return hashlib.sha256(f"{title or ''}\0{recap}".encode()).digest()[:DIGEST_BYTES]
 
 

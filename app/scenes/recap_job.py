@@ -18,7 +18,7 @@ from app.scenes import prompts, queries
 from app.scenes.extractive import EXTRACT_VERSION, fold_quotes
 from app.scenes.folding import RECAP, Fold, find_fold, read_recap_state, reconcile_fold_work
 from app.scenes.generation import ask_for_recap
-from app.scenes.prompts import ToldScene
+from app.scenes.prompts import SceneRecap
 from app.scenes.recap_fold import hash_step
 from app.scenes.schedule import FOLD, hides, schedule_hide
 from app.scenes.settings import SceneSettings
@@ -38,7 +38,7 @@ class _Source:
 
     fold: Fold
     former: str
-    told: Sequence[ToldScene]
+    scene_recaps: Sequence[SceneRecap]
     language: str | None
 
 
@@ -59,8 +59,8 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _S
     if fold.base:
         former = await narratives.find_text(db_session.raw, head.line, RECAP, fold.base.version) or ""
     made = [scene.scene_id for scene in fold.scenes if scene.state == "made"]
-    told = [ToldScene(title, recap) for title, recap in await queries.list_recaps(db_session, head, made)]
-    return _Source(fold, former, told, await queries.find_language(db_session, head))
+    scene_recaps = [SceneRecap(title, recap) for title, recap in await queries.list_recaps(db_session, head, made)]
+    return _Source(fold, former, scene_recaps, await queries.find_language(db_session, head))
 
 
 async def _find_fold(db_session: DbSession, head: Head, claimed: Claimed) -> Fold | None:
@@ -78,14 +78,14 @@ async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> b
 
 
 async def _draft(ctx: JobContext, _claimed: Claimed, source: _Source) -> FoldDraft:
-    if not source.told:  # all of the scenes are empty or have failed: the recap stays as it is
+    if not source.scene_recaps:  # all of the scenes are empty or have failed: the recap stays as it is
         return FoldDraft(source.former, "extractive" if ctx.model is None else "model")
     if ctx.model is None:
-        recaps = [scene.recap for scene in source.told]
+        recaps = [scene.recap for scene in source.scene_recaps]
         text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
     return await ask_for_recap(
-        ctx.model, ctx.prompt(prompts.RECAP), source.former, source.told, language=source.language
+        ctx.model, ctx.prompt(prompts.RECAP), source.former, source.scene_recaps, language=source.language
     )
 
 

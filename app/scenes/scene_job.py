@@ -49,10 +49,10 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
         # In a thread, because long messages would block the event loop.
         text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
         return _Draft(text, origin, None, EXTRACT_VERSION)
-    told, model, version = await ask_for_scene(
+    scene_text, model, version = await ask_for_scene(
         ctx.model, ctx.prompt(SCENE_RECAP), ctx.prompt(RECAP), source, instruction=claimed.payload.get("instruction")
     )
-    return _Draft(told, origin, model, version)
+    return _Draft(scene_text, origin, model, version)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[Source, _Draft]) -> bool | None:

@@ -40,6 +40,6 @@ def word(text: str) -> str:
     return f"{HEADING}\n\n{_HEADINGS.sub('### ', text)}"
 
 
-def count_told(text: str) -> int:
+def count_tokens_shown(text: str) -> int:
     """Count the tokens of the running recap with its heading."""
     return count_tokens(word(text))

@@ -160,13 +160,13 @@ class _Quote:
     is_scrap: bool
     weights: dict[str, float]
 
-    def gain(self, told: set[str]) -> float:
-        """Return the weight of its roots that are not in `told`."""
-        return sum(weight for root, weight in self.weights.items() if root not in told)
+    def gain(self, covered: set[str]) -> float:
+        """Return the weight of its roots that are not in `covered`."""
+        return sum(weight for root, weight in self.weights.items() if root not in covered)
 
-    def repeats(self, told: set[str]) -> bool:
-        """Whether too much of its weight is in `told` already."""
-        return self.gain(told) < _MIN_NEW_SHARE * sum(self.weights.values())
+    def repeats(self, covered: set[str]) -> bool:
+        """Whether too much of its weight is in `covered` already."""
+        return self.gain(covered) < _MIN_NEW_SHARE * sum(self.weights.values())
 
 
 def extract(
@@ -219,18 +219,18 @@ def extract_with(
 def _choose(quotes: list[_Quote], budget_tokens: int) -> list[_Quote]:
     """Return the quotes that add most weight per token, at most one of each sentence, best first."""
     chosen: list[_Quote] = []
-    told: set[str] = set()
+    covered: set[str] = set()
     while quotes and len(chosen) < MAX_HIGHLIGHTS:
-        best = max(quotes, key=lambda quote: quote.gain(told) / (quote.tokens + _LINE_TOKENS))
-        if best.gain(told) < _MIN_GAIN * (1 + len(chosen)):
+        best = max(quotes, key=lambda quote: quote.gain(covered) / (quote.tokens + _LINE_TOKENS))
+        if best.gain(covered) < _MIN_GAIN * (1 + len(chosen)):
             break
         chosen.append(best)
-        told.update(best.weights)
+        covered.update(best.weights)
         budget_tokens -= best.tokens
         quotes = [
             quote
             for quote in quotes
-            if quote.place != best.place and quote.tokens <= budget_tokens and not quote.repeats(told)
+            if quote.place != best.place and quote.tokens <= budget_tokens and not quote.repeats(covered)
         ]
     return chosen
 

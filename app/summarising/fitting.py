@@ -59,8 +59,8 @@ def fill_to_fit(
     """
 
     def ask(shortened: Sequence[str]) -> list[ChatMessage]:
-        told = [passage.quote(text) for passage, text in zip(passages, shortened, strict=True)]
-        return prompt.fill(**texts, **{into: "\n".join(told)})
+        quotes = [passage.quote(text) for passage, text in zip(passages, shortened, strict=True)]
+        return prompt.fill(**texts, **{into: "\n".join(quotes)})
 
     whole = [passage.text for passage in passages]
     room_tokens = budget_tokens - cost_of(ask([""] * len(passages)), count_tokens)

@@ -76,16 +76,16 @@ async def read_source(
         return None
     characters = orjson.loads(row["characters"])
     members = [_Member(**message) for message in orjson.loads(row["messages"] or "[]")]
-    told = [member for member in members if is_eligible(member, filters)]
+    eligible = [member for member in members if is_eligible(member, filters)]
     sole = find_sole(characters)
     return Source(
-        utterances=[name_speaker(m.seq, m.role, m.name, m.content, sole) for m in told],
-        sent_at={m.seq: datetime.fromisoformat(m.sent_at) for m in told},
-        hash=range_hash([(m.seq, bytes.fromhex(m.digest)) for m in told]),
+        utterances=[name_speaker(m.seq, m.role, m.name, m.content, sole) for m in eligible],
+        sent_at={m.seq: datetime.fromisoformat(m.sent_at) for m in eligible},
+        hash=range_hash([(m.seq, bytes.fromhex(m.digest)) for m in eligible]),
         characters=characters,
         language=row["language"],
         time_zone=row["time_zone"],
-        user_name=next((m.name for m in reversed(told) if m.role == "user" and m.name), None),
+        user_name=next((m.name for m in reversed(eligible) if m.role == "user" and m.name), None),
     )
 
 

@@ -7,7 +7,7 @@ import orjson
 
 Format = Literal["openai", "anthropic"]
 
-_TOLD = ("type", "description", "enum", "items", "default")
+_SCHEMA_KEYS = ("type", "description", "enum", "items", "default")
 """The keywords of a field's schema that are sent to a model.
 
 Lengths and patterns are in the field's description only: servers that turn a schema into a grammar apply them
@@ -35,7 +35,8 @@ def word_tool(name: str, description: str, schema: Mapping[str, Any], format_: F
     parameters = {
         "type": "object",
         "properties": {
-            field: {key: told[key] for key in _TOLD if key in told} for field, told in schema["properties"].items()
+            field: {key: described[key] for key in _SCHEMA_KEYS if key in described}
+            for field, described in schema["properties"].items()
         },
         "required": list(schema.get("required", ())),
         "additionalProperties": False,

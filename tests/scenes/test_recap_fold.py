@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from app.scenes.recap_fold import (
     MOST_SCENES,
-    NOT_TOLD,
+    NO_RECAP,
     ClosedScene,
     State,
     choose_fold,
@@ -53,8 +53,8 @@ def test_a_step_says_something_else_when_one_of_its_scenes_does(states: list[Sta
 
 
 def test_a_scene_without_a_recap_that_holds_says_nothing() -> None:
-    assert digest_of("pending", "A title", "An old recap") == digest_of("failed", None, "") == NOT_TOLD
-    assert digest_of("empty", None, "") != NOT_TOLD
+    assert digest_of("pending", "A title", "An old recap") == digest_of("failed", None, "") == NO_RECAP
+    assert digest_of("empty", None, "") != NO_RECAP
     assert digest_of("made", "A", "B") != digest_of("made", "AB", "")
 
 
