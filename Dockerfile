@@ -1,16 +1,16 @@
-# The image of the API, the worker and the migration; PostgreSQL and Redis are servers of their own.
+# The image of the API, the worker and the migration. PostgreSQL and Redis run in other containers.
 FROM python:3.13-slim AS build
 ENV PATH=/opt/memobook/bin:$PATH \
     PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 RUN python -m venv /opt/memobook
 
-# All that is downloaded is named by its hash, the build tool too. This layer changes only with the locks.
+# Every download is pinned by hash, including the build tool. This layer changes only with the lock files.
 COPY requirements.lock requirements-dev.lock ./
 RUN sed -n '/^setuptools==/,/# via/p' requirements-dev.lock > build.lock \
  && pip install --require-hashes --only-binary=:all: -r requirements.lock -r build.lock
 
-# What only `memobook up` and the build need goes before the environment is copied: 45 MB.
+# Only `memobook up` and the build need the packages that are uninstalled here (45 MB).
 COPY pyproject.toml README.md LICENSE ./
 COPY alembic ./alembic
 COPY app ./app

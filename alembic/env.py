@@ -1,4 +1,4 @@
-"""Runs migrations over asyncpg, with a lock timeout: a migration must not queue up behind a long read."""
+"""Runs migrations over asyncpg, with a lock timeout, so that other queries do not queue behind a waiting migration."""
 
 import asyncio
 

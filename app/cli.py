@@ -1,6 +1,6 @@
-"""memobook …: one command for everything that runs.
+"""The command line interface: `memobook COMMAND`.
 
-A command's module is loaded by name when it is asked for, so that an API does not carry what only a demo needs.
+Only the module of the given command is imported, so that the API does not load the demo's dependencies.
 """
 
 import argparse
@@ -12,16 +12,16 @@ from app.commands.errors import CommandError
 
 COMMANDS = {
     "up": "run everything: API, worker and, unless configured, PostgreSQL and Valkey",
-    "demo": "play a conversation and show what is remembered of it",
-    "api": "run the API alone",
-    "worker": "run a worker alone",
-    "migrate": "bring the database's schema up to date",
+    "demo": "play a conversation and show the memory made from it",
+    "api": "run only the API",
+    "worker": "run only a worker",
+    "migrate": "migrate the database schema to the latest version",
     "keys": "create, list and revoke keys",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code. What is wrong is told in one line."""
+    """Run a command and return its exit code. An error is printed as one line."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(prog="memobook", description="The memory service behind companion chat.")
     commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")

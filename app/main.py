@@ -10,58 +10,61 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
-from app.chats.line_routes import router as line_router
-from app.chats.message_routes import router as message_router
 from app.chats.routes import router as chat_router
 from app.context.routes import router as context_router
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
 from app.kit.clock import Clock, system_clock
 from app.kit.etags import RELEASE, NoStore
-from app.kit.hot import HotPaths
+from app.kit.fast_path import FastPathMiddleware
 from app.kit.settings import Settings, load_settings
-from app.kit.work import Bell
+from app.kit.worker_notifier import WorkerNotifier
 from app.layers.layer import Layer
 from app.layers.routes import router as state_router
+from app.lines.routes import router as line_router
+from app.messages.routes import router as message_router
 from app.operations.routes import router as operation_router
 from app.pipeline import open_database
 from app.problems import BodyLimit, Problem, install_handlers
 from app.registry import LAYERS
+from app.reimport.routes import router as reimport_router
 from app.tools.routes import make_tool_router
 from app.web.docs import docs_router
 from app.web.schema import Api, reading_order
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 
-DESCRIPTION = """Post messages, ask for the context of the next model call; in the background old messages become memos.
+DESCRIPTION = """Append messages and get the context of the next model call.
+Old messages become memos in the background.
 
 Start with `PUT /v1/chats/{chat_id}`, append with `POST /v1/chats/{chat_id}/messages`, and read
 `GET /v1/chats/{chat_id}/context`. The memo book is at `GET /v1/chats/{chat_id}/memos`.
 Errors are `application/problem+json` (RFC 9457). With a key configured, press **Authorize** first."""
 
 _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
-"""What FastAPI would send to a collector that the environment names has paths, values that were refused, and the texts
-of errors: people's words."""
+"""FastAPI's telemetry would send request paths, rejected values and error texts to a collector set in the environment.
+These can contain users' texts."""
 
 _PROBLEMS: dict[int | str, dict[str, object]] = {
     status: {"model": Problem, "description": text}
     for status, text in {
-        401: "No key, or none that is known.",
-        403: "The key's scopes do not reach so far.",
-        404: "Not there, or another tenant's.",
+        401: "The API key or token is missing or invalid.",
+        403: "The key or token does not permit this request.",
+        404: "Does not exist, or belongs to another tenant.",
         409: "Conflicts with the chat's current state.",
-        413: "The body has more than 8 MiB.",
-        422: "The request's shape is wrong; `errors` names the places.",
-        503: "PostgreSQL is away, or the chat stays locked (`chat_busy`); try again after `Retry-After`.",
+        413: "The body is larger than 8 MiB.",
+        422: "The request is invalid; `errors` lists the invalid parts.",
+        503: "PostgreSQL is unavailable, or the chat stays locked (`chat_busy`). Retry after `Retry-After` seconds.",
     }.items()
 }
 
 
 def list_routers(layers: tuple[Layer, ...]) -> list[APIRouter]:
-    """All routers; those that are asked most come first."""
+    """Return all routers, those with the most requests first."""
     return [
         context_router,
         chat_router,
+        reimport_router,
         message_router,
         line_router,
         state_router,
@@ -75,14 +78,14 @@ def list_routers(layers: tuple[Layer, ...]) -> list[APIRouter]:
 def create_app(
     settings: Settings | None = None, *, clock: Clock = system_clock, layers: tuple[Layer, ...] = LAYERS
 ) -> FastAPI:
-    """The application with its own database pool, started by its lifespan."""
+    """Return the application. It has its own database pool, which its lifespan closes."""
     settings = settings or load_settings()
-    bell = Bell(settings.redis_url)
+    bell = WorkerNotifier(settings.redis_url)
     database = open_database(
         settings.sqlalchemy_url,
         layers,
         clock=clock,
-        settle_s=settings.memo_settle_s,
+        settle_s=settings.settle_s,
         notify=bell.ring,
         pool_size=settings.database_pool,
     )
@@ -112,7 +115,7 @@ def create_app(
         trusted_origins=settings.cors_origins,
     )
     install_handlers(app)
-    app.add_middleware(HotPaths, routes=context_router.routes)
+    app.add_middleware(FastPathMiddleware, routes=context_router.routes)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     for router in routers:
         app.include_router(router)
@@ -132,7 +135,7 @@ def create_app(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     ringing = asyncio.create_task(app.state.bell.run())
-    # What has been imported stays; looking through it again and again cost pauses of 70 ms.
+    # Imported objects are never freed; scanning them in each garbage collection caused pauses of 70 ms.
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -147,5 +150,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _operation_id(route: APIRoute) -> str:
-    """The function's name: what a generated client calls the operation."""
+    """Return the name of the route's function, which generated clients use for the operation."""
     return route.name

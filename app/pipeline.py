@@ -1,14 +1,12 @@
-"""What follows from an event, in plain order.
+"""The handling of each event, step by step.
 
-The log and the layers defer events (`app/chats/events.py`); their followers run in the same transaction, so memory and
-conversation never disagree.
+The log and the layers defer events (`app/chats/events.py`). Their followers run in the same transaction, so memory and
+conversation are always consistent.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.chats.anchor import cut_after_append, cut_if_settled, recheck_wait, settle_anchor
-from app.chats.cut import Cut, Skip
 from app.chats.events import (
     AnchorMoved,
     ChatEdited,
@@ -21,8 +19,10 @@ from app.chats.events import (
     SettingsChanged,
 )
 from app.chats.head import Head
+from app.chats.heads import lock_line, update_head
 from app.chats.revision import MESSAGES, SETTINGS, record
-from app.chats.service import lock_line, update_head
+from app.history.anchor import cut_after_append, cut_if_settled, recheck_wait, settle_anchor
+from app.history.cut import Cut, Skip
 from app.kit.clock import Clock
 from app.kit.db import Database, DbSession, Follower, after_commit
 from app.kit.owners import OwnerErased
@@ -39,15 +39,15 @@ def open_database(
     notify: Callable[[], None],
     pool_size: int = 20,
 ) -> Database:
-    """The database with everything that follows from a change.
+    """Return the database, with the followers of all events.
 
     Args:
         url: `postgresql+asyncpg://…`.
         layers: The memory layers.
         clock: The service's clock.
         settle_s: How long new work waits for further edits.
-        notify: Makes the workers look for due work, soon and without blocking.
-        pool_size: The most connections this process opens.
+        notify: Wakes the workers to poll for due work; must not block.
+        pool_size: The maximum number of connections that this process opens.
 
     """
     followers = Pipeline(layers, clock=clock, notify=notify).followers()
@@ -63,7 +63,7 @@ class Pipeline:
         self._notify = notify
 
     def followers(self) -> dict[type[Any], Follower]:
-        """What runs when an event is deferred, by its type."""
+        """Return the follower of each type of event."""
         return {
             MessagesAppended: self._on_append,
             MessagesChanged: self._on_change,
@@ -76,7 +76,7 @@ class Pipeline:
         }
 
     async def _on_append(self, db_session: DbSession, event: MessagesAppended) -> None:
-        """Let the layers schedule work, judge the cut, write the head."""
+        """Let the layers schedule work, decide on a cut, and write the head."""
         record(db_session, event.head.line, MESSAGES, in_context=False)
         for layer in self._layers:
             await layer.on_append(db_session, event)
@@ -86,7 +86,7 @@ class Pipeline:
         await update_head(db_session, event.head)
 
     async def _on_change(self, db_session: DbSession, event: MessagesChanged) -> None:
-        """Let the layers mark what has gone stale, settle the anchor, drop a wait for what is gone."""
+        """Let the layers mark stale rows, settle the anchor, and recheck a waiting cut."""
         self._record_all(db_session, event.head, MESSAGES)
         for layer in self._layers:
             await layer.on_change(db_session, event)
@@ -97,7 +97,7 @@ class Pipeline:
         await self._finish_change(db_session, event)
 
     async def _on_truncate(self, db_session: DbSession, event: LineTruncated) -> None:
-        """Let the layers drop what was derived from the end of the line, settle the anchor."""
+        """Let the layers drop rows derived from the removed end of the line, and settle the anchor."""
         self._record_all(db_session, event.head, MESSAGES)
         for layer in self._layers:
             await layer.on_truncate(db_session, event)
@@ -106,7 +106,7 @@ class Pipeline:
         await self._finish_change(db_session, event)
 
     async def _on_move(self, db_session: DbSession, event: MessagesMoved) -> None:
-        """Let the layers take over what people wrote about messages that moved to a new line."""
+        """Let the layers copy people's texts about messages that moved to a new line."""
         self._record_all(db_session, event.head, MESSAGES)
         for layer in self._layers:
             await layer.on_move(db_session, event)
@@ -114,7 +114,7 @@ class Pipeline:
         await update_head(db_session, event.head)
 
     async def _on_chat_edited(self, db_session: DbSession, event: ChatEdited) -> None:
-        """Let the layers adapt to changed settings; the next append judges a waiting cut again."""
+        """Let the layers adapt to changed settings. The next append decides again on a waiting cut."""
         head = await lock_line(db_session, event.chat_key, event.line_id)
         if head is None:
             return
@@ -127,7 +127,7 @@ class Pipeline:
         await update_head(db_session, head)
 
     async def _on_layer_changed(self, db_session: DbSession, event: LayerChanged) -> None:
-        """Judge a waiting cut again, then show what the layer made, changed or gave up."""
+        """Decide again on a waiting cut, then refresh the caches with the layer's changes."""
         head, now = event.head, self._clock()
         self._record(db_session, head, [layer for layer in self._layers if layer.name == event.layer])
         if cut := await cut_if_settled(db_session, head, self._layers, now=now):
@@ -136,7 +136,7 @@ class Pipeline:
         await update_head(db_session, head)
 
     async def _on_owner_erased(self, db_session: DbSession, event: OwnerErased) -> None:
-        """Let the layers erase what they keep about a chat or a user outside of rows under its key."""
+        """Let the layers erase data about a chat or a user that is not in rows under its key."""
         for layer in self._layers:
             await layer.erase_owner(db_session, event, now=self._clock())
 
@@ -145,7 +145,7 @@ class Pipeline:
         after_commit(db_session, self._notify)
 
     async def _on_cut(self, db_session: DbSession, event: LineEvent, move: Cut | Skip) -> None:
-        """Let the layers react to a history that begins at another message."""
+        """Let the layers react to a moved anchor."""
         self._record_all(db_session, event.head, MESSAGES)
         reason = move.reason if isinstance(move, Cut) else None
         moved = AnchorMoved(head=event.head, now=event.now, settle_s=event.settle_s, reason=reason)
@@ -153,13 +153,13 @@ class Pipeline:
             await layer.on_cut(db_session, moved)
 
     async def _finish_change(self, db_session: DbSession, event: LineEvent) -> None:
-        """Give up a cut that waits for what is gone, and show what is valid now."""
+        """Recheck a waiting cut, refresh the caches and write the head."""
         await recheck_wait(db_session, event.head, self._layers, now=event.now)
         await self._refresh_caches(db_session, event.head)
         await update_head(db_session, event.head)
 
     def _record_all(self, db_session: DbSession, head: Head, name: str) -> None:
-        """Record a change that every layer may follow. Only an append without a cut is none."""
+        """Record a change of the line that can affect every layer; an append without a cut cannot."""
         self._record(db_session, head, self._layers, name)
 
     def _record(self, db_session: DbSession, head: Head, layers: Sequence[Layer], *names: str) -> None:

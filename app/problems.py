@@ -1,4 +1,4 @@
-"""What is answered when something goes wrong: our errors, requests of the wrong shape, and the rest."""
+"""Error responses: for AppErrors, invalid requests and unexpected errors."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.kit.blame import place_of
+from app.kit.error_location import error_location
 from app.kit.errors import MAX_ERRORS, AppError
 from app.kit.etags import NO_STORE
 
@@ -23,29 +23,30 @@ _TITLES = {400: "Bad request", 404: "Not found", 405: "Method not allowed", 413:
 
 
 class ErrorPlace(BaseModel):
-    """A place of the request that is to blame."""
+    """An invalid part of the request."""
 
-    loc: list[str | int] = Field(description="Where: `body`, `query` or `path`, then the field.")
-    msg: str = Field(description="What is wrong there.")
-    id: str | None = Field(None, description="Only where an id is taken: that id.")
+    loc: list[str | int] = Field(description="Its location: `body`, `query` or `path`, then the field.")
+    msg: str = Field(description="What is wrong with it.")
+    id: str | None = Field(None, description="Only if an id is already in use: that id.")
 
 
 class Problem(BaseModel):
-    """What went wrong (RFC 9457)."""
+    """An error (RFC 9457)."""
 
-    type: str = Field(description="`about:blank`; the code says which problem it is.")
-    title: str = Field(description="The kind of problem, for a person.")
+    type: str = Field(description="Always `about:blank`; `code` identifies the kind of error.")
+    title: str = Field(description="The kind of error, for people.")
     status: int = Field(description="The HTTP status.")
-    detail: str = Field(description="One sentence about this occurrence.")
-    code: str = Field(description="The kind of problem, for a program.")
-    instance: str = Field(description="The path that was asked.")
-    errors: list[ErrorPlace] = Field(default=[], description="The places to blame; the first 100 if there are more.")
+    detail: str = Field(description="A sentence about this occurrence.")
+    code: str = Field(description="The kind of error, for programs.")
+    instance: str = Field(description="The path of the request.")
+    errors: list[ErrorPlace] = Field(default=[], description="The invalid parts of the request, at most the first 100.")
 
 
 class BodyLimit:
-    """Middleware: whoever reads a body of more than `max_bytes` gets a 413, early where its length is announced.
+    """Middleware that answers a request whose body exceeds `max_bytes` with a 413 as soon as the body is read.
 
-    FastAPI's own limit replaces the problem document with a line of plain text.
+    If `Content-Length` exceeds the limit, nothing of the body is read. FastAPI's own limit would answer with plain text
+    and not with a problem document.
     """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
@@ -53,7 +54,7 @@ class BodyLimit:
         self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or pass on what is none."""
+        """Handle an HTTP request; pass on anything else."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -73,7 +74,7 @@ class BodyLimit:
         await self._app(scope, counted, send)
 
     def _too_large(self) -> HTTPException:
-        return HTTPException(413, f"A body may have at most {self._max_bytes} bytes.")
+        return HTTPException(413, f"The body must have at most {self._max_bytes} bytes.")
 
 
 def install_handlers(app: FastAPI) -> None:
@@ -96,7 +97,7 @@ def problem(
     headers: Mapping[str, str] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Response:
-    """A problem document as a response."""
+    """Return a response with a problem document."""
     document: dict[str, Any] = {
         "type": "about:blank",
         "title": title,
@@ -109,7 +110,7 @@ def problem(
     if errors:
         document["errors"] = errors[:MAX_ERRORS]
     body = orjson.dumps(document, default=str)
-    # Outside of all middleware an unexpected error is answered, so this says by itself that it may not be stored.
+    # Responses to unexpected errors bypass the middleware NoStore, so the header is set here.
     headers = {"Cache-Control": NO_STORE, **(headers or {})}
     return Response(body, status, headers=headers, media_type="application/problem+json")
 
@@ -131,9 +132,9 @@ async def _ours(request: Request, error: Exception) -> Response:
 
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    # Only place and message: the input may be anything, also what JSON cannot carry back.
+    # Only location and message, because the input can be a value that JSON cannot represent.
     errors = [
-        {"loc": place_of(found), "msg": found["msg"].removeprefix("Value error, ")}
+        {"loc": error_location(found), "msg": found["msg"].removeprefix("Value error, ")}
         for found in error.errors()[:MAX_ERRORS]
     ]
     first = errors[0] if errors else {"loc": ["body"], "msg": "is not valid"}
@@ -150,14 +151,14 @@ async def _validation(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if error.status_code == 400:  # the body could not be parsed: the same as any other wrong shape
+    if error.status_code == 400:  # the body could not be parsed; answered like any other invalid request
         return problem(
             422,
             code="invalid",
             title="Invalid request",
-            detail="body: is not JSON",
+            detail="body: is not valid JSON",
             instance=request.url.path,
-            errors=[{"loc": ["body"], "msg": "is not JSON"}],
+            errors=[{"loc": ["body"], "msg": "is not valid JSON"}],
         )
     title = _TITLES.get(error.status_code, "Refused")
     return problem(
@@ -171,8 +172,8 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _hung_up(request: Request, _error: Exception) -> Response:
-    """Nobody is left to read the answer."""
-    log.info("%s %s: the client hung up", request.method, request.url.path)
+    """Return an empty response, which is not sent because the client has disconnected."""
+    log.info("%s %s: the client disconnected", request.method, request.url.path)
     return Response(status_code=400)
 
 
@@ -182,11 +183,11 @@ async def _everything_else(request: Request, error: Exception) -> Response:
         500,
         code="internal",
         title="Internal error",
-        detail="Something unexpected happened; it has been logged.",
+        detail="An unexpected error occurred. It has been logged.",
         instance=request.url.path,
     )
 
 
 def _sound(text: str) -> str:
-    """Without lone surrogates, which UTF-8 cannot carry."""
+    """Return the text with lone surrogates replaced, because UTF-8 cannot encode them."""
     return text.encode(errors="replace").decode()

@@ -1,15 +1,15 @@
-"""Which memory layers there are. A new layer is one package and one line here (`docs/layers.md`)."""
+"""The registry of memory layers. A new layer is one package and one line here (`docs/layers.md`)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from app.chats import revision
-from app.chats.anchor import CURSOR
 from app.chats.settings import OWN_EDGES, ChatSettings, use_sections
 from app.context.in_use import use_layers
 from app.context.tables import OWN, find_unplaced
 from app.diary.layer import LAYER as DIARY
+from app.history.anchor import CURSOR
 from app.kit.db import use_tables
 from app.layers.layer import Layer
 from app.memos.layer import LAYER as MEMOS
@@ -17,18 +17,18 @@ from app.scenes.layer import LAYER as SCENES
 from app.summary.layer import LAYER as SUMMARY
 
 LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES)
-"""In the order in which an event reaches them, and in which `/docs` shows their routes."""
+"""The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 
 _RESERVED = {CURSOR, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
-"""Names that a chat's cursors or its revision use for something else."""
+"""Names that a chat's cursors or its revision already use for something else."""
 
 _ALIAS = re.compile(r"[a-z_][a-z0-9_]{0,59}")
-"""What PostgreSQL reads as it is, also with a prefix, without quotes."""
+"""A valid SQL identifier without quotes, even with a short prefix."""
 
 
 def find_faults(layers: Sequence[Layer]) -> list[str]:
-    """Return one line for everything that keeps these layers from being used together. Pure."""
+    """Return an error message for each reason why these layers cannot be used together. Pure."""
     specs = [spec for layer in layers for spec in layer.segments]
     sections = [layer.settings.section for layer in layers]
     known_as = [name for layer in layers for name in (layer.name, *layer.narratives)]
@@ -41,17 +41,13 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
         ),
         *_find_duplicates("layer", known_as),
         *_find_duplicates("segment", [spec.name for spec in specs]),
-        *(f"the segment {spec.name!r} is the service's own" for spec in specs if spec.name in OWN),
+        *(f"the segment name {spec.name!r} is reserved" for spec in specs if spec.name in OWN),
         *find_unplaced(specs),
         *_find_duplicates("tool", [tool.name for layer in layers for tool in layer.tools]),
         *_find_duplicates("prompt", [prompt.name for layer in layers for prompt in layer.prompts]),
         *_find_duplicates("edges", [*OWN_EDGES, *(layer.edges for layer in layers if layer.edges)]),
         *_find_duplicates("settings section", sections),
-        *(
-            f"the settings section {name!r} is the service's own"
-            for name in sections
-            if name in ChatSettings.model_fields
-        ),
+        *(f"the settings section name {name!r} is reserved" for name in sections if name in ChatSettings.model_fields),
     ]
 
 
@@ -63,9 +59,9 @@ def _find_duplicates(kind: str, names: Iterable[str]) -> list[str]:
 
 
 def _use(layers: Sequence[Layer]) -> None:
-    """Have the settings, contexts and copies of lines in this process know these layers.
+    """Configure the settings, contexts and line copies of this process for these layers.
 
-    Raises ValueError with the lines of `find_faults`, and changes nothing then.
+    Raises ValueError with the messages of `find_faults`; nothing is changed then.
     """
     if faults := find_faults(layers):
         raise ValueError("\n".join(faults))
@@ -76,7 +72,7 @@ def _use(layers: Sequence[Layer]) -> None:
 
 @contextmanager
 def registered(*more: Layer) -> Iterator[tuple[Layer, ...]]:
-    """Register more layers in this process until the block ends; yields all layers, as `create_app` takes them.
+    """Register more layers in this process until the block ends, and yield all layers to be given to `create_app`.
 
     Raises ValueError if they cannot be used together.
     """

@@ -1,6 +1,7 @@
-"""The worker process: the sweep, and arq's worker as the bell that rings it.
+"""The worker process: the sweep, and an arq worker that wakes it.
 
-arq ends when Redis dies and waits for it at the start, so it is run again around the sweep, never above it.
+The arq worker exits when Redis fails, and it waits for Redis at its start. So it runs beside the sweep, which does not
+depend on it, and is restarted after a failure.
 """
 
 import asyncio
@@ -14,15 +15,14 @@ from arq import ArqRedis, create_pool
 from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import system_clock
-from app.kit.fillable import Fillable
-from app.kit.job_context import JobContext
+from app.kit.job_context import JobContext, PromptTemplate
 from app.kit.llm import ModelClient
 from app.kit.settings import Settings
-from app.kit.work import LOOK, redis_settings
+from app.kit.worker_notifier import WAKE, redis_settings
 from app.pipeline import open_database
 from app.registry import LAYERS
-from app.sweep import Sweep
 
 log = logging.getLogger(__name__)
 
@@ -32,13 +32,13 @@ CLOSE_S = 2.0
 
 
 async def look(ctx: dict[str, Any]) -> None:
-    """Something is due."""
-    sweep: Sweep = ctx["sweep"]
+    """Wake the sweep. This is the arq job."""
+    sweep: Dispatcher = ctx["sweep"]
     sweep.ring()
 
 
 def make_model(settings: Settings) -> ModelClient | None:
-    """The model's client, or None if no model is configured."""
+    """Return the model's client, or None if no model is configured."""
     if settings.llm_base_url is None or settings.llm_model is None:
         return None
     return ModelClient(
@@ -51,19 +51,21 @@ def make_model(settings: Settings) -> ModelClient | None:
     )
 
 
-async def run_worker(settings: Settings, prompts: Mapping[str, Fillable] | None = None) -> None:
-    """Work until cancelled. `prompts`, by name, are asked in place of the built-in ones."""
+async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] | None = None) -> None:
+    """Run until cancelled. `prompts` replace the built-in prompts of the same names."""
     model = make_model(settings)
     database = open_database(
         settings.sqlalchemy_url,
         LAYERS,
         clock=system_clock,
-        settle_s=settings.memo_settle_s,
+        settle_s=settings.settle_s,
         notify=lambda: sweep.ring(),
         pool_size=settings.llm_concurrency + 4,
     )
     ctx = JobContext(database, system_clock, model, prompts or {})
-    sweep = Sweep(ctx, LAYERS, slots=settings.llm_concurrency, sweep_s=settings.sweep_s, limits=settings.token_limits)
+    sweep = Dispatcher(
+        ctx, LAYERS, slots=settings.llm_concurrency, sweep_s=settings.sweep_s, limits=settings.token_limits
+    )
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sweep.run())
@@ -75,26 +77,26 @@ async def run_worker(settings: Settings, prompts: Mapping[str, Fillable] | None 
         await database.close()
 
 
-async def listen(redis_url: str, sweep: Sweep) -> None:
-    """Ring the sweep whenever somebody rings, through all of Redis's absences."""
+async def listen(redis_url: str, sweep: Dispatcher) -> None:
+    """Wake the sweep on every notification, and reconnect after each failure of Redis."""
     wait_s = 0.5
     while True:
         started_s = asyncio.get_running_loop().time()
         try:
             await _hear(redis_url, sweep)
         except (RedisError, OSError, TimeoutError) as error:
-            log.info("Redis is away (%s); looking without it", type(error).__name__)
+            log.info("Redis is unavailable (%s); the worker polls without it", type(error).__name__)
         lived = asyncio.get_running_loop().time() - started_s > MAX_RECONNECT_S
         wait_s = 0.5 if lived else min(2 * wait_s, MAX_RECONNECT_S)
         await asyncio.sleep(wait_s)
         sweep.ring()
 
 
-async def _hear(redis_url: str, sweep: Sweep) -> None:
-    """Run arq's worker until Redis goes away, and raise what that raises."""
+async def _hear(redis_url: str, sweep: Dispatcher) -> None:
+    """Run an arq worker until Redis fails. Raises the error of the failure."""
     redis = await create_pool(redis_settings(redis_url))
     worker = Worker(
-        [func(look, name=LOOK, max_tries=1)],
+        [func(look, name=WAKE, max_tries=1)],
         redis_pool=redis,
         handle_signals=False,
         keep_result=0,
@@ -111,7 +113,7 @@ async def _hear(redis_url: str, sweep: Sweep) -> None:
 
 
 async def _hang_up(worker: Worker, redis: ArqRedis) -> None:
-    """Close what arq has opened. Its own `close` waits for Redis's answer and is cancelled with the jobs it cancels."""
+    """Close arq's connections. Its own `close` waits for Redis to answer, and is cancelled with the jobs it cancels."""
     jobs = worker.tasks.values()
     for job in jobs:
         job.cancel()

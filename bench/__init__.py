@@ -1,1 +1,1 @@
-"""Measurements: how much of what mattered is kept, and how fast."""
+"""Benchmarks: the speed of the service, and how much its extractive memos keep."""

@@ -1,9 +1,9 @@
-"""`make bench`: how fast the service is beside its floor, and how much its extractive memos keep.
+"""`make bench`: the speed of the service beside its floor, and how much its extractive memos keep.
 
     python -m bench [--quick] [--write] [--locomo locomo10.json]
 
-The tables go to standard output, how it goes to standard error. What is measured, and how, is told at the
-top of `bench/RESULTS.md`, whose numbers `--write` replaces.
+The tables go to standard output, the progress to standard error. `bench/README.md` describes what is measured, and how.
+`--write` replaces the tables in `bench/RESULTS.md`.
 """
 
 import argparse
@@ -36,7 +36,7 @@ MARK = "<!-- Below this line is what `python -m bench --write` wrote. -->\n"
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is measured."""
+    """The sizes and the durations of a measurement."""
 
     sizes: Sequence[int]
     effort: Effort
@@ -49,14 +49,14 @@ QUICK = Extent((20, 200, 2_000), Effort(runs=1, warm_s=0.3, measure_s=0.7), 3.0,
 
 
 async def measure(data: Path, extent: Extent) -> str:
-    """Everything, on a stack of its own below `data`; returns the report."""
+    """Measure everything on a separate stack below `data`; return the report."""
     say(f"Making chats of {', '.join(f'{size:,}' for size in extent.sizes)} messages …")
     key = await fill(data, extent.sizes)
     async with running_load() as load:
         async with serving(data, IDLE) as stack:
             findings = await _measure_speed(stack, load, key, extent)
         hanging = await _measure_hanging(data, load, key, extent)
-        async with serving(data, IDLE) as stack:  # last, for it leaves many more rows behind
+        async with serving(data, IDLE) as stack:  # last, because it leaves many more rows behind
             copies = await measure_copies(
                 stack,
                 load,
@@ -69,7 +69,7 @@ async def measure(data: Path, extent: Extent) -> str:
 
 
 async def _measure_speed(stack: Stack, load: Load, key: str, extent: Extent) -> Findings:
-    """The table. Contexts come first: appends change what a context is."""
+    """Return the figures of the table. Contexts come first, because appends change the contexts."""
     port = int(stack.url.rpartition(":")[2])
     tokens = {size: await _context_tokens(stack.url, size, key) for size in extent.sizes}
     environment = {"MEMOBOOK_DATABASE_URL": stack.urls.database_url}
@@ -90,7 +90,7 @@ async def _measure_speed(stack: Stack, load: Load, key: str, extent: Extent) -> 
 
 
 async def _context_tokens(url: str, size: int, key: str) -> int:
-    """The tokens of a context. Raises Refused if something had to be left out of it: that takes longer."""
+    """Return the tokens of a context. Raises Refused if anything was left out of it, because trimming takes longer."""
     async with httpx.AsyncClient(trust_env=False, headers={"Authorization": f"Bearer {key}"}) as client:
         params: dict[str, str | int] = {"format": "openai", "max_tokens": CONTEXT_TOKENS}
         answer = await client.get(f"{url}/v1/chats/{chat_id(size, 0)}/context", params=params)
@@ -101,7 +101,7 @@ async def _context_tokens(url: str, size: int, key: str) -> int:
 
 
 async def _measure_ceiling(stack: Stack, load: Load, effort: Effort, body_bytes: float) -> dict[int, Outcome]:
-    """What the load reaches against a server that only answers, with as many bytes as a context has."""
+    """Return the speed of the load against a server that only answers, with as many bytes as a context has."""
     request = "GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
     async with running_server(stack.directory, "ceiling", round(body_bytes), environment={}) as port:
         return {
@@ -128,13 +128,13 @@ async def _measure_hanging(data: Path, load: Load, key: str, extent: Extent) -> 
 
 
 def write_results(report: str) -> None:
-    """Put `report` below the mark in RESULTS.md."""
+    """Replace the text below the mark in RESULTS.md by `report`."""
     head, _, _ = RESULTS.read_text(encoding="utf-8").partition(MARK)
     RESULTS.write_text(f"{head}{MARK}\n{report}", encoding="utf-8")
 
 
 def measure_memos(locomo: Path | None) -> str:
-    """What `bench.extractive` prints, or why it is not run."""
+    """Return the output of `bench.extractive`, or why it is not run."""
     heading = "### What extractive memos keep\n\n"
     if locomo is None or not locomo.is_file():
         return f"{heading}Skipped: `--locomo` or `LOCOMO` does not name the LoCoMo conversations.\n"
@@ -144,10 +144,10 @@ def measure_memos(locomo: Path | None) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description="How fast, beside its floor")
-    parser.add_argument("--quick", action="store_true", help="one short run of everything, without the longest chats")
-    parser.add_argument("--write", action="store_true", help="also put the tables into bench/RESULTS.md")
+    """Measure and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the service beside its floor")
+    parser.add_argument("--quick", action="store_true", help="one short run of everything except the longest chats")
+    parser.add_argument("--write", action="store_true", help="also write the tables into bench/RESULTS.md")
     parser.add_argument("--locomo", type=Path, default=os.environ.get("LOCOMO"), metavar="PATH")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as path:

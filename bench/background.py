@@ -1,4 +1,4 @@
-"""Whether a model that hangs is felt by those who append."""
+"""Whether a model that hangs slows appends down."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bench.requests import write_requests
 from tests.scripted_model import ScriptedModel
 
 APPENDS_PER_SECOND = 60
-"""Well within what worker and model manage: a memo for every fourth append."""
+"""Well below the capacity of worker and model: a memo for every fourth append."""
 _CONNECTIONS = 16
 _DRAIN_S = 60
 _RIPE = "SELECT count(*) FROM work WHERE failed_at IS NULL AND run_after <= now()"
@@ -27,14 +27,14 @@ class Hanging:
 
     @property
     def ratio(self) -> float:
-        """The median of p95 with the hanging model as a multiple of p95 with the fast one."""
+        """Return the median of p95 with the hanging model as a multiple of p95 with the fast one."""
         return median(slow.p95_ms / fast.p95_ms for fast, slow in zip(self.fast, self.hanging, strict=True))
 
 
 async def compare_models(
     load: Load, connection: Connection, model: ScriptedModel, *, port: int, key: str, runs: int, measure_s: float
 ) -> Hanging:
-    """Append at a steady pace while memos are made, and while they wait; in turn."""
+    """Append at a steady pace while memos are made, and while they wait for the model, in turn."""
     plan = Plan(
         port=port,
         requests=write_requests("append", LONG, key),
@@ -58,7 +58,7 @@ async def compare_models(
 
 
 async def _drain(connection: Connection) -> None:
-    """Wait until the worker has made up for what waited, so that the next run does not pay for this one."""
+    """Wait until the worker has finished the accumulated work, so that it does not slow the next run."""
     for _ in range(10 * _DRAIN_S):
         if not await connection.fetchval(_RIPE):
             return

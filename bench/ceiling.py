@@ -1,4 +1,4 @@
-"""A server that does nothing: what the load can send at most. It answers whatever comes with the same bytes.
+"""A server that answers every request with the same bytes. It shows how many requests the load can send at most.
 
 python -m bench.ceiling PORT BODY_BYTES
 """
@@ -11,17 +11,17 @@ import uvloop
 
 
 class Answering(asyncio.Protocol):
-    """One connection. The load sends one small request at a time, so one piece of data is one request."""
+    """A connection. The load sends one small request at a time, so each piece of data is one request."""
 
     def __init__(self, answer: bytes) -> None:
         self._answer = answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where to answer."""
+        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:  # noqa: ARG002 - what was asked does not matter
-        """Answer."""
+        """Send the answer."""
         self._transport.write(self._answer)
 
 

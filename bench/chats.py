@@ -1,11 +1,11 @@
-"""The chats that are measured on: what they say, and how there come to be many of them quickly.
+"""The chats of the benchmark: their texts, and a fast way to create many of them.
 
-Two patterns are made by the service's own functions, memos by the extractive summariser included: one of 20
-messages, one of 200. Chats of other sizes are the pattern of 200 with itself in front as often as needed, copied
-within PostgreSQL: their newest 200 messages, window and history are the same, only what lies before is more.
+The service's own functions make two patterns, one of 20 messages and one of 200, with memos by the extractive
+summariser. A chat of another size is the pattern of 200, repeated as often as needed by copying within PostgreSQL. Its
+newest 200 messages, window and history are the same; only the older part is longer.
 
-Contexts read every chat of a size; appends of the service go to the first half of them, those of the floor
-to the second, so neither finds the other's rows.
+Contexts read every chat of a size. Appends of the service go to the first half of them, those of the floor to the
+second, so neither finds the other's rows.
 """
 
 import random
@@ -15,47 +15,49 @@ from typing import Any
 
 import orjson
 
-from app.chats.message_schemas import MessageIn
+from app.chats.chat_lock import ChatRef
 from app.chats.schemas import ChatPut
-from app.chats.service import ChatRef, append_messages, put_chat
+from app.chats.service import put_chat
 from app.demo.run import CONVERSATION
+from app.dispatcher import Dispatcher
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.clock import system_clock
 from app.kit.db import Connection, Database, Table
 from app.kit.ids import chat_key
 from app.kit.job_context import JobContext
 from app.kit.tokens import count_tokens
+from app.messages.schemas import MessageIn
+from app.messages.service import append_messages
 from app.pipeline import open_database
 from app.registry import LAYERS
 from app.summarising.sentences import split_sentences
-from app.sweep import Sweep
 from bench.load import MARK
 
 SHORT, LONG = 20, 200
-"""The sizes of the patterns."""
+"""The sizes of the patterns, in messages."""
 
 CHATS = 32
-"""Of each size as many for the service's appends, and as many again for the floor's."""
+"""The number of chats of each size for the service's appends; the floor has as many."""
 
 MESSAGE_TOKENS = {SHORT: 172, LONG: 70}
-"""About so many has each of their messages, so that a context of either is about 4,000 tokens."""
+"""Tokens of a message, by pattern, so that a context of either pattern has about 4,000 tokens."""
 
 _PAIRS_AFTER = 8
-"""Pairs that come after the last cut: the history is then as long as it gets, 32 messages."""
+"""Pairs after the last cut, so that the history has its maximum length, 32 messages."""
 
 
 def chat_id(size: int, number: int) -> str:
-    """The name of one of the chats of a size."""
+    """Return the id of one of the chats of a size."""
     return f"chat-{size}-{number}"
 
 
 def pattern_of(size: int) -> int:
-    """The size of the pattern that a chat of `size` messages is made of."""
+    """Return the size of the pattern that a chat of `size` messages is copied from."""
     return SHORT if size == SHORT else LONG
 
 
 def pair_of(rng: random.Random, tokens: int, mark: str = MARK.decode()) -> list[dict[str, str]]:
-    """What a user says and a character answers; `mark` makes each text its own."""
+    """Return a message of the user and the reply; `mark` makes each text unique."""
     return [
         {"role": "user", "name": "Nell", "content": f"{mark} {_text(rng, tokens)}"},
         {"role": "assistant", "name": "Quill", "content": f"{mark} {_text(rng, tokens)}"},
@@ -63,7 +65,7 @@ def pair_of(rng: random.Random, tokens: int, mark: str = MARK.decode()) -> list[
 
 
 def _text(rng: random.Random, tokens: int) -> str:
-    """Sentences of the demo's conversation, as many as make `tokens` or a few more."""
+    """Return sentences of the demo's conversation that have `tokens` tokens or a few more."""
     text = ""
     while count_tokens(text) < tokens:
         text += rng.choice(_sentences()) + " "
@@ -82,14 +84,14 @@ def _sentences() -> Sequence[str]:
 
 
 async def make_patterns(database_url: str) -> None:
-    """Write the two patterns through the service, and have their memos made."""
+    """Write the two patterns through the service, and make their memos."""
     database = open_database(database_url, LAYERS, clock=system_clock, settle_s=0, notify=lambda: None, pool_size=8)
     try:
         for size, tokens in MESSAGE_TOKENS.items():
             rng = random.Random(size)
             pairs = [pair_of(rng, tokens, mark=f"({number})") for number in range(size // 2)]
             await _append_all(database, ChatRef(DEFAULT_TENANT, _pattern(size), _key(_pattern(size))), pairs)
-        await Sweep(JobContext(database, system_clock), LAYERS, slots=4, sweep_s=30).drain()
+        await Dispatcher(JobContext(database, system_clock), LAYERS, slots=4, sweep_s=30).drain()
     finally:
         await database.close()
 
@@ -108,7 +110,7 @@ _PUT = ChatPut.model_validate(orjson.loads(CONVERSATION.read_bytes().splitlines(
 
 
 async def copy_chat(connection: Connection, size: int, number: int) -> None:
-    """Make one chat of `size` messages, a multiple of a pattern's."""
+    """Create a chat of `size` messages, a multiple of a pattern's size."""
     pattern = pattern_of(size)
     source, target, last = _key(_pattern(pattern)), _key(chat_id(size, number)), size // pattern - 1
     row = orjson.loads(await connection.fetchval("SELECT to_jsonb(c)::text FROM chats c WHERE chat_key = $1", source))
@@ -125,7 +127,7 @@ _COUNTS = ("message_count", "turn_count", "token_count", "memo_count", "memo_num
 
 
 def _moved_on(row: dict[str, Any], times: int, by: int) -> dict[str, Any]:
-    """The chat's row with the pattern's length `by` before it so many `times`."""
+    """Return the row of a chat with `times` more copies of the pattern, each `by` seqs long, before its messages."""
     seqs, memos = times * by, times * row["memo_count"]
     window = {
         part: [
@@ -150,7 +152,7 @@ def _moved_on(row: dict[str, Any], times: int, by: int) -> dict[str, Any]:
 
 
 def _copying(table: str, changed: dict[str, str]) -> str:
-    """A statement that copies the rows of chat $1 to chat $2, 0…$3 times $4 seqs on."""
+    """Return a statement that copies the rows of chat $1 to chat $2, shifted by 0…$3 times $4 seqs."""
     columns = Table.metadata.tables[table].columns.keys()
     chosen = ", ".join(changed.get(column, f't."{column}"') for column in columns)
     names = ", ".join(f'"{column}"' for column in columns)

@@ -2,24 +2,24 @@
 
     python -m bench.extractive --locomo locomo10.json
 
-Every conversation is cut into batches of 8 consecutive messages, and every batch gets a memo of at most
-three lines and 60 tokens (o200k, the speakers' labels included). The gold observations say what people found
-worth noting, and which messages say it. A name or number of an observation is kept if that word stands in
-a memo of a batch that holds a message it rests on; the same word in any other memo does not count.
+Each conversation is divided into batches of 8 consecutive messages, and each batch gets a memo of at most three lines
+and 60 tokens (o200k, including the speakers' labels). The gold observations are facts that people noted, with the
+messages that contain them. A name or number of an observation is kept if the memo of a batch with one of these messages
+contains the word. The same word in any other memo does not count.
 
 A number is a word with a digit in it, or a number word from `two` up. A name is a word that the observations
-of the conversation capitalise within a sentence and never write in lower case, so that neither `While` at a
+of the conversation capitalise within a sentence and never write in lower case, so neither `While` at a
 beginning nor `The` in a title is one. Words are compared whole and case folded: `three` does not keep `3`.
 
 Columns, in percent:
-    tuned, held out, all   the five conversations looked at while the weights were chosen, the other five,
-                           and all ten; without the two speakers' names, which every label would give for free
-    said                   of all ten, those that the batch says at all: the rest no quotation can keep
-    +speakers              all ten with the speakers' names, the labels counting
-    unlabelled             the same, the labels taken off before counting
-    words                  all ten, but all words of four letters or more instead of names and numbers: what
-                           a memo made of nothing but names would lose
-    scraps, cut            of the lines, those of fewer than six words, and those with a `…`
+    tuned, held out, all   the five conversations that were used to choose the weights, the other five, and all ten;
+                           without the names of the two speakers, which every label contains
+    said                   all ten, only words that the batch contains: a quotation cannot keep the others
+    +speakers              all ten with the speakers' names, labels included
+    unlabelled             the same without the labels
+    words                  all ten, with all words of four letters or more instead of names and numbers: a memo that
+                           consists of names only would score badly here
+    scraps, cut            lines of fewer than six words, and lines with a `…`
 
 The baselines take whole sentences, with the same budget and labels: the longest, the first, any.
 """
@@ -58,7 +58,7 @@ Summariser = Callable[[Sequence[Utterance], Frequencies], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A word of an observation, case folded, and the batches in which its evidence lies."""
+    """A word of an observation, case folded, and the batches that contain its evidence."""
 
     word: str
     batches: frozenset[int]
@@ -67,7 +67,7 @@ class Expected:
 
 
 def expected_words(conversation: Conversation) -> list[Expected]:
-    """The words of all observations of `conversation`; once for every observation that has them."""
+    """Return the words of all observations of `conversation`, once for each observation that contains them."""
     batch_of = {message.id: at // BATCH_MESSAGES for at, message in enumerate(conversation.messages)}
     texts = [observation.text for observation in conversation.observations]
     written = {word for text in texts for word in _WORD.findall(text)}
@@ -87,7 +87,7 @@ def expected_words(conversation: Conversation) -> list[Expected]:
 
 
 def share(expected: Sequence[Expected], memos: Sequence[set[str]]) -> tuple[int, int]:
-    """How many of the `expected` words stand in the memo of one of their batches, and how many there are.
+    """Return how many of the `expected` words the memo of one of their batches contains, and how many there are.
 
     Args:
         expected: Words of one conversation.
@@ -99,28 +99,28 @@ def share(expected: Sequence[Expected], memos: Sequence[set[str]]) -> tuple[int,
 
 
 def extractive(batch: Sequence[Utterance], frequencies: Frequencies) -> list[str]:
-    """What the service makes where no model is configured."""
+    """Return the memo that the service makes if no model is configured."""
     return extract_with(batch, frequencies, budget_tokens=BUDGET_TOKENS, count_tokens=count_tokens)
 
 
 def longest(batch: Sequence[Utterance], _: Frequencies) -> list[str]:
-    """The longest sentences."""
+    """Return the longest sentences."""
     return _fill(sorted(_lines(batch), key=len, reverse=True))
 
 
 def first(batch: Sequence[Utterance], _: Frequencies) -> list[str]:
-    """The first sentences."""
+    """Return the first sentences."""
     return _fill(_lines(batch))
 
 
 def any_(batch: Sequence[Utterance], _: Frequencies) -> list[str]:
-    """Sentences drawn by lot, the same ones at every run."""
+    """Return random sentences, the same ones in every run."""
     lines = _lines(batch)
     return _fill(random.Random(batch[0].seq).sample(lines, len(lines)))
 
 
 def whole(batch: Sequence[Utterance], _: Frequencies) -> list[str]:
-    """The whole batch, without a budget."""
+    """Return the whole batch, without a budget."""
     return [f"{utterance.name}: {utterance.text}" for utterance in batch]
 
 
@@ -142,7 +142,7 @@ def _lines(batch: Sequence[Utterance]) -> list[str]:
 
 
 def _fill(lines: Sequence[str]) -> list[str]:
-    """Of `lines` in their order those that still fit into the budget."""
+    """Return those of `lines`, in their order, that fit into the budget."""
     taken: list[str] = []
     left_tokens = BUDGET_TOKENS
     for line in lines:
@@ -158,7 +158,7 @@ def _words(text: str) -> set[str]:
 
 
 def _batches(conversation: Conversation) -> Iterator[tuple[list[Utterance], Frequencies]]:
-    """Each batch with the frequencies of what was said up to its end."""
+    """Return each batch with the word frequencies of the conversation up to its end."""
     utterances = conversation.utterances()
     for start in range(0, len(utterances), BATCH_MESSAGES):
         end = start + BATCH_MESSAGES
@@ -166,7 +166,7 @@ def _batches(conversation: Conversation) -> Iterator[tuple[list[Utterance], Freq
 
 
 def _measure(conversation: Conversation) -> dict[str, list[tuple[int, int]]]:
-    """Summariser → its columns, as the module's docstring lists them, for one conversation."""
+    """Return the columns that the module's docstring lists, by summariser, for one conversation."""
     batches = list(_batches(conversation))
     source = [_words("\n".join(whole(batch, frequencies))) for batch, frequencies in batches]
     expected = expected_words(conversation)
@@ -202,7 +202,7 @@ def _percent(counts: Iterable[tuple[int, int]]) -> float:
 
 
 def _print_speed(conversations: Sequence[Conversation]) -> None:
-    """Milliseconds for one batch of a long chat: counting its history, and choosing."""
+    """Print the milliseconds for one batch of a long chat: for counting its history, and for choosing sentences."""
     said = [utterance for conversation in conversations for utterance in conversation.utterances()]
     history = said[:HISTORY_MESSAGES]
     counting, choosing = [], []

@@ -2,12 +2,12 @@
 
     python -m bench.floor PORT        (the database is MEMOBOOK_DATABASE_URL, as for the service)
 
-`GET …/context` runs the context's one statement, `POST …/messages` runs BEGIN, the append's three and COMMIT with
-parameters of the same kinds and sizes; both answer with the rows. The SQL is the service's own, imported, and so
-are the server's settings and the size of the pool. What is missing is what the service does for its users:
-checking keys and bodies, counting tokens, hashing, batches and cuts, budgets, formats, breakpoints.
+`GET …/context` runs the context's one statement; `POST …/messages` runs BEGIN, the append's three statements and COMMIT
+with parameters of the same kinds and sizes. Both return the rows. The SQL, the server's settings and the size of the
+pool are imported from the service. The floor does not check keys and bodies, count tokens, hash, form batches or cut,
+and has no budgets, formats or breakpoints.
 
-A pooled connection goes back without asyncpg's reset, which would cost a round trip more than the service's pool.
+A pooled connection is returned without asyncpg's reset, which would cost one round trip more than the service's pool.
 """
 
 import argparse
@@ -23,14 +23,14 @@ import orjson
 import uvicorn
 import uvloop
 
-from app.chats.message_queries import APPEND
-from app.chats.queries import LOCK_CURRENT, WRITE_HEAD
+from app.chats.heads import LOCK_CURRENT, WRITE_HEAD
 from app.context.in_use import in_use
 from app.context.queries import find_context
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.db import Connection
 from app.kit.ids import chat_key
 from app.kit.settings import Settings, load_settings
+from app.messages.queries import APPEND
 from app.registry import LAYERS  # noqa: F401 - contexts are made of its layers
 
 Message = MutableMapping[str, Any]
@@ -74,7 +74,7 @@ class Floor:
         return rows
 
     def _columns(self, given: Sequence[dict[str, Any]], now: datetime) -> list[list[Any]]:
-        """The arrays of the insert, with the texts that came and the rest as wide as the service's."""
+        """Return the arrays of the insert: the texts of the request, and other values as wide as the service's."""
         nothing = [None] * len(given)
         digests = [b"0123456789abcdef"] * len(given)
         return [
@@ -93,7 +93,7 @@ class Floor:
 
 
 def _head_columns(head: asyncpg.Record, given: Sequence[object], now: datetime) -> list[Any]:
-    """What the update writes: a head that has grown, its revision, and everything else as it was."""
+    """Return the columns of the update: a head that has grown, its revision, and everything else unchanged."""
     revision = head["revision"] + 1
     return [
         head["head_seq"] + len(given),
@@ -123,7 +123,7 @@ async def _read(receive: Receive) -> bytes:
 
 
 async def serve(port: int, settings: Settings) -> None:
-    """Serve on loopback until told to end."""
+    """Serve on loopback until a signal comes."""
     pool = asyncpg.create_pool(
         settings.sqlalchemy_url.replace("+asyncpg", ""),
         min_size=settings.database_pool,
@@ -147,11 +147,11 @@ async def serve(port: int, settings: Settings) -> None:
 
 
 async def _leave_as_it_is(_connection: object) -> None:
-    """Reset nothing: no statement here leaves anything behind."""
+    """Reset nothing, because no statement here leaves state on the connection."""
 
 
 def main() -> None:
-    """Serve."""
+    """Run the floor."""
     parser = argparse.ArgumentParser(description="The floor of the service's speed")
     parser.add_argument("port", type=int)
     uvloop.run(serve(parser.parse_args().port, load_settings()))

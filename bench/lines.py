@@ -1,10 +1,10 @@
-"""How long a checkpoint, a restore and a fork take, and whether those who append to other chats feel them.
+"""How long a checkpoint, a restore and a fork take, and how much they slow appends to other chats down.
 
     python -m bench.lines [--quick]
 
-All three are one copy of a line. They are asked for over HTTP, on chats whose memos are all made, so that nothing is
-due and the worker stands still. What else is measured beside them are appends at a steady pace to other chats, in
-turn with and without copies of the longest chat, one after the other without a pause.
+Each of the three is one copy of a line. They are requested over HTTP, for chats whose memos are all made, so that the
+worker is idle. Then appends go to other chats at a steady pace, in turn with and without copies of the longest chat,
+one after the other without a pause.
 """
 
 import argparse
@@ -28,24 +28,24 @@ from bench.stage import connected, fill, serving
 VERBS = ("checkpoint", "restore", "fork")
 SIZES = (10_000, 100_000)
 BARS_S = {10_000: 0.5, 100_000: 5.0}
-"""What each of the three may take at most, by the messages of the chat."""
+"""The longest time that each of the three may take, in seconds, by the messages of the chat."""
 
 APPENDS_PER_SECOND = 60
 _CONNECTIONS = 16
 _NUMBER = 1_000
-"""Of the chats that are copied: far beyond the numbers of those that others append to."""
+"""The numbers of the chats that are copied, far from those of the chats that are appended to."""
 _TIMEOUT_S = 60.0
 
-IDLE = {"MEMOBOOK_MEMO_SETTLE_S": "86400"}
-"""The worker leaves what is appended alone: the floor has none, and both have the same two cores."""
+IDLE = {"MEMOBOOK_SETTLE_S": "86400"}
+"""Keeps the worker from processing appended messages: the floor has no worker, and both share the same cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What was measured.
+    """The measured times.
 
     Attributes:
-        seconds: Of each run, by verb and size.
+        seconds: The time of each run, by operation and size.
         alone: The appends without copies.
         beside: The same load while the longest chat is copied.
 
@@ -57,16 +57,16 @@ class Copies:
 
     @property
     def ratio(self) -> float:
-        """The median of p95 beside copies as a multiple of p95 without them."""
+        """Return the median of p95 beside copies as a multiple of p95 without them."""
         pairs = zip(self.alone, self.beside, strict=True)
         return median(beside.p95_ms / alone.p95_ms for alone, beside in pairs)
 
 
 class Copier:
-    """Asks for copies of one chat, and takes away what it can of them.
+    """Requests copies of one chat, and deletes those that can be deleted.
 
     Args:
-        client: Of the service.
+        client: A client of the service.
         name: The chat's id.
 
     """
@@ -77,7 +77,7 @@ class Copier:
         self._fork = f"{name}-fork"
 
     async def copy(self) -> dict[str, float]:
-        """A checkpoint, a restore of it and a fork; returns the seconds of each."""
+        """Make a checkpoint, restore it, and fork the chat; return the seconds of each."""
         took_s = {
             "checkpoint": await self._timed("POST", f"{self._url}/checkpoints", {"name": "bench"}),
             "restore": await self._timed("POST", f"{self._url}/checkpoints/bench/restore"),
@@ -96,7 +96,7 @@ class Copier:
 async def measure_copies(
     stack: Stack, load: Load, *, sizes: Sequence[int], key: str, runs: int, measure_s: float
 ) -> Copies:
-    """Measure on a stack that is filled with chats of `LONG` messages and whose worker is idle."""
+    """Measure on a stack with chats of `LONG` messages and an idle worker."""
     async with connected(stack) as connection:
         for size in sizes:
             await copy_chat(connection, size, _NUMBER)
@@ -128,7 +128,7 @@ def _plan(stack: Stack, key: str, measure_s: float) -> Plan:
 
 
 async def _measure_beside(copies: Copies, copier: Copier, load: Load, plan: Plan, runs: int) -> None:
-    """Append without copies and beside them, in turn."""
+    """Append without copies and beside copies, in turn."""
     for _ in range(runs):
         copies.alone.append(await load.run(plan))
         appending = asyncio.create_task(load.run(plan))
@@ -138,7 +138,7 @@ async def _measure_beside(copies: Copies, copier: Copier, load: Load, plan: Plan
 
 
 async def measure(data: Path, *, sizes: Sequence[int], runs: int, measure_s: float) -> Copies:
-    """All of it, on a stack of its own below `data`."""
+    """Measure on a separate stack below `data`; return the measured times."""
     say("Making chats …")
     key = await fill(data, (LONG,))
     async with running_load() as load, serving(data, IDLE) as stack:
@@ -146,7 +146,7 @@ async def measure(data: Path, *, sizes: Sequence[int], runs: int, measure_s: flo
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.lines", description="How long a copy of a line takes")
     parser.add_argument("--quick", action="store_true", help="one short run, without the longest chat")
     quick = parser.parse_args().quick

@@ -1,10 +1,10 @@
 """The load: a process of its own that sends prepared requests over kept connections, as fast or as often as asked.
 
-It reads one `Plan` a line from its standard input and answers each with one `Outcome` a line, both JSON, so that
-one process serves all runs. Requests are bytes before the clock starts, an answer is parsed by httptools, and
-nothing is kept of it but its status and its time: the load has to be much cheaper than what it measures.
+It reads one `Plan` per line from its standard input and writes one `Outcome` per line for each, both JSON, so one
+process serves all runs. The load has to be much cheaper than the server that it measures: requests are bytes before the
+clock starts, httptools parses the answers, and only their status and time are kept.
 
-A run is bounded by its seconds or by its number of requests, and by a deadline in either case.
+A run ends after a number of seconds or of requests, and in any case at a deadline.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ import httptools
 import uvloop
 
 MARK = b"########"
-"""Replaced by a new number in every request, so that no two bodies are the same."""
+"""Replaced by a new number in every request, so that all bodies differ."""
 
 _DEADLINE_S = 30.0
-"""What a run may take beyond its own seconds."""
+"""Seconds that a run may take beyond its planned duration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,14 @@ class Plan:
     """One run.
 
     Attributes:
-        port: Of the server on loopback.
+        port: The server's port on loopback.
         requests: Whole HTTP requests. Connection n of c begins at the n-th and takes every c-th of them,
-            so no two connections share one as long as there are enough.
-        connections: How many are kept open, one request at a time on each.
-        warm_s: What is not counted at the beginning.
-        measure_s: What is counted after it.
-        limit: End after so many requests of a connection.
-        per_second: How many requests a second are begun on all connections together; None is as many as can be.
+            so connections do not share one as long as there are enough.
+        connections: How many connections are kept open, with one request at a time on each.
+        warm_s: Seconds at the beginning that are not counted.
+        measure_s: Seconds after that, which are counted.
+        limit: The number of requests after which a connection ends.
+        per_second: How many requests a second begin on all connections together; None for as many as possible.
 
     """
 
@@ -56,16 +56,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a run found.
+    """The result of a run.
 
     Attributes:
-        sent: Requests, warming up included.
-        count: Answers within the time that counts.
-        per_second: The same by the second.
-        p50_ms, p95_ms, p99_ms: Their latencies, from when the request should have begun.
-        refused: Answers of any status but 200 and 201, warming up included.
+        sent: Requests, including the warm-up.
+        count: Answers within the counted seconds.
+        per_second: Answers per counted second.
+        p50_ms, p95_ms, p99_ms: Latencies, from the time at which the request should have begun.
+        refused: Answers with a status other than 200 and 201, including the warm-up.
         body_bytes: The mean size of a body.
-        busy: The part of a core that the load itself took.
+        busy: The share of a core that the load itself used.
 
     """
 
@@ -81,7 +81,7 @@ class Outcome:
 
 
 class Run:
-    """What the connections of one run share: the clock, the numbers, what was measured."""
+    """The state that the connections of a run share: the clock, the numbers, the measurements."""
 
     def __init__(self, plan: Plan) -> None:
         self.began_at = time.perf_counter()
@@ -96,14 +96,14 @@ class Run:
         self.body_bytes = 0
 
     def answered(self, begun_at: float, now: float, status: int) -> None:
-        """Take down one answer."""
+        """Record an answer."""
         self.refused += status not in (200, 201)
         if self.counts_from <= now <= self.ends_at:
             self.latencies_s.append(now - begun_at)
             self.last_at = now
 
     def outcome(self, busy_s: float) -> Outcome:
-        """What the run found, after the last connection has ended."""
+        """Return the result, after the last connection has ended."""
         ordered = sorted(self.latencies_s)
         took_s = max(self.last_at - self.counts_from, 1e-9)
         sent = next(self.numbers) - 1
@@ -121,7 +121,7 @@ class Run:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: a request, its answer, the next request. `ended` tells when it has done its part."""
+    """A connection that sends a request, waits for its answer, and sends the next one. `ended` is set at the end."""
 
     def __init__(self, run: Run, requests: Iterator[bytes], first_at: float) -> None:
         self.ended = asyncio.get_running_loop().create_future()
@@ -132,12 +132,12 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Send the first request."""
         self._transport = cast("asyncio.Transport", transport)
         self._wait_or_send()
 
     def data_received(self, data: bytes) -> None:
-        """Hand what has come to the parser."""
+        """Pass the data to the parser."""
         self._parser.feed_data(data)
 
     def on_body(self, body: bytes) -> None:
@@ -145,7 +145,7 @@ class Connection(asyncio.Protocol):
         self._run.body_bytes += len(body)
 
     def on_message_complete(self) -> None:
-        """Take down the answer and go on."""
+        """Record the answer and continue."""
         now = time.perf_counter()
         self._run.answered(self._begun_at, now, self._parser.get_status_code())
         self._left -= 1
@@ -155,14 +155,14 @@ class Connection(asyncio.Protocol):
             self._wait_or_send()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End; that the server closed it in the middle of a run is an error."""
+        """End the connection. It is an error if the server closes it during a run."""
         if exc is not None or (self._left > 0 and time.perf_counter() < self._run.ends_at):
             self.ended.set_exception(exc or ConnectionError("the server closed a connection"))
         else:
             self.ended.set_result(None)
 
     def _wait_or_send(self) -> None:
-        """Send when the next request is due; one that is late already counts from when it was."""
+        """Send the next request when it is due. The latency of a late request counts from the time it was due."""
         if not self._run.every_s:
             self._send(time.perf_counter())
         elif (wait_s := self._due_at - time.perf_counter()) > 0:
@@ -178,7 +178,7 @@ class Connection(asyncio.Protocol):
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """The smallest of `ordered` (ascending) that `percent` of them do not exceed; nan if there are none."""
+    """Return the smallest of `ordered` (ascending) that `percent` of them do not exceed; nan if it is empty."""
     if not ordered:
         return float("nan")
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

@@ -21,12 +21,12 @@ from app.summarising.transcript import Utterance
 
 _DIALOGUE_ID = re.compile(r"D\d+:\d+")
 _PAUSE = timedelta(seconds=30)
-"""Between two messages; the data has one time for a whole sitting."""
+"""The time between two messages; the data has only one time for each session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing said: `text` with the caption of a picture sent along, in brackets."""
+    """A message. `text` includes the caption of an attached picture, in brackets."""
 
     id: str
     speaker: str
@@ -36,7 +36,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A statement that people noted about the conversation, and the ids of the messages that it rests on."""
+    """A statement that people noted about the conversation, and the ids of the messages that support it."""
 
     text: str
     evidence: tuple[str, ...]
@@ -44,7 +44,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Weeks of two people's chat. The first speaker plays the user, the second the assistant."""
+    """A chat of two people over weeks. The first speaker has the role of the user, the second of the assistant."""
 
     id: str
     speakers: tuple[str, str]
@@ -52,7 +52,7 @@ class Conversation:
     observations: tuple[Observation, ...]
 
     def utterances(self) -> list[Utterance]:
-        """The messages as the summarisers see them, `seq` from 1."""
+        """The messages as the summarisers read them, with `seq` from 1."""
         return [
             Utterance(seq, self._role(message), message.speaker, message.text)
             for seq, message in enumerate(self.messages, start=1)
@@ -76,12 +76,12 @@ class Conversation:
 
 
 def read_locomo(path: Path) -> list[Conversation]:
-    """The conversations of the file at `path`. Raises OSError, KeyError and ValueError for another file."""
+    """Return the conversations of the file at `path`. Raises OSError, KeyError or ValueError for another file."""
     return [_conversation(entry) for entry in orjson.loads(path.read_bytes())]
 
 
 def add_locomo_option(parser: argparse.ArgumentParser) -> None:
-    """Give `parser` the option `--locomo`, by default what `LOCOMO` says."""
+    """Add the option `--locomo` to `parser`; the default is the variable `LOCOMO`."""
     default = os.environ.get("LOCOMO")
     parser.add_argument("--locomo", type=Path, default=default, required=default is None, metavar="PATH")
 

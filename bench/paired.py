@@ -1,11 +1,11 @@
-"""Two checkouts side by side: how fast one answers contexts and appends beside the other.
+"""Compare the speed of contexts and appends of two checkouts.
 
     python -m bench.paired --against DIR [--rounds 30]
 
-Each checkout runs its own embedded stack, in a directory of its own and with the virtual environment that its Makefile
-made, on chats that its own `bench` fills. A cell is measured in rounds of half a second on either side, which change
-places from round to round: the speed of a shared machine drifts within seconds. Ratios are taken within a round, this
-checkout over the other, then the median: above 1 this one is faster.
+Each checkout runs its own embedded stack, in a separate directory, with the virtual environment of its Makefile, on
+chats that its own `bench` creates. A cell is measured in rounds of half a second per side, in alternating order: the
+speed of a shared machine drifts within seconds. Ratios are computed within a round, this checkout over the other;
+the table has their median. Above 1, this checkout is faster.
 """
 
 import argparse
@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parents[1]
 SIZES = (200, 2_000)
 WARM_S, MEASURE_S = 0.1, 0.5
 
-# Run by each checkout's own interpreter in its own folder: what they import is that checkout's.
+# Each checkout's own interpreter runs this in its own folder, so it imports the modules of that checkout.
 _FILL = """
 import asyncio, sys
 from pathlib import Path
@@ -59,7 +59,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is measured: requests of one kind, to chats of one size, over so many connections."""
+    """A measurement: requests of one kind, to chats of one size, over a number of connections."""
 
     what: What
     size: int
@@ -68,7 +68,7 @@ class Cell:
 
 @asynccontextmanager
 async def served(checkout: Path, data: Path) -> AsyncGenerator[Side]:
-    """The service of a checkout while the block runs. Raises EOFError if it does not start."""
+    """Run the service of a checkout for the duration of the block. Raises EOFError if it does not start."""
     python = checkout / ".venv" / "bin" / "python"
     say(f"Making chats in {checkout.name} …")
     key = await _read_line(await _start(python, checkout, _FILL, data, *SIZES))
@@ -145,7 +145,7 @@ async def compare(against: Path, data: Path, rounds: int) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.paired", description="Two checkouts side by side")
     parser.add_argument("--against", type=Path, required=True, metavar="DIR", help="the other checkout")
     parser.add_argument("--rounds", type=int, default=30, metavar="N", help="how often each cell is measured")

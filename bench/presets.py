@@ -1,12 +1,12 @@
-"""What the presets cost, and whether that grows with the chat: contexts, appends, an early edit.
+"""The cost of the presets in short and long chats: contexts, appends, an early edit.
 
     python -m bench.presets [--quick]
 
-Each chat is told by the service's own functions, message for message and with everything made on the way that its
-preset makes, by the extractive summariser; a character writes into its diary after every eighth message, and a scene
-ends after every 24th. Then contexts are read and messages appended over HTTP, one after the other, and message 10 is
-edited, which makes stale whatever was built on it. The sizes of a preset are measured in turn, so that what else the
-machine does hits them alike. As in `bench/lines.py` the worker leaves alone what is appended.
+The service's own functions build each chat, message by message, with all background work of its preset, by the
+extractive summariser. A character writes into its diary after every eighth message, and a scene ends after every 24th.
+Then contexts are read and messages appended over HTTP, one after the other, and message 10 is edited, which makes
+everything that was derived from it stale. The sizes of a preset are measured in turn, so that other load on the machine
+affects them equally. As in `bench/lines.py`, the worker does not process the appended messages.
 """
 
 import argparse
@@ -23,21 +23,23 @@ from statistics import median
 import httpx
 import orjson
 
-from app.chats.message_schemas import MessageIn
+from app.chats.chat_lock import ChatRef
 from app.chats.schemas import ChatPut
-from app.chats.service import ChatRef, append_messages, put_chat
+from app.chats.service import put_chat
 from app.demo.run import CONVERSATION
 from app.diary.book import save_memory
+from app.dispatcher import Dispatcher
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.clock import SteppedClock, system_clock
 from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
 from app.kit.job_context import JobContext
 from app.local.stack import Stack
+from app.messages.schemas import MessageIn
+from app.messages.service import append_messages
 from app.pipeline import open_database
 from app.registry import LAYERS
 from app.scenes.book import set_break
-from app.sweep import Sweep
 from bench import statements
 from bench.chats import LONG, MESSAGE_TOKENS, pair_of
 from bench.lines import IDLE
@@ -50,27 +52,27 @@ PRESETS = ("memo", "diary", "scenes", "companion")
 SIZES = (200, 10_000)
 
 _STEP_S = 20.0
-"""Between what a user says and the next time: long enough that all follows that waits for quiet."""
+"""The time between two messages of the user: long enough for all work that waits for the settle time."""
 _ENTRY_EVERY, _SCENE_EVERY = 8, 24
 _EDITED = 10
 _TELLING = FILLING | statements.SETTINGS | {"autovacuum": "on", "autovacuum_naptime": "5"}
-"""While chats are told, which leaves as much behind that has to be cleared away as in use."""
+"""Settings of PostgreSQL while the chats are built, which leaves as many dead rows to clean up as real use."""
 _COUNTED = 40
 """Requests over which statements are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was measured of a chat.
+    """The measurements of a chat.
 
     Attributes:
-        preset: Of the chat.
-        size: Its messages before the appends.
+        preset: The preset of the chat.
+        size: The number of messages before the appends.
         contexts: Runs of the load that reads.
-        appends: Runs of the load that writes, each message an append of its own.
-        context_statements: What PostgreSQL is sent for one context.
-        append_statements: And on average for one append.
-        edits_ms: How long edits of message 10 took, each to another text.
+        appends: Runs of the load that writes; each message is a separate append.
+        context_statements: Statements of a context.
+        append_statements: Statements of an append, on average.
+        edits_ms: The times of edits of message 10, each to another text.
 
     """
 
@@ -84,22 +86,22 @@ class Row:
 
     @property
     def context_ms(self) -> float:
-        """The median of a context."""
+        """The median time of a context."""
         return median(run.p50_ms for run in self.contexts)
 
     @property
     def append_ms(self) -> float:
-        """The median of an append."""
+        """The median time of an append."""
         return median(run.p50_ms for run in self.appends)
 
     @property
     def edit_ms(self) -> float:
-        """The median of an edit."""
+        """The median time of an edit."""
         return median(self.edits_ms)
 
 
 async def fill(data: Path, sizes: Sequence[int]) -> str:
-    """Tell a chat of each preset and size below `data`; returns a key of the service."""
+    """Build a chat of each preset and size below `data`; return a key of the service."""
     async with Stack(data, serve=False, postgres_settings=_TELLING, say=say) as stack:
         async with superuser(stack) as connection:
             await statements.install(connection)
@@ -114,10 +116,10 @@ async def fill(data: Path, sizes: Sequence[int]) -> str:
 
 
 async def _tell(database_url: str, preset: str, size: int) -> None:
-    """Tell a chat of `size` messages that ends about now."""
+    """Build a chat of `size` messages that ends about now."""
     clock = SteppedClock(system_clock() - timedelta(seconds=_STEP_S * size / 2))
     database = open_database(database_url, LAYERS, clock=clock, settle_s=0, notify=lambda: None, pool_size=4)
-    sweep = Sweep(JobContext(database, clock), LAYERS, slots=2, sweep_s=30)
+    sweep = Dispatcher(JobContext(database, clock), LAYERS, slots=2, sweep_s=30)
     ref = ChatRef(DEFAULT_TENANT, _name(preset, size), chat_key(DEFAULT_TENANT, _name(preset, size)))
     rng = random.Random(size)
     given = orjson.loads(CONVERSATION.read_bytes().splitlines()[0])["chat"] | {"settings": {"preset": preset}}
@@ -137,7 +139,7 @@ async def _tell(database_url: str, preset: str, size: int) -> None:
 
 
 async def _write(database: Database, ref: ChatRef, preset: str, seq: int, clock: SteppedClock) -> None:
-    """What a character and a person do after message `seq`."""
+    """Do what the character and the person do after message `seq`: write into the diary, end a scene."""
     async with database.unit_of_work() as db_session:
         if preset in ("diary", "companion") and seq % _ENTRY_EVERY == 0:
             entry = f"At {seq} they spoke of the sea again."
@@ -147,7 +149,7 @@ async def _write(database: Database, ref: ChatRef, preset: str, seq: int, clock:
 
 
 async def measure(data: Path, *, sizes: Sequence[int], runs: int, measure_s: float) -> list[Row]:
-    """All of it, on a stack of its own below `data`."""
+    """Measure on a separate stack below `data`; return the rows of the table."""
     key = await fill(data, sizes)
     rows = [Row(preset, size) for preset in PRESETS for size in sizes]
     async with running_load() as load, serving(data, IDLE) as stack, connected(stack) as connection:
@@ -171,7 +173,7 @@ async def _measure_row(row: Row, stack: Stack, load: Load, connection: Connectio
         (write, row.appends, row.append_statements),
     ):
         plan = Plan(port=port, requests=[request], limit=_COUNTED)
-        await load.run(plan)  # what a connection asks once is not a request's
+        await load.run(plan)  # statements that a connection runs only once must not count
         before = await statements.read_calls(connection)
         await load.run(plan)
         sent.append(statements.sent_between(before, await statements.read_calls(connection)).per(_COUNTED).own)
@@ -193,7 +195,7 @@ def _name(preset: str, size: int) -> str:
 
 
 def write_table(rows: Sequence[Row]) -> str:
-    """The rows as Markdown."""
+    """Return the rows as Markdown."""
     lines = [
         "| preset | messages | context p50 | p95 | statements | append p50 | p95 | statements | edit of message 10 |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -209,8 +211,8 @@ def write_table(rows: Sequence[Row]) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m bench.presets", description="What the presets cost")
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.presets", description="Measure the cost of the presets")
     parser.add_argument("--quick", action="store_true", help="one short run, of shorter chats")
     quick = parser.parse_args().quick
     with tempfile.TemporaryDirectory(prefix="bench-") as path:

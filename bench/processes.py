@@ -24,17 +24,17 @@ _END_S = 5.0
 
 
 class Refused(Exception):
-    """A server answered with something other than 200 and 201, so nothing was measured."""
+    """A server answered with a status other than 200 and 201, so the measurement is invalid."""
 
 
 class Load:
-    """The load's process, from this side."""
+    """A client of the load's process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     async def run(self, plan: Plan) -> Outcome:
-        """Have a plan carried out. Raises Refused, or EOFError if the process has ended."""
+        """Carry out a plan in the load's process. Raises Refused, or EOFError if the process has ended."""
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise EOFError("the load has no pipes")
@@ -51,7 +51,7 @@ class Load:
 
 @asynccontextmanager
 async def running_load() -> AsyncGenerator[Load]:
-    """The load while the block runs."""
+    """Run the load for the duration of the block."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "bench.load"),
@@ -75,7 +75,7 @@ async def running_load() -> AsyncGenerator[Load]:
 async def running_server(
     directory: DataDirectory, module: str, *options: object, environment: Mapping[str, str]
 ) -> AsyncGenerator[int]:
-    """`python -m bench.<module> PORT OPTIONS…` while the block runs; yields its port. Raises LocalError."""
+    """Run `python -m bench.<module> PORT OPTIONS…` for the duration of the block; yield its port. Raises LocalError."""
     port = free_port(_HOST, 0)
     command = Command(
         name=f"bench.{module}",
@@ -98,7 +98,7 @@ async def running_server(
 
 
 def process_of(directory: DataDirectory, name: str) -> psutil.Process:
-    """A child of the stack that runs on `directory`: `api` or `worker`. Raises LookupError."""
+    """Return a child process of the stack that runs on `directory`: `api` or `worker`. Raises LookupError."""
     found = PidFile.of(directory, name).find()
     if found is None:
         raise LookupError(f"the {name} does not run")
@@ -106,5 +106,5 @@ def process_of(directory: DataDirectory, name: str) -> psutil.Process:
 
 
 def say(line: str) -> None:
-    """Tell a person how it goes, beside the results."""
+    """Print a line of progress to standard error."""
     print(line, file=sys.stderr, flush=True)

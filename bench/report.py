@@ -1,4 +1,4 @@
-"""What was measured, as Markdown, and which targets it reaches."""
+"""The results as Markdown, and the targets that they reach."""
 
 import os
 import platform
@@ -24,14 +24,14 @@ _MB = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that was measured.
+    """All measurements.
 
     Attributes:
-        rows: The table's.
-        statements: Of one request, by what and size.
-        appends: Of each of a row of appends to one chat.
-        ceiling: What the load reaches where nothing is done, by connections.
-        context_tokens: How many a context has, by size.
+        rows: The rows of the table.
+        statements: The statements of one request, by kind of request and size.
+        appends: The statements of each of a series of appends to one chat.
+        ceiling: The speed of the load against a server that does nothing, by connections.
+        context_tokens: The tokens of a context, by size.
 
     """
 
@@ -44,7 +44,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Something to reach, and what was measured of it."""
+    """A target, and its measured value."""
 
     name: str
     limit: str
@@ -53,14 +53,14 @@ class Target:
 
 
 def describe_machine() -> str:
-    """Cores, memory, system."""
+    """Return the machine's cores, memory and system."""
     memory_gb = psutil.virtual_memory().total / 1e9
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return f"{os.cpu_count()} cores, {memory_gb:.0f} GB, {system}"
 
 
 def write_report(findings: Findings, hanging: Hanging, copies: Copies) -> str:
-    """Everything, as Markdown."""
+    """Return the whole report as Markdown."""
     parts = [
         f"Measured on {describe_machine()}.",
         _write_targets([*list_targets(findings, hanging), *_judge_copies(copies)]),
@@ -106,7 +106,7 @@ def _write_targets(targets: Iterable[Target]) -> str:
 
 
 def list_targets(findings: Findings, hanging: Hanging) -> list[Target]:
-    """Each target with what was measured of it; where it is measured several times, with the worst."""
+    """Return each target with its measured value; of several values, the worst."""
     targets = [_judge_floor(findings, what) for what in WHATS]
     targets += [_judge_length(findings, what) for what in WHATS]
     most = max(findings.statements["context", size].own for size in findings.context_tokens)
@@ -126,7 +126,7 @@ def _judge_floor(findings: Findings, what: What) -> Target:
 
 
 def _judge_length(findings: Findings, what: What) -> Target:
-    """How much slower the longest chats are than those of 200, at the worse of the connections."""
+    """Compare the longest chats with those of 200 messages, at the worse number of connections."""
     longest = max(row.size for row in findings.rows)
     of_size = {(row.size, row.connections): row.service for row in findings.rows if row.what == what}
     worst = max(
@@ -161,7 +161,7 @@ def _write_hanging(hanging: Hanging) -> str:
 
 
 def _judge_copies(copies: Copies) -> list[Target]:
-    """For each size the slowest of the verbs."""
+    """Compare the slowest operation of each size with its limit."""
     worst: dict[int, float] = {}
     for (_, size), seconds in copies.seconds.items():
         worst[size] = max(worst.get(size, 0.0), median(seconds))

@@ -1,4 +1,4 @@
-"""The requests that the load sends, whole, as HTTP."""
+"""The requests that the load sends, as complete HTTP messages."""
 
 import random
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ CONTEXT_TOKENS = 4_000
 
 
 def write_requests(what: What, size: int, key: str, *, floor: bool = False) -> list[str]:
-    """One request for every chat of a size; appends of the service and of the floor go to chats of their own."""
+    """Return a request for every chat of a size; appends of the service and of the floor go to separate chats."""
     if what == "context":
         return [write_context(size, number, key) for number in range(2 * CHATS)]
     numbers = range(CHATS, 2 * CHATS) if floor else range(CHATS)
@@ -23,18 +23,18 @@ def write_requests(what: What, size: int, key: str, *, floor: bool = False) -> l
 
 
 def write_context(size: int, number: int, key: str) -> str:
-    """A request for a context."""
+    """Return a request for a context."""
     return http("GET", f"{chat_id(size, number)}/context?format=openai&max_tokens={CONTEXT_TOKENS}", key)
 
 
 def write_append(size: int, number: int, key: str) -> str:
-    """A request that appends a user's message and the reply to it."""
+    """Return a request that appends a user's message and the reply to it."""
     messages = pair_of(random.Random(f"{size} {number}"), MESSAGE_TOKENS[pattern_of(size)])
     return http("POST", f"{chat_id(size, number)}/messages", key, orjson.dumps({"messages": messages}).decode())
 
 
 def http(method: str, path: str, key: str, body: str = "") -> str:
-    """A whole request below `/v1/chats/`."""
+    """Return a complete request for a path below `/v1/chats/`."""
     lines: Sequence[str] = (
         f"{method} /v1/chats/{path} HTTP/1.1",
         "host: 127.0.0.1",

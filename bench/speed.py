@@ -15,12 +15,12 @@ from bench.statements import Statements, read_calls, sent_between
 
 CONNECTIONS = (1, 32)
 _COUNTED = 48
-"""Requests over which statements are counted: a multiple of what forms a batch and of what cuts."""
+"""Requests over which statements are counted: a multiple of the appends per batch and per cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How long and how often is measured."""
+    """The duration and the number of the runs."""
 
     runs: int
     warm_s: float
@@ -29,7 +29,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the load found, and what the server used meanwhile: a core's time for one request, memory afterwards."""
+    """The result of the load, the server's processor time for one request, and its memory afterwards."""
 
     outcome: Outcome
     cpu_us: float
@@ -38,7 +38,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table: runs of the service and of the floor, the n-th of one beside the n-th of the other."""
+    """A row of the table: runs of the service and of the floor; the n-th runs of both belong together."""
 
     what: What
     size: int
@@ -48,25 +48,25 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """The median of the service's speed as a part of the floor's."""
+        """The median of the service's speed, divided by the floor's."""
         return ratio_of(self.service, self.floor)
 
 
 def ratio_of(runs: Sequence[Run], others: Sequence[Run]) -> float:
-    """The median of the speed of `runs` as a part of that of `others`, which ran beside them."""
+    """Return the median of the speed of `runs`, divided by that of `others`, which ran beside them."""
     pairs = zip(runs, others, strict=True)
     return median(run.outcome.per_second / other.outcome.per_second for run, other in pairs)
 
 
 class Bench:
-    """What measures the service and the floor.
+    """Measures the service and the floor.
 
     Args:
         load: The load.
-        directory: The stack's.
-        service_port: Where the service is.
-        floor_port: Where the floor is.
-        key: The service's.
+        directory: The data directory of the stack.
+        service_port: The port of the service.
+        floor_port: The port of the floor.
+        key: A key of the service.
 
     """
 
@@ -78,7 +78,7 @@ class Bench:
         self._key = key
 
     async def compare(self, what: What, connections: int, sizes: Sequence[int], effort: Effort) -> list[Row]:
-        """Run service and floor in turn, and all sizes in each round: what else the machine does hits them alike."""
+        """Run service and floor in turn, and all sizes in each round, so that other load affects all equally."""
         rows = [Row(what, size, connections) for size in sizes]
         for _ in range(effort.runs):
             for row in rows:
@@ -103,15 +103,15 @@ class Bench:
         return Run(outcome, 1e6 * (_cpu_s(server) - before_s) / outcome.sent, server.memory_info().rss)
 
     async def count(self, connection: Connection, what: What, size: int) -> Statements:
-        """The statements of one request, the worker standing still meanwhile."""
+        """Return the statements of one request; the worker is idle."""
         requests = write_requests(what, size, self._key)[:1]
-        await self._sent(connection, requests, 1)  # the key is looked up now and then; that is not the request's
+        await self._sent(connection, requests, 1)  # the key is looked up now and then, which must not count
         return (await self._sent(connection, requests, _COUNTED)).per(_COUNTED)
 
     async def count_appends(self, connection: Connection, size: int) -> list[Statements]:
-        """The statements of each of a row of appends to one chat."""
+        """Return the statements of each of a series of appends to one chat."""
         requests = [write_append(size, 1, self._key)]
-        await self._sent(connection, requests, _COUNTED)  # what each connection asks once is not an append's
+        await self._sent(connection, requests, _COUNTED)  # statements that a connection runs only once must not count
         return [await self._sent(connection, requests, 1) for _ in range(_COUNTED)]
 
     async def _sent(self, connection: Connection, requests: Sequence[str], limit: int) -> Statements:

@@ -1,4 +1,4 @@
-"""What the measurements run on: the embedded stack in a directory of its own, filled with chats."""
+"""The embedded stack of the benchmark, in a directory of its own, filled with chats."""
 
 import asyncio
 import os
@@ -28,11 +28,11 @@ FILLING = {
     "wal_level": "minimal",
     "work_mem": "256MB",
 }
-"""Only while chats are made: PostgreSQL is started anew for what is measured."""
+"""Used only while the chats are created: PostgreSQL is restarted for the measurements."""
 
 
 async def fill(data: Path, sizes: Sequence[int]) -> str:
-    """Make the chats of all sizes below `data`; returns a key of the service."""
+    """Create the chats of all sizes below `data`; return a key of the service."""
     async with Stack(data, serve=False, postgres_settings=FILLING | statements.SETTINGS, say=say) as stack:
         await make_patterns(stack.urls.database_url)
         async with superuser(stack) as connection:
@@ -42,7 +42,7 @@ async def fill(data: Path, sizes: Sequence[int]) -> str:
         async with connected(stack) as connection:
             await connection.execute("VACUUM ANALYZE")
         key = await make_key(stack)
-    os.sync()  # or the disk would still be busy with it while something else is measured
+    os.sync()  # otherwise the disk would still be busy during the measurements
     return key
 
 
@@ -53,7 +53,7 @@ async def _copy(stack: Stack, chats: Iterator[tuple[int, int]]) -> None:
 
 
 async def make_key(stack: Stack) -> str:
-    """A key of the service that may read and write."""
+    """Create a key of the service that may read and write."""
     database = Database(stack.urls.database_url, pool_size=2)
     try:
         async with database.unit_of_work() as db_session:
@@ -63,13 +63,13 @@ async def make_key(stack: Stack) -> str:
 
 
 def serving(data: Path, environment: Mapping[str, str]) -> Stack:
-    """The stack on what `fill` made, with API and worker, and PostgreSQL as `memobook up` starts it."""
+    """Run the stack on the chats of `fill`, with API and worker, and PostgreSQL as `memobook up` starts it."""
     return Stack(data, port=0, environment=environment, postgres_settings=statements.SETTINGS, say=say)
 
 
 @asynccontextmanager
 async def connected(stack: Stack) -> AsyncGenerator[Connection]:
-    """A connection as the service's own role."""
+    """Open a connection as the service's own role."""
     connection = await asyncpg.connect(stack.urls.database_url.replace("+asyncpg", ""))
     try:
         yield connection
@@ -79,7 +79,7 @@ async def connected(stack: Stack) -> AsyncGenerator[Connection]:
 
 @asynccontextmanager
 async def superuser(stack: Stack) -> AsyncGenerator[Connection]:
-    """A connection as PostgreSQL's superuser, to the service's database."""
+    """Open a connection to the service's database as PostgreSQL's superuser."""
     parts = urlsplit(stack.urls.database_url)
     connection = await asyncpg.connect(
         host=parse_qs(parts.query)["host"][0],

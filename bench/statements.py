@@ -1,6 +1,6 @@
-"""Which statements PostgreSQL was sent, by its own count (pg_stat_statements, utility statements included).
+"""The statements that PostgreSQL received, by its own count (pg_stat_statements, including utility statements).
 
-The service's role is asked about itself, so what a superuser does is not in it; what the worker does would be.
+Only the statements of the service's role count: those of a superuser do not, those of the worker do.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from app.kit.db import Connection
 
 SETTINGS = {"shared_preload_libraries": "pg_stat_statements"}
-"""What the embedded PostgreSQL needs for it."""
+"""The settings of the embedded PostgreSQL that the count needs."""
 
 _TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
@@ -20,23 +20,23 @@ _CALLS = """
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """How many were sent: `own`, and those that only begin and end transactions."""
+    """Numbers of statements: `own`, and those that only begin and end transactions."""
 
     own: float
     transaction: float
 
     def per(self, requests: int) -> "Statements":
-        """Of each of so many requests."""
+        """Return the numbers per request, for a number of requests."""
         return Statements(self.own / requests, self.transaction / requests)
 
 
 async def install(connection: Connection) -> None:
-    """Make the counts readable; `connection` is a superuser's."""
+    """Install the extension that counts; `connection` is a superuser's."""
     await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
 
 
 async def read_calls(connection: Connection) -> Counter[str]:
-    """How often each statement of this role has run since the server began."""
+    """Return how often each statement of this role has run since the server started."""
     calls: Counter[str] = Counter()
     for row in await connection.fetch(_CALLS):
         calls[row["query"].strip("; \n").upper()] += row["calls"]
@@ -44,7 +44,7 @@ async def read_calls(connection: Connection) -> Counter[str]:
 
 
 def sent_between(before: Counter[str], after: Counter[str]) -> Statements:
-    """What was sent between two readings."""
+    """Return the statements between two readings."""
     sent = after - before
     transaction = sum(calls for text, calls in sent.items() if text in _TRANSACTION)
     return Statements(sent.total() - transaction, transaction)

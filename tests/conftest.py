@@ -17,6 +17,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -30,7 +31,6 @@ from app.main import create_app
 from app.migrate import migrate
 from app.pipeline import open_database
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import ScriptedModel
 
@@ -110,7 +110,7 @@ async def key(database: Database, tenant: str) -> str:
 @pytest.fixture
 async def app(database_url: str, servers: Urls, clock: SteppedClock) -> AsyncIterator[FastAPI]:
     """The application on the process's database and the test's clock."""
-    settings = Settings(database_url=database_url, redis_url=servers.redis_url, memo_settle_s=SETTLE_S, _env_file=None)
+    settings = Settings(database_url=database_url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
     made = create_app(settings, clock=clock)
     yield made
     await made.state.database.close()
@@ -149,17 +149,17 @@ async def nothing_due(database: Database) -> None:
 @pytest.fixture
 async def sweep(
     database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
-) -> AsyncIterator[Sweep]:
+) -> AsyncIterator[Dispatcher]:
     """A worker's loop that makes memos with the scripted model; `drain` makes what is ripe."""
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1)
-    yield Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
+    yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
     await client.aclose()
 
 
 @pytest.fixture
-def quoting_sweep(database: Database, clock: SteppedClock, nothing_due: None) -> Sweep:
+def quoting_sweep(database: Database, clock: SteppedClock, nothing_due: None) -> Dispatcher:
     """A worker's loop without a model."""
-    return Sweep(JobContext(database, clock), LAYERS, slots=8, sweep_s=30)
+    return Dispatcher(JobContext(database, clock), LAYERS, slots=8, sweep_s=30)
 
 
 def sqlalchemy_url(url: str) -> str:

@@ -26,7 +26,7 @@ async def list_numbers(database: Database, tenant: str, chat_id: str = "c") -> S
     async with database.raw() as connection:
         rows = await connection.fetch(
             "SELECT line_id, revision, base_revision, changed::text AS changed FROM chats WHERE chat_key = $1"
-            " ORDER BY standing = 'current' DESC, line_id",
+            " ORDER BY line_status = 'current' DESC, line_id",
             chat_key(tenant, chat_id),
         )
     return [

@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 
 Json = dict[str, Any]
 
@@ -34,7 +34,7 @@ async def append(
     return ok(await api.post(f"/v1/chats/{chat_id}/messages", json={"messages": messages, **body}), status)
 
 
-async def talk_with_memos(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, last: int) -> None:
+async def talk_with_memos(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, last: int) -> None:
     """The messages `1…last` of the conversation, with every memo made as soon as it is due."""
     for first in range(1, last + 1, 8):
         await append(api, talk(first, min(first + 7, last)))
@@ -57,7 +57,7 @@ async def edit(api: httpx.AsyncClient, message_id: str, status: int = 200, **giv
     return ok(await api.patch(f"/v1/chats/c/messages/{message_id}", json=given), status)
 
 
-async def bury(api: httpx.AsyncClient, *message_ids: str) -> None:
+async def soft_delete(api: httpx.AsyncClient, *message_ids: str) -> None:
     """Delete messages of the chat `c`."""
     for message_id in message_ids:
         ok(await api.delete(f"/v1/chats/c/messages/{message_id}"), 204)

@@ -8,13 +8,13 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
 from app.kit.settings import Settings
 from app.main import create_app
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.talk import append, put, said, talk
 
@@ -63,7 +63,7 @@ async def test_no_table_refers_to_another(connection: Connection) -> None:
 
 
 async def test_what_an_append_changes_on_the_chats_row_is_in_no_index(
-    api: httpx.AsyncClient, connection: Connection, tenant: str, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, connection: Connection, tenant: str, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, user_id="mira")
     before = await _row(connection, tenant)
@@ -118,13 +118,13 @@ async def test_the_database_rejects_what_the_service_never_writes(
     for impossible in (
         "UPDATE chats SET anchor_seq = head_seq + 2",
         "UPDATE chats SET anchor_seq = 0",
-        "UPDATE chats SET standing = 'other'",
+        "UPDATE chats SET line_status = 'other'",
         "UPDATE messages SET role = 'bot'",
         "UPDATE messages SET kind = 'dream'",
         "UPDATE messages SET importance = 2",
         "UPDATE messages SET selected_swipe = -1",
         "UPDATE chats SET checkpoint = 'a name without being one'",
-        "UPDATE chats SET standing = 'checkpoint'",
+        "UPDATE chats SET line_status = 'checkpoint'",
         "UPDATE memos SET last_seq = first_seq - 1",
         "UPDATE memos SET first_seq = NULL, last_seq = NULL",
         "UPDATE work SET attempts = -1",
@@ -170,7 +170,7 @@ async def _indexed(connection: Connection, table: str) -> set[str]:
         table,
     )
     found = {row["name"] for row in rows}
-    assert found >= {"chat_key", "standing"}, "keys and conditions are seen"
+    assert found >= {"chat_key", "line_status"}, "keys and conditions are seen"
     return found
 
 

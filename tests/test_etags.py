@@ -8,6 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -16,11 +17,10 @@ from app.kit.owners import Owner
 from app.kit.scopes import raise_scope
 from app.kit.settings import Settings
 from app.main import create_app
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.scripted_model import ScriptedModel, quoting_memo, refuses
 from tests.statements import watched
-from tests.talk import Json, add_swipe, append, bury, context, cut_off, edit, get, ok, put, said, talk
+from tests.talk import Json, add_swipe, append, context, cut_off, edit, get, ok, put, said, soft_delete, talk
 
 STEPS = 30
 REVALIDATE = "private, no-cache"
@@ -80,7 +80,7 @@ class Chat:
     def __init__(
         self,
         api: httpx.AsyncClient,
-        sweep: Sweep,
+        sweep: Dispatcher,
         clock: SteppedClock,
         model: ScriptedModel,
         database: Database,
@@ -138,7 +138,7 @@ class Chat:
 
     async def delete(self) -> None:
         """A message gone."""
-        await self._with_message(lambda m: bury(self._api, m))
+        await self._with_message(lambda m: soft_delete(self._api, m))
 
     async def cut_off(self) -> None:
         """The end gone."""
@@ -241,7 +241,7 @@ class Chat:
 @pytest.mark.parametrize("seed", range(6))
 async def test_an_answer_that_differs_has_another_tag(
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,

@@ -7,6 +7,7 @@ from datetime import datetime
 import httpx
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -16,13 +17,12 @@ from app.kit.owners import Owner
 from app.kit.usage import ModelCall, count_call
 from app.kit.work_queue import NewWork
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.book import due_rows, statuses
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses, says
 from tests.talk import append, context, edit, get, ok, put, talk
-from tests.test_sweep import running
+from tests.test_dispatcher import running
 
 HALF_A_DAY_S = 43_200.0
 MONTH_S = 30 * 86_400.0
@@ -167,7 +167,7 @@ async def test_without_a_model_nothing_is_counted_and_nothing_held(
     await append(api, talk(1, 8))
     await use(database, tenant, clock, 5)
     clock.step(2)
-    sweep = Sweep(JobContext(database, clock), LAYERS, slots=2, sweep_s=30, limits=TokenLimits(1))
+    sweep = Dispatcher(JobContext(database, clock), LAYERS, slots=2, sweep_s=30, limits=TokenLimits(1))
     assert await sweep.drain() == 1
     assert await statuses(api) == ["ready"]
     async with database.raw() as connection:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.layers.derived import EDITED, ORIGIN
-from app.sweep import Sweep
 from tests.talk import Json, append, context, cut_off, edit, get, ok, put, talk
 from tests.test_contract import SCHEMAS
 
@@ -55,7 +55,7 @@ HIDDEN: dict[str, Json] = {
 
 
 @pytest.fixture
-async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> None:
+async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock) -> None:
     """A chat with a text in every layer, all of them made without a model."""
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 12))
@@ -67,7 +67,7 @@ async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: Stepp
     await settle(quoting_sweep, clock)
 
 
-async def settle(sweep: Sweep, clock: SteppedClock) -> None:
+async def settle(sweep: Dispatcher, clock: SteppedClock) -> None:
     for _ in range(4):
         clock.step(60)
         await sweep.drain()
@@ -76,7 +76,7 @@ async def settle(sweep: Sweep, clock: SteppedClock) -> None:
 @pytest.mark.usefixtures("filled_chat")
 @pytest.mark.parametrize("name", TEXTS)
 async def test_an_edit_makes_a_person_the_origin(
-    name: str, api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+    name: str, api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     text = TEXTS[name]
     made = await text.read(api)

@@ -30,8 +30,8 @@ FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     ({"segments": MEMOS.segments}, ["the segment name 'memos' is used 2 times"]),
     ({"segments": (SEGMENT, SEGMENT)}, ["the segment name 'words' is used 2 times"]),
-    ({"segments": (SegmentSpec("history", trimmed_before="time"),)}, ["the segment 'history' is the service's own"]),
-    ({"segments": (replace(SEGMENT, after="?"),)}, ["the segment 'words' is after an unknown one: '?'"]),
+    ({"segments": (SegmentSpec("history", trimmed_before="time"),)}, ["the segment name 'history' is reserved"]),
+    ({"segments": (replace(SEGMENT, after="?"),)}, ["the segment 'words' follows an unknown one: '?'"]),
     (
         {"segments": (replace(SEGMENT, trimmed_before=None),)},
         ["the segment 'words' is trimmed before an unknown one: None"],
@@ -41,7 +41,7 @@ FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"edges": "batches"}, ["the edges name 'batches' is used 2 times"]),
     ({"edges": "every_8"}, ["the edges name 'every_8' is used 2 times"]),
     ({"settings": MEMOS.settings}, ["the settings section name 'memos' is used 2 times"]),
-    ({"settings": HistorySection}, ["the settings section 'history' is the service's own"]),
+    ({"settings": HistorySection}, ["the settings section name 'history' is reserved"]),
 ]
 
 

@@ -6,10 +6,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.conftest import NOON, client_of
 from tests.layers.samples import SAMPLES, list_settings
 from tests.path_parameters import find_lists, name_of
@@ -33,7 +33,7 @@ def test_there_is_something_to_walk_through() -> None:
 
 
 @pytest.fixture
-async def chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> Json:
+async def chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock) -> Json:
     """A chat with something in each list, restored from a checkpoint; as it was on the former line."""
     await put(api, settings=list_settings())
     await append(api, talk(1, 20))

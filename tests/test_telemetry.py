@@ -1,27 +1,40 @@
-"""What a collector that is configured for the whole process gets to see of requests: nothing."""
+"""What a collector that is configured for the whole process learns of requests: nothing."""
 
 from typing import Any
 
 import httpx
 import pytest
 from opentelemetry import metrics, trace
-from opentelemetry.trace import NoOpTracer, NoOpTracerProvider
+from opentelemetry.metrics import MeterProvider, NoOpMeter
+from opentelemetry.trace import NoOpTracer, TracerProvider
+
+_asked: list[str] = []
 
 
-class _Recorder(NoOpTracerProvider):
-    """A configured provider, as FastAPI takes it, that records who asks it for a tracer."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
+class _Tracers(TracerProvider):
+    """A provider that FastAPI takes for a configured one; it records who asks."""
 
     def get_tracer(self, instrumenting_module_name: str, *_arguments: Any, **_options: Any) -> NoOpTracer:
-        self.asked.append(instrumenting_module_name)
+        _asked.append(instrumenting_module_name)
         return NoOpTracer()
 
 
-async def test_requests_are_not_traced(api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = _Recorder()
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: recorder)
-    monkeypatch.setattr(metrics, "get_meter_provider", lambda: pytest.fail("requests are counted"))
+class _Meters(MeterProvider):
+    """Likewise for metrics."""
+
+    def get_meter(self, name: str, *_arguments: Any, **_options: Any) -> NoOpMeter:
+        _asked.append(name)
+        return NoOpMeter(name)
+
+
+@pytest.fixture(scope="module")
+def providers() -> None:
+    """Configure telemetry, which a process can do once: it stays for the tests that follow."""
+    trace.set_tracer_provider(_Tracers())
+    metrics.set_meter_provider(_Meters())
+
+
+@pytest.mark.usefixtures("providers")
+async def test_requests_are_not_traced(api: httpx.AsyncClient) -> None:
     assert (await api.get("/v1/presets")).status_code == 200
-    assert recorder.asked == []
+    assert _asked == []

@@ -8,10 +8,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.conftest import NOON, client_of
 from tests.layers.samples import SAMPLES, list_settings
 from tests.path_parameters import SCHEMA, fill_path
@@ -149,7 +149,7 @@ async def test_a_cursor_of_another_tenant_leads_nowhere(
 
 
 async def test_two_tenants_use_the_same_names_for_everything_at_once(
-    api: httpx.AsyncClient, stranger: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, stranger: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     for client, whose in ((api, "ours"), (stranger, "theirs")):
         await put(client, user_id="mira", system_prompt=f"The lamps are {whose}.")

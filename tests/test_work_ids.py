@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.talk import Json, append, get, ok, put, talk
 
 SETTINGS = {
@@ -23,7 +23,7 @@ async def layers_of_work(api: httpx.AsyncClient) -> dict[str, str]:
 
 
 @pytest.fixture
-async def chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> None:
+async def chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock) -> None:
     """A chat with a memo, a summary and a scene, and no work left."""
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 20))
@@ -45,7 +45,7 @@ async def chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
     ],
 )
 async def test_a_202_names_the_work(
-    api: httpx.AsyncClient, quoting_sweep: Sweep, chat: None, path: str, layer: str
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, chat: None, path: str, layer: str
 ) -> None:
     memo, scene = (await get(api, "/memos"))["items"][0], (await get(api, "/scenes"))["items"][0]
     url = f"/v1/chats/c{path.format(memo=memo['id'], scene=scene['id'])}"

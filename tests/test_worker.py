@@ -57,7 +57,7 @@ def settings_for(database_url: str, redis_url: str | None, model: ScriptedModel,
         redis_url=redis_url,
         llm_base_url=model.base_url,
         llm_model="scripted",
-        memo_settle_s=0,
+        settle_s=0,
         sweep_s=sweep_s,
         _env_file=None,
     )

@@ -4,8 +4,8 @@ import re
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.talk import Json, context, said
 
 
@@ -14,7 +14,7 @@ def words(first: int, last: int) -> list[Json]:
     return [said(n, content=f"lamp w{n}w") for n in range(first, last + 1)]
 
 
-async def wait(sweep: Sweep, clock: SteppedClock, times: int = 4) -> None:
+async def wait(sweep: Dispatcher, clock: SteppedClock, times: int = 4) -> None:
     """Let time pass until all is made that can be."""
     for _ in range(times):
         clock.step(40)

@@ -1,4 +1,4 @@
-"""What a conversation that changes needs: swipes, revisions, pins, checkpoints, lines that know their origin."""
+"""Tables and columns for conversations that change: swipes, revisions, pins, checkpoints, origins of lines."""
 
 from collections.abc import Sequence
 
@@ -75,7 +75,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Loses what the former schema has no place for: texts that are not selected, and what was said before edits."""
+    """Delete data that the previous schema cannot store: swipes that are not selected, and texts before edits."""
     op.drop_table("revisions")
     op.drop_table("swipes")
     op.drop_column("memos", "size")

@@ -1,4 +1,4 @@
-"""The first tables: chats, messages, memos, due work, keys, secrets."""
+"""The initial tables: chats, messages, memos, due work, keys, secrets."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the model is used for, by tenant, month and layer."""
+"""Usage of the model by tenant, month and layer."""
 
 from collections.abc import Sequence
 
@@ -33,5 +33,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Forgets what the model was used for: a month's limit begins anew."""
+    """Delete the recorded usage, so monthly limits start again from zero."""
     op.drop_table("model_usage")

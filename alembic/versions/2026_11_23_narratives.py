@@ -1,4 +1,4 @@
-"""What narratives need: their versions, diary entries, scenes, and what of them a context shows."""
+"""Tables and columns for narratives: versions, diary entries, scenes, and their cache for contexts."""
 
 from collections.abc import Sequence
 
@@ -181,7 +181,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Loses every summary, recap, scene and diary entry; messages that scenes hid are shown again."""
+    """Delete all summaries, recaps, scenes and diary entries, and show the messages that scenes had hidden."""
     op.execute("UPDATE messages SET hidden_by = NULL WHERE hidden_by = 'scenes'")
     op.execute("DELETE FROM work WHERE layer IN ('summary', 'diary', 'scenes')")
     op.execute("UPDATE chats SET cursors = cursors - '{summary,diary,scenes}'::text[]")

@@ -1,6 +1,6 @@
 """One cache for contexts on the chat's row.
 
-What all layers keep for contexts is one column, in which the window of memos is one layer's entry like any other.
+One column holds the cached data of all layers. The memo window becomes the entry of its layer in that column.
 
 Revision ID: c1d7a4e09b35
 Revises: b52e9d417c08

@@ -1,4 +1,4 @@
-"""The caller's metadata belongs to the chat: all lines of a chat hold what its current line holds."""
+"""The caller's metadata belongs to the chat: copy the metadata of the current line to all lines of a chat."""
 
 from collections.abc import Sequence
 
@@ -21,4 +21,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Leaves the rows as they are: the former version reads them, too."""
+    """Change nothing: the previous version can read these rows."""

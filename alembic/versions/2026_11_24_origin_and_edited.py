@@ -1,4 +1,4 @@
-"""`origin` is who wrote a text as it is now, `edited` that a person changed what the service or a tool had written."""
+"""`origin` is the author of the current text; `edited` is whether a person changed a text of the service or a tool."""
 
 from collections.abc import Sequence
 

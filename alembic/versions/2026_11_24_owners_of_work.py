@@ -21,7 +21,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Deletes the work of users and tenants, which the former schema has no place for."""
+    """Delete the work of users and tenants, which the previous schema cannot store."""
     op.execute(f"DELETE FROM work WHERE line_id = '{NO_LINE}'")  # noqa: S608 - a constant
     op.drop_constraint(op.f("ck_work_user"), "work", type_="check")
     op.drop_column("work", "user_id")
@@ -29,7 +29,7 @@ def downgrade() -> None:
 
 
 def _rename_key(former: str, new: str) -> None:
-    """Rename the first column of the primary key. From PostgreSQL 18 on its NOT NULL constraint is named after it."""
+    """Rename the first column of the primary key and, from PostgreSQL 18 on, its NOT NULL constraint."""
     op.alter_column("work", former, new_column_name=new)
     op.execute(
         f"""

@@ -17,7 +17,7 @@ LINE_BEGINS = f"jsonb_build_object('line', {NOW_MS})"
 
 
 def upgrade() -> None:
-    """Add the columns with a constant as their default first: one that is computed would rewrite the table."""
+    """Add the columns with a constant default first, because a computed default would rewrite the table."""
     now_ms = op.get_bind().scalar(sa.text(f"SELECT {NOW_MS}"))
     for name in ("revision", "base_revision"):
         op.add_column("chats", sa.Column(name, sa.BigInteger(), server_default=sa.text(str(now_ms)), nullable=False))

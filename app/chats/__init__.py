@@ -1,1 +1,1 @@
-"""The log: chats, lines, messages, and the cut that says which of them are still sent verbatim."""
+"""Chats, lines and messages, and the cut, which decides which messages are still sent verbatim."""

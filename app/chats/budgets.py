@@ -1,13 +1,13 @@
-"""What fits into a layer's own budget. Pure."""
+"""Selects what fits into a layer's own budget. Pure."""
 
 from collections.abc import Sequence
 
 
 def choose_newest_first(costs: Sequence[int | None], limit: int | None) -> set[int]:
-    """The indexes of `costs` (tokens, oldest first) that a budget of `limit` tokens takes; None is no limit.
+    """Return the indexes of `costs` (tokens, oldest first) that fit into `limit` tokens; None is no limit.
 
-    It fills from the newest on. A cost of None is skipped and uses nothing; the first that would exceed the
-    limit is the end, even if an older one would still fit.
+    The newest are chosen first. A cost of None is skipped and uses no tokens. The first cost that would exceed the
+    limit ends the selection, even if an older one would still fit.
     """
     if limit is None:
         return {index for index, cost in enumerate(costs) if cost is not None}

@@ -1,8 +1,8 @@
-"""Which of a chat's characters are active, which one is the sole character, and which one a request means. Pure.
+"""Selects a chat's active characters, the sole one, and the one that a request means. Pure.
 
-A disabled character counts nowhere unless a request names it: it is not active, it is never the sole character and so
-never the speaker of a message without a name, and no name is written or left out because of it. The chat still has it:
-a request may name it, and its own messages keep its name.
+A disabled character is ignored unless a request names it. It is not active and never the sole character, so it is never
+the speaker of a message without a name, and it does not decide whether names are written. A request may still name it,
+and its own messages keep its name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,29 +28,29 @@ def list_disabled(characters: Characters) -> list[str]:
 
 
 def is_active(characters: Characters, name: str) -> bool:
-    """Whether the chat has the character and it is not disabled.
+    """Return whether the chat has the character and it is not disabled.
 
-    A chat that names no characters has one without a name, "", and that one is active.
+    A chat without named characters has one character whose name is "", and that one is active.
     """
     return name in list_names(list_active(characters)) if characters else name == ""
 
 
 def accepts(characters: Characters, name: str) -> bool:
-    """Whether a request may name this character: one of the chat's, or any where the chat names no characters."""
+    """Return whether a request may name this character: one of the chat's, or any if the chat names none."""
     return not characters or name in list_names(characters)
 
 
 def find_sole(characters: Characters) -> str | None:
-    """Return the name of the sole character, the only active one; None if there are none or several."""
+    """Return the name of the only active character; None if there are none or several."""
     active = list_active(characters)
     return str(active[0]["name"]) if len(active) == 1 else None
 
 
 def find_meant(characters: Characters, named: str | None) -> str | None:
-    """Return the character that a request means: the one that it names, even a disabled one, else the sole one."""
+    """Return the character that a request means: the one it names, even if disabled, or else the sole one."""
     return find_sole(characters) if named is None else named
 
 
 def find_persona(characters: Characters, name: str) -> str:
-    """Return the character's persona; empty if the chat has none of it."""
+    """Return the character's persona; empty if the chat does not have it."""
     return next((character.get("persona", "") for character in characters if character["name"] == name), "")

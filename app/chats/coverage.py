@@ -1,4 +1,4 @@
-"""What covers messages that are not sent. Pure."""
+"""Describes what covers messages that are not sent. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,16 +8,16 @@ from app.chats.eligibility import Filters
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Something of a layer that covers a range of messages, or is to cover it.
+    """A range of messages that an object of a layer covers or will cover.
 
     Attributes:
         first_seq: The first message of the range.
-        last_seq: The last one, inclusive.
-        kind: What it is: the status that the inclusion report gives to messages that it covers.
-        id: Its id, or the number of a version; None for what does not exist yet, such as a batch that fills.
-        state: `made` also for what is stale but shown; `empty` has no text.
-        filters: What decides on eligibility in it; None where the chat's current settings do.
-        expires: Whether it can leave the prompt while it is still valid, as a memo leaves the window.
+        last_seq: The last message of the range, inclusive.
+        kind: The kind of the object: the status that the inclusion report gives to the messages it covers.
+        id: The object's id, or the number of a version; None if it does not exist yet, as for a batch that still fills.
+        state: `made` includes an object that is stale but shown; an `empty` one has no text.
+        filters: The eligibility filters of the object; None if the chat's current settings decide.
+        expires: Whether the object can leave the prompt while it is still valid, as a memo leaves the window.
 
     """
 

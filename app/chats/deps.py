@@ -1,4 +1,4 @@
-"""What routes about a chat ask for: the chat of the path, a line, a seq."""
+"""Dependencies of routes about a chat: the chat of the path, a line, a seq."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -7,47 +7,47 @@ from uuid import UUID
 from fastapi import Depends, Path, Query, Request
 from pydantic import Field
 
-from app.chats.layers import CoveringLayer
-from app.chats.service import ChatRef
+from app.chats.chat_lock import ChatRef
+from app.chats.covering_layer import CoveringLayer
 from app.kit.auth import Reader, Writer, reader, writer
-from app.kit.hot import read_path
+from app.kit.fast_path import read_path
 from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, Text
 
 ChatId = Annotated[
     str,
     Path(
         pattern=CHAT_ID_PATTERN,
-        description="The caller's id of the chat.",
+        description="The chat's id, chosen by the caller.",
         examples=["lighthouse"],
     ),
 ]
 MessageIdPath = Annotated[Text, Path(min_length=1, max_length=128, description="The message's id.", examples=["m1"])]
-Line = Annotated[UUID | None, Query(description="Another line than the current one.")]
+Line = Annotated[UUID | None, Query(description="The line to read; the current one by default.")]
 Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
 
 
 async def reading(chat_id: ChatId, caller: Reader) -> ChatRef:
-    """The chat of the path, for a caller who may read."""
+    """Return the chat of the path, for a caller with read access."""
     return ChatRef.of(caller, chat_id)
 
 
 async def writing(chat_id: ChatId, caller: Writer) -> ChatRef:
-    """The chat of the path, for a caller who may write."""
+    """Return the chat of the path, for a caller with write access."""
     return ChatRef.of(caller, chat_id)
 
 
 async def read_reading(request: Request) -> ChatRef:
-    """`reading`, for a hot route."""
+    """Return what `reading` returns, for a route on the fast path."""
     return ChatRef.of(await reader(request), read_path(request, "chat_id", CHAT_ID_PATTERN))
 
 
 async def read_writing(request: Request) -> ChatRef:
-    """`writing`, for a hot route."""
+    """Return what `writing` returns, for a route on the fast path."""
     return ChatRef.of(await writer(request), read_path(request, "chat_id", CHAT_ID_PATTERN))
 
 
 async def layers(request: Request) -> Sequence[CoveringLayer]:
-    """The memory layers there are."""
+    """Return the memory layers of the app."""
     found: Sequence[CoveringLayer] = request.app.state.layers
     return found
 

@@ -1,6 +1,7 @@
-"""Which messages are summarised, and which are sent. Pure.
+"""Decides which messages are summarised and which are sent. Pure.
 
-Eligible messages fill batches. Why one is not is the first match of a fixed list, so that a report can say it.
+Eligible messages fill batches. The reason why a message is not eligible is the first match of a fixed list, so that a
+report can show one reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +27,7 @@ Ineligible = Literal[
 
 
 class Marked(Protocol):
-    """What is asked of a message; rows and new messages both have it."""
+    """The fields of a message that eligibility depends on; rows and new messages both have them."""
 
     @property
     def role(self) -> str: ...  # noqa: D102 - fields
@@ -47,7 +48,7 @@ class Marked(Protocol):
 
 
 class Hashed(Marked, Protocol):
-    """A message in its place, with what it says as a digest."""
+    """A message with its seq and the digest of its content."""
 
     @property
     def seq(self) -> int: ...  # noqa: D102
@@ -57,7 +58,7 @@ class Hashed(Marked, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The settings that decide on eligibility; a batch keeps those it was opened with."""
+    """The settings that decide on eligibility; a batch keeps the filters with which it was opened."""
 
     include_user: bool = True
     include_system: bool = False
@@ -66,17 +67,17 @@ class Filters:
     disabled: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored with a batch."""
+        """Return the filters as they are stored with a batch."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Filters":
-        """Read what `to_json` wrote."""
+        """Return the filters from what `to_json` returned."""
         return cls(**{**stored, "disabled": tuple(stored.get("disabled", ()))})
 
 
 def why_ineligible(message: Marked, filters: Filters) -> Ineligible | None:
-    """Why `message` is not summarised, or None if it is. The first match wins."""
+    """Return why `message` is not summarised, or None if it is. The first match wins."""
     role = message.role
     checks: tuple[tuple[bool, Ineligible], ...] = (
         (message.deleted, "deleted"),
@@ -95,15 +96,15 @@ def why_ineligible(message: Marked, filters: Filters) -> Ineligible | None:
 
 
 def is_eligible(message: Marked, filters: Filters) -> bool:
-    """Whether `message` fills a batch and is summarised."""
+    """Return whether `message` fills a batch and is summarised."""
     return why_ineligible(message, filters) is None
 
 
 def hash_eligible(messages: Iterable[Hashed], filters: Filters) -> bytes:
-    """What the eligible ones of `messages` (in seq order) say: what a batch, a step or a scene is made from."""
+    """Return the hash of the eligible `messages` (in seq order), the source of a batch, a fold or a scene."""
     return range_hash((message.seq, message.digest) for message in messages if is_eligible(message, filters))
 
 
 def is_sent(message: Marked) -> bool:
-    """Whether `message` goes into the history: no tombstone, nothing hidden, no thought, not only white space."""
+    """Return whether `message` goes into the history: not deleted, hidden, a thought or blank."""
     return not (message.deleted or message.hidden_by or message.kind == "thought" or message.blank)

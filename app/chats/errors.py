@@ -1,4 +1,4 @@
-"""What can be wrong with a request about chats and messages."""
+"""Errors of requests about chats and messages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ class SwipeNotFound(NotFound):
 
 
 class CheckpointNotFound(NotFound):
-    """The chat has no checkpoint of that name."""
+    """The chat has no checkpoint with this name."""
 
     code = "checkpoint_not_found"
     title = "Unknown checkpoint"
@@ -53,28 +53,28 @@ class MessageIdTaken(Conflict):
 
 
 class ChatBusy(Unavailable):
-    """Another request keeps the chat locked for too long; the same request may be sent again."""
+    """Another request keeps the chat locked for too long; the client can retry the request."""
 
     code = "chat_busy"
     title = "Chat is busy"
 
 
 class ChatTaken(Conflict):
-    """A chat of that id is there already."""
+    """A chat with this id already exists."""
 
     code = "chat_taken"
     title = "Chat id taken"
 
 
 class CheckpointTaken(Conflict):
-    """The chat has a checkpoint of that name already."""
+    """The chat already has a checkpoint with this name."""
 
     code = "checkpoint_taken"
     title = "Checkpoint name taken"
 
 
 class LineIsCheckpoint(Conflict):
-    """A checkpoint's line stays as it was frozen."""
+    """The line is a checkpoint, which is frozen and cannot become current."""
 
     code = "line_is_checkpoint"
     title = "Line is a checkpoint"
@@ -85,7 +85,7 @@ _LOCKED = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
 
 @contextmanager
 def busy_if_locked() -> Iterator[None]:
-    """Raise ChatBusy where a statement gives up waiting for a chat's row."""
+    """Raise ChatBusy if a statement gives up waiting for a chat's row, or a deadlock is detected."""
     try:
         yield
     except (*_LOCKED, DBAPIError) as error:

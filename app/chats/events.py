@@ -1,7 +1,7 @@
-"""What happens to a chat, as typed events, and what each does to the counts in the line's head. Pure.
+"""Typed events of a chat, and how each changes the counts in the line's head. Pure.
 
-A verb of the log defers an event; its follower runs in the same transaction (`app/pipeline.py`), so memory and
-conversation never disagree.
+An operation on a chat defers an event. Its follower runs in the same transaction (`app/pipeline.py`), so the memory and
+the conversation never disagree.
 """
 
 from bisect import bisect_right
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.chats.cut import Reason
 from app.chats.eligibility import is_sent
-from app.chats.head import Head, NewMessage, RangeMessage
+from app.chats.head import CutReason, Head, NewMessage, RangeMessage
 
 Pair = tuple[RangeMessage, RangeMessage]
 """A message before and after a change."""
@@ -20,12 +19,12 @@ Pair = tuple[RangeMessage, RangeMessage]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineEvent:
-    """Something happened to a line.
+    """The base of events on a line.
 
     Attributes:
-        head: The line's head, locked, with the event counted in; handlers may change it, it is written last.
+        head: The line's head, locked, with the event counted in. Handlers may change it; it is written last.
         now: The service's time.
-        settle_s: How long work that follows from the event waits for further edits.
+        settle_s: How many seconds work that follows from the event waits for further edits.
 
     """
 
@@ -40,7 +39,7 @@ class MessagesAppended(LineEvent):
 
     Attributes:
         fresh: The new messages in seq order.
-        cold: Whether the provider's cache was gone before the first of them.
+        cold: Whether the provider's cache had expired before the first of them.
         former_head_seq: The newest seq before them.
         former_history_messages: How many messages were sent before them.
 
@@ -54,7 +53,7 @@ class MessagesAppended(LineEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesChanged(LineEvent):
-    """Messages were edited, deleted, hidden, shown, excluded or included.
+    """Messages were edited, deleted, hidden, un-hidden, excluded or included.
 
     Attributes:
         pairs: Each changed message before and after, in seq order.
@@ -65,23 +64,23 @@ class MessagesChanged(LineEvent):
 
     @property
     def alters_history(self) -> bool:
-        """Whether a message joins or leaves what is sent."""
+        """Whether a message joins or leaves the messages that are sent."""
         return any(is_sent(before) != is_sent(after) for before, after in self.pairs)
 
     @property
     def by_scenes(self) -> bool:
-        """Whether scenes have hidden a message, or shown one again."""
+        """Whether scenes hid or un-hid a message."""
         return any("scenes" in (before.hidden_by, after.hidden_by) for before, after in self.pairs)
 
     @property
     def changed_seqs(self) -> list[int]:
-        """The seqs of the messages of which `content_changed` is true, in order."""
+        """The seqs, in order, of the messages for which `content_changed` is true."""
         return [pair[1].seq for pair in self.pairs if content_changed(pair)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineTruncated(LineEvent):
-    """The end of the line was cut off; nothing is left from `from_seq` (inclusive) on."""
+    """The end of the line was cut off: no message is left from `from_seq` (inclusive) on."""
 
     from_seq: int
 
@@ -92,8 +91,8 @@ class MessagesMoved(LineEvent):
 
     Attributes:
         from_line_id: The other line.
-        kept_seq: Up to here both lines have the same messages at the same seqs.
-        seqs: (seq on the other line, seq on this one) of each message that moved, ordered by the first.
+        kept_seq: The last seq up to which both lines have the same messages at the same seqs.
+        seqs: (seq on the other line, seq on this one) of each message that moved, in the order of the first.
 
     """
 
@@ -102,14 +101,14 @@ class MessagesMoved(LineEvent):
     seqs: Sequence[tuple[int, int]]
 
     def seq_here(self, seq: int) -> int:
-        """The seq on this line of the message that `seq` follows on the other one."""
+        """Return the seq on this line of the last message at or before `seq` on the other line that this line has."""
         before = bisect_right(self.seqs, seq, key=lambda pair: pair[0])
         return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChanged(LineEvent):
-    """A PUT of the chat may have changed its settings, its characters or its time zone."""
+    """A PUT of the chat may have changed its settings, characters or time zone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +120,12 @@ class AnchorMoved(LineEvent):
 
     """
 
-    reason: Reason | None
+    reason: CutReason | None
 
 
 @dataclass(frozen=True, slots=True)
 class LayerChanged:
-    """A layer made, changed or gave up something, by a job or by hand: a waiting cut is judged again.
+    """A job or a person changed the content of a layer, or a job gave up; a waiting cut is decided again.
 
     Attributes:
         head: The line's head, locked.
@@ -140,16 +139,16 @@ class LayerChanged:
 
 @dataclass(frozen=True, slots=True)
 class ChatEdited:
-    """The row of a line was written by a PUT of the chat; its head has to be read again."""
+    """A PUT of the chat wrote the row of a line, so its head has to be read again."""
 
     chat_key: UUID
     line_id: UUID
 
 
 def content_changed(pair: Pair) -> bool:
-    """Whether a message has another text, or is summarised for other readers, than before.
+    """Return whether something changed that summaries depend on: a message's text, its speaker or its eligibility.
 
-    Scenes that hide a message or show it again change neither: they hide only what their recap covers.
+    Scenes that hide or un-hide a message change none of these: they hide only what their recap covers.
     """
     before, after = (message._replace(hidden_by=None) if message.hidden_by == "scenes" else message for message in pair)
     return before != after

@@ -1,4 +1,4 @@
-"""Hashes that tell whether a text is still the one that something was made from. Pure."""
+"""Hashes that detect whether the source of a derived text has changed. Pure."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,17 +7,17 @@ DIGEST_BYTES = 16
 
 
 def identity(role: str, content: str) -> bytes:
-    """What makes an appended message the same message again: role and content as first appended."""
+    """Return the hash that identifies an appended message on a retry: its role and content as first appended."""
     return _digest(role, content)
 
 
 def content_digest(role: str, name: str | None, content: str) -> bytes:
-    """What of a message a summary is made from; changes when the text or its speaker does."""
+    """Return the hash of what a summary uses of a message; it changes when the text or the speaker does."""
     return _digest(role, name or "", content)
 
 
 def range_hash(members: Iterable[tuple[int, bytes]]) -> bytes:
-    """The hash of a range: `members` are (seq, content digest) of its eligible messages, in order."""
+    """Return the hash of a range: `members` are (seq, content digest) of its eligible messages, in order."""
     whole = hashlib.sha256()
     for seq, digest in members:
         whole.update(seq.to_bytes(8))

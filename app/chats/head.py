@@ -1,16 +1,36 @@
-"""The head of a line: what an append reads and writes of a chat's row. Pure."""
+"""The head of a line: the columns of a chat's row that an append reads and writes. Pure."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from app.chats.eligibility import Filters
 from app.chats.settings import ChatSettings
 
+CutReason = Literal["full", "cold", "forced", "session", "rewind"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One message of the history, with what a cut depends on.
+
+    Attributes:
+        seq: Its seq.
+        is_user: Whether its role is `user`.
+        calls: The ids of the tool calls it makes.
+        answers: The id of the tool call whose result it is.
+
+    """
+
+    seq: int
+    is_user: bool = False
+    calls: tuple[str, ...] = ()
+    answers: str | None = None
+
 
 class NewMessage(NamedTuple):
-    """A message that is being appended, counted and hashed; `seq` is 0 until it has a place."""
+    """A message to append, with its tokens and hashes; `seq` is 0 until it is assigned."""
 
     message_id: str
     role: str
@@ -33,7 +53,7 @@ class NewMessage(NamedTuple):
 
 
 class RangeMessage(NamedTuple):
-    """What of a stored message decides whether it is summarised, and what it says, as a digest."""
+    """The fields of a stored message that decide whether it is summarised, and the digest of its content."""
 
     seq: int
     message_id: str
@@ -50,23 +70,23 @@ class RangeMessage(NamedTuple):
 
 @dataclass(slots=True)
 class Head:
-    """The columns of a chat's row that an append may change, with what it needs to judge by.
+    """The columns of a chat's row that an append may change, and the settings that it depends on.
 
     Attributes:
-        chat_key: The chat.
-        line_id: The line whose head it is.
-        tenant: Whose it is.
-        settings: As they take effect.
-        filters: What of the settings decides on eligibility.
+        chat_key: The chat's key.
+        line_id: The line's id.
+        tenant: The chat's tenant.
+        settings: The settings, as they take effect.
+        filters: The eligibility filters from the settings and the characters.
         head_seq: The newest seq; 0 for an empty chat.
         anchor_seq: The first seq that is still sent verbatim.
         history_messages: How many messages are sent from the anchor on.
         cut_waits: Whether a full cut waits for something to settle.
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
-        cursors: What each layer keeps here, by its name, and the cut; small, opaque to everyone else.
-        last_active_at: When something was appended last, by the service's clock.
-        is_current: Whether the line is its chat's current one; a job can find that it was left meanwhile.
+        cursors: The state of each layer, by its name, and of the cut; small, and opaque to all others.
+        last_active_at: When messages were last appended, by the service's clock.
+        is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
 
     """
 
@@ -92,5 +112,5 @@ class Head:
 
     @property
     def line(self) -> tuple[UUID, UUID]:
-        """The line whose head it is, as statements take it."""
+        """The chat's key and the line's id, as statements take them."""
         return self.chat_key, self.line_id

@@ -1,4 +1,4 @@
-"""Tables of the log. Everything of a chat lies under (chat_key, line_id): it is copied, erased and moved as one."""
+"""Tables of chats. The keys of a line's rows begin with (chat_key, line_id), so that they are copied as a whole."""
 
 from datetime import datetime
 from typing import Any
@@ -18,38 +18,38 @@ CURRENT = "current"
 _LINE_BEGINS = f"jsonb_build_object('line', {NOW_MS})"
 
 OF_CHAT = frozenset({"tenant", "chat_id", "user_id", "user_key", "metadata", "created_at"})
-"""The columns of `chats` that belong to the chat and not to the line."""
+"""The columns of `chats` that belong to the chat, not to the line."""
 
 
 class ChatLine(Table):
-    """One line of a chat: the row that a context reads and that every write to the line locks first.
+    """A line of a chat: the row that a context reads and that every write to the line locks first.
 
-    Exactly one line of a chat is current. A checkpoint is a frozen line, an abandoned one can be read and made current.
-    The columns, by their owner:
+    Exactly one line of a chat is current. A checkpoint is a frozen line. An abandoned line can be read, and can become
+    current again. The columns, by owner:
 
-    - The line's identity: `standing`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
-      one was copied from), `line_made_at`.
-    - The chat (`OF_CHAT`): the same on all lines, and only `queries.update_chat` changes them, on all lines at once.
-      A restore, a switch and a re-import leave them as they are; a fork copies `metadata` and the user.
-    - The line's settings: characters, personas, settings, time zone, language. A restore brings them back, because
-      otherwise the context after it would not be the same bytes.
-    - The head: what an append changes. None of these columns is in an index, so that the update stays in its page.
-      `memo_count` is how many memos are in the book, `memo_number` the number that the last one was given.
-    - The revision: `revision` rises by one with every committed change, and so does `base_revision` with every change
-      that is not only messages after the head; `changed` holds the revision of the last change by name. Only
-      `revision.py` decides what is written to them. A line that begins anew has numbers of its own, never copied ones.
-    - A cache: `context_cache` holds what the layers put into a context, by the layer's name, such as the window of
-      memos. It is written only where that changes, so that an append does not write the widest column and a context
-      reads no other table.
+    - The line's identity: `line_status`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
+      one was copied from), `line_created_at`.
+    - The chat (`OF_CHAT`): the same on all lines. Only `queries.update_chat` changes them, on all lines at once. A
+      restore, a switch and a re-import do not change them; a fork copies `metadata` and the user.
+    - The line's settings: characters, personas, settings, time zone, language. A restore includes them, because
+      otherwise the context would not be the same byte for byte.
+    - The head: the columns that an append changes. None of them is in an index, so that the updates are HOT updates.
+      `memo_count` is the number of memos in the memo book, `memo_number` the number of the last memo that got one.
+    - The revision: `revision` rises by one with every committed change. `base_revision` is the revision of the last
+      change that was not only messages after the head. `changed` is the revision of the last change, by name. Only
+      `revision.py` decides the values. A new line starts with new numbers; they are never copied.
+    - A cache: `context_cache` is what the layers put into a context, by the layer's name, such as the memo window. It
+      is written only when that changes, so that an append does not write the widest column and a context reads no other
+      table.
     """
 
     __tablename__ = "chats"
     __table_args__ = (
-        CheckConstraint("standing IN ('current', 'abandoned', 'checkpoint')", name="standing"),
+        CheckConstraint("line_status IN ('current', 'abandoned', 'checkpoint')", name="line_status"),
         CheckConstraint("anchor_seq >= 1 AND anchor_seq <= head_seq + 1", name="anchor"),
         CheckConstraint("head_seq >= 0 AND history_messages >= 0", name="head"),
-        CheckConstraint("(standing = 'checkpoint') = (checkpoint IS NOT NULL)", name="checkpoint"),
-        Index("uq_chats_current", "chat_key", unique=True, postgresql_where=text("standing = 'current'")),
+        CheckConstraint("(line_status = 'checkpoint') = (checkpoint IS NOT NULL)", name="checkpoint"),
+        Index("uq_chats_current", "chat_key", unique=True, postgresql_where=text("line_status = 'current'")),
         Index(
             "uq_chats_checkpoint",
             "chat_key",
@@ -62,18 +62,18 @@ class ChatLine(Table):
             "tenant",
             "created_at",
             "chat_key",
-            postgresql_where=text("standing = 'current'"),
+            postgresql_where=text("line_status = 'current'"),
         ),
-        Index("ix_chats_user", "user_key", postgresql_where=text("standing = 'current'")),
+        Index("ix_chats_user", "user_key", postgresql_where=text("line_status = 'current'")),
         {"postgresql_with": {"fillfactor": 70}},
     )
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
     line_id: Mapped[UUID] = mapped_column(primary_key=True)
-    standing: Mapped[str] = mapped_column(server_default=CURRENT)
+    line_status: Mapped[str] = mapped_column(server_default=CURRENT)
     checkpoint: Mapped[str | None]
     parent_line_id: Mapped[UUID | None]
-    line_made_at: Mapped[datetime] = mapped_column(Time)
+    line_created_at: Mapped[datetime] = mapped_column(Time)
 
     tenant: Mapped[str]
     chat_id: Mapped[str]
@@ -113,10 +113,11 @@ class ChatLine(Table):
 
 
 class Message(Table):
-    """One entry of the conversation, never physically deleted while its chat lives.
+    """A message of the conversation. A delete keeps the row as a tombstone.
 
-    It says what its selected swipe says; `selected_swipe` is the place of that among its alternatives, from 0.
-    `kept_shown` is true of what a person has shown again whoever hid it: scenes leave it alone from then on.
+    `content` is the text of the selected swipe, and `selected_swipe` its index among the alternatives, from 0.
+    `visibility_pinned` is true if a person un-hid the message, no matter who hid it: scenes do not hide it from then
+    on.
     """
 
     __tablename__ = "messages"
@@ -127,7 +128,7 @@ class Message(Table):
         CheckConstraint("importance IS NULL OR (importance >= 0 AND importance <= 1)", name="importance"),
         CheckConstraint("seq >= 1", name="seq"),
         CheckConstraint("selected_swipe >= 0", name="selected_swipe"),
-        # The line last: an index that begins like the key is taken for a seq, too, while statistics know nothing.
+        # `line_id` is last: without statistics, PostgreSQL would also use an index that begins like the key for a seq.
         Index("uq_messages_id", "chat_key", "message_id", "line_id", unique=True),
         Index(
             "ix_messages_sent",
@@ -160,21 +161,21 @@ class Message(Table):
     excluded: Mapped[bool] = mapped_column(server_default="false")
     pinned: Mapped[bool] = mapped_column(server_default="false")
     hidden_by: Mapped[str | None]
-    kept_shown: Mapped[bool] = mapped_column(server_default="false")
+    visibility_pinned: Mapped[bool] = mapped_column(server_default="false")
     selected_swipe: Mapped[int] = mapped_column(server_default="0")
     edited_at: Mapped[datetime | None] = mapped_column(Time)
     deleted_at: Mapped[datetime | None] = mapped_column(Time)
 
     @property
     def deleted(self) -> bool:
-        """Whether only a tombstone is left."""
+        """Whether the row is a tombstone."""
         return self.deleted_at is not None
 
 
 class Swipe(Table):
-    """An alternative text of a message that is not the selected one: that is the message's own.
+    """An unselected alternative text of a message. The selected one is the `content` of the message.
 
-    So no reader of messages can come across a text that is not selected.
+    So a query on messages never returns a text that is not selected.
     """
 
     __tablename__ = "swipes"
@@ -188,7 +189,7 @@ class Swipe(Table):
 
 
 class Revision(Table):
-    """What a message said, and who said it, before an edit; `swipe` is the alternative that was edited."""
+    """The text and the speaker of a message before an edit; `swipe` is the index of the edited alternative."""
 
     __tablename__ = "revisions"
     __table_args__ = ({"info": {"begins": "seq"}},)

@@ -1,6 +1,6 @@
 """The presets: sets of default values. Pure.
 
-Each says only where it differs from the defaults of the schema; `app.chats.settings` puts them together.
+Each contains only the values that differ from the defaults of the schema; `app.chats.settings` merges them.
 """
 
 from typing import Any
@@ -40,10 +40,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 PRESET_TEXTS: dict[str, str] = {
-    "memo": "A memo of 2–3 highlights every 8 messages, the last 15 in the prompt.",
-    "diary": "A rolling summary of what was said and a diary in the character's own voice.",
-    "scenes": "Scenes with recaps, a running recap of all of them, old scenes hidden.",
-    "agent": "Facts and memories learnt every turn, recalled by search.",
-    "decay": "A short verbatim buffer; what mattered becomes memories that fade unless they matter.",
+    "memo": "A memo of 2–3 highlights for every 8 messages; the last 15 memos are in the prompt.",
+    "diary": "A rolling summary of the conversation, and a diary in the character's own voice.",
+    "scenes": "Scenes with recaps and a running recap of all of them; old scenes are hidden.",
+    "agent": "Facts and memories, learnt every turn and recalled by search.",
+    "decay": "A short verbatim history; important content becomes memories that fade unless they stay important.",
     "companion": "Memos, a diary and long-term memories together.",
 }

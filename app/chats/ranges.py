@@ -8,7 +8,7 @@ Range = tuple[int, int]
 
 
 class Placed(Protocol):
-    """What has a place on a line."""
+    """An object with a seq."""
 
     @property
     def seq(self) -> int: ...  # noqa: D102 - a field
@@ -18,25 +18,25 @@ Message = TypeVar("Message", bound=Placed)
 
 
 def inside_of(messages: Sequence[Message], first_seq: int, last_seq: int) -> Sequence[Message]:
-    """Those of `messages` (in seq order, with gaps) that stand in `first_seq…last_seq`."""
+    """Return those of `messages` (in seq order, with gaps) that are in `first_seq…last_seq`."""
     start = bisect_left(messages, first_seq, key=lambda message: message.seq)
     return messages[start : bisect_right(messages, last_seq, lo=start, key=lambda message: message.seq)]
 
 
 def is_any_inside(seqs: Sequence[int], first_seq: int, last_seq: int) -> bool:
-    """Whether one of `seqs`, which ascend, is in `first_seq…last_seq`."""
+    """Return whether one of `seqs`, which ascend, is in `first_seq…last_seq`."""
     at = bisect_left(seqs, first_seq)
     return at < len(seqs) and seqs[at] <= last_seq
 
 
 def is_inside(seq: int, ranges: Sequence[Range]) -> bool:
-    """Whether `seq` is in one of `ranges`, which are in order and apart from each other."""
+    """Return whether `seq` is in one of `ranges`, which are in order and do not overlap."""
     before = bisect_right(ranges, seq, key=lambda found: found[0])
     return before > 0 and seq <= ranges[before - 1][1]
 
 
 def join_ranges(ranges: Iterable[Range]) -> list[Range]:
-    """The same seqs (of ranges in the order of their beginnings) in as few ranges as possible."""
+    """Return as few ranges as possible with the same seqs; `ranges` are in the order of their first seqs."""
     joined: list[Range] = []
     for first, last in ranges:
         if joined and first <= joined[-1][1] + 1:

@@ -1,11 +1,11 @@
 """The revision of a line: a number on its row that rises by one with every committed change.
 
-Locking a line registers its row here, and the unit of work raises the number just before the commit, unless a
-statement that writes the row anyway has done so. Forgetting to say what changed is slow, never wrong: without more, a
-transaction that locked a line has changed all of it.
+Locking a line registers its row here. The unit of work raises the number just before the commit, unless a statement
+that writes the row anyway has already done so. A transaction that locks a line and records nothing counts as a change
+of the whole line, so a forgotten record costs time but is never wrong.
 
-`changed` holds, by name, the revision of the last change: `messages`, `settings`, `work`, `line`, the layers' names and
-`recap`. A name that it lacks has the number of `line`.
+`changed` is the revision of the last change by name: `messages`, `settings`, `work`, `line`, the layers' names and
+`recap`. A missing name has the revision of `line`.
 """
 
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ from app.kit.db import DbSession
 Line = tuple[UUID, UUID]
 
 MESSAGES, SETTINGS, WORK, LINE = "messages", "settings", "work", "line"
-"""The names of what belongs to no layer."""
+"""The names of changes that belong to no layer."""
 
 _LINES = 0
-"""The position in `DbSession.last_writes`: before users and tenants."""
+"""The position of lines in `DbSession.last_writes`: before users and tenants."""
 
 _WRITE = """
     UPDATE chats SET revision = $3, base_revision = CASE WHEN $4 THEN $3 ELSE base_revision END,
@@ -31,25 +31,25 @@ _WRITE = """
 
 
 def raise_others(name: str) -> dict[str, str]:
-    """Return the columns, with SQL, by which a statement on all lines of a chat raises those that are not current."""
+    """Return SQL by column: with it, a statement on all lines of a chat raises the revisions of those not current."""
     return {
-        "revision": "revision + (standing <> 'current')::int",
-        "base_revision": "CASE WHEN standing = 'current' THEN base_revision ELSE revision + 1 END",
-        "changed": "CASE WHEN standing = 'current' THEN changed"
+        "revision": "revision + (line_status <> 'current')::int",
+        "base_revision": "CASE WHEN line_status = 'current' THEN base_revision ELSE revision + 1 END",
+        "changed": "CASE WHEN line_status = 'current' THEN changed"
         f" ELSE changed || jsonb_build_object('{name}', revision + 1) END",
     }
 
 
 @dataclass(slots=True)
 class LineRevision:
-    """The revision that a locked line has once the transaction commits.
+    """The revision that a locked line will have when the transaction commits.
 
     Attributes:
         line: The chat's key and the line's id.
-        number: That revision.
-        is_new: Whether the row gets the number where this transaction creates it, or makes it the current one.
-        locks: How often the transaction has locked the line. One that locks it twice, and keeps or appends once, has
-            changed it in another way too.
+        number: The revision.
+        is_new: Whether the statement that creates the row, or makes it the current line, writes the number.
+        locks: How often the transaction has locked the line. If it locks the line twice and records only one append or
+            only one lock without a change, the other lock counts as another change.
 
     """
 
@@ -64,24 +64,24 @@ class LineRevision:
     _is_written: bool = False
 
     def record(self, *names: str, in_context: bool) -> None:
-        """Note that `names` change."""
+        """Record that `names` change."""
         self._is_written &= self._names.issuperset(names) and (self._alters_base or not in_context)
         self._names.update(names)
         self._alters_base |= in_context
 
     def record_append(self) -> None:
-        """Note that messages are appended, and that nothing else changes unless `record` says so."""
+        """Record that messages are appended and nothing else changes, unless `record` is called too."""
         self._names.add(MESSAGES)
         self._appends += 1
 
     def keep(self) -> None:
-        """Note that nothing has changed since the last lock."""
+        """Record that nothing has changed since the last lock."""
         self._keeps += 1
 
     def take(self) -> tuple[int, bool, bool, str]:
         """Return the values for a statement that writes the row: number, alters the base, replaces `changed`, names.
 
-        Until more is recorded, no other statement is needed.
+        `write` then does nothing, unless more is recorded afterwards.
         """
         self._is_written = True
         replaces = self.is_new or not self._names
@@ -91,30 +91,30 @@ class LineRevision:
         return self.number, replaces or not only_appends, replaces, changed
 
     async def write(self, db_session: DbSession) -> None:
-        """Raise the number, if no other statement has."""
+        """Write the number, unless another statement has done so or nothing changed."""
         is_kept = self._keeps == self.locks and not self._names
         if not (is_kept or self._is_written or self.is_new):
             await db_session.raw.execute(_WRITE, *self.line, *self.take())
 
 
 def begin_revision(number: int) -> dict[str, int | str]:
-    """Return the columns of a line that begins with a revision: everything of it has changed."""
+    """Return the columns of a line that begins with this revision, with everything on it changed."""
     return {"revision": number, "base_revision": number, "changed": orjson.dumps({LINE: number}).decode()}
 
 
 def register(db_session: DbSession, line: Line, former: int) -> None:
-    """Have the transaction raise the revision of a line, which it has just locked; `former` is what the row has."""
+    """Have the transaction raise the revision of a line that it has just locked; `former` is the row's revision."""
     db_session.last_writes.setdefault((_LINES, *line), LineRevision(line, former + 1))
     revision_of(db_session, line).locks += 1
 
 
 def register_new(db_session: DbSession, line: Line, number: int) -> None:
-    """Note the revision of a row that this transaction has created with it, or has made the current line."""
+    """Register the revision of a row that this transaction has created, or made the current line, with it."""
     db_session.last_writes[_LINES, *line] = LineRevision(line, number, is_new=True)
 
 
 def revision_of(db_session: DbSession, line: Line) -> LineRevision:
-    """Return the revision of a locked line. Raises LookupError for one that is not locked."""
+    """Return the revision of a locked line. Raises LookupError if the line is not locked."""
     found = db_session.last_writes.get((_LINES, *line))
     if found is None:
         raise LookupError(f"the line {line[1]} is not locked")
@@ -122,24 +122,24 @@ def revision_of(db_session: DbSession, line: Line) -> LineRevision:
 
 
 def record(db_session: DbSession, line: Line, *names: str, in_context: bool = True) -> None:
-    """Note what a transaction changes of a line that it has locked. Raises LookupError for one that is not locked.
+    """Record what the transaction changes on a locked line. Raises LookupError if the line is not locked.
 
     Args:
         db_session: Open unit of work.
         line: The chat's key and the line's id.
-        names: What changes: a layer's name, `recap`, or one of the names of this module.
-        in_context: Whether contexts can show it. False only where they show nothing of it; then an append that makes it
-            remains a change of the messages after the head alone.
+        names: The names of the changes: a layer's name, `recap`, or one of the names of this module.
+        in_context: Whether contexts can show the change. False only if they show nothing of it; an append with such a
+            change then still counts as only messages after the head.
 
     """
     revision_of(db_session, line).record(*names, in_context=in_context)
 
 
 def record_append(db_session: DbSession, line: Line) -> None:
-    """Note that the transaction appends messages; only `record` can then say that it changes anything else."""
+    """Record that the transaction appends messages and changes nothing else, unless `record` is called too."""
     revision_of(db_session, line).record_append()
 
 
 def record_nothing(db_session: DbSession, line: Line) -> None:
-    """Note that the transaction has locked a line and changed nothing: a retry, or work that another worker has."""
+    """Record that the transaction locked a line and changed nothing, as for a retry or another worker's item."""
     revision_of(db_session, line).keep()

@@ -1,4 +1,7 @@
-"""HTTP of chats. A user's id is the caller's and may hold a slash, so in a path it takes up all there is (`:path`)."""
+"""HTTP routes of chats.
+
+The caller chooses a user's id, which may contain a slash, so the path parameter matches the rest of the path (`:path`).
+"""
 
 from datetime import datetime
 from typing import Annotated
@@ -7,8 +10,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Response
 
 from app.chats import service
-from app.chats.chat_out import chats_out
 from app.chats.deps import Line, ReadingChat, WritingChat
+from app.chats.presenters import present_chats
 from app.chats.presets import PRESET_TEXTS
 from app.chats.schemas import ChatOut, ChatPut, PresetOut, Presets
 from app.chats.settings import effective, schema
@@ -17,27 +20,27 @@ from app.kit.auth import Reader, Writer
 from app.kit.deps import Db, Now, Pool
 from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 
 router = APIRouter(prefix="/v1", tags=["chats"])
 
 
 @router.put("/chats/{chat_id}", response_model=ChatOut, responses={201: {"model": ChatOut}})
 async def put_chat(ref: WritingChat, put: ChatPut, db_session: Db, clock: Now) -> Response:
-    """Create a chat (201) or merge into it (200)."""
+    """Create a chat (201) or merge into an existing one (200)."""
     chat, created = await service.put_chat(db_session, ref, put, now=clock())
-    (out,) = await chats_out(db_session, [chat])
-    return JsonAnswer(out, status_code=201 if created else 200)
+    (out,) = await present_chats(db_session, [chat])
+    return OrjsonResponse(out, status_code=201 if created else 200)
 
 
 @router.get("/chats/{chat_id}", response_model=ChatOut, responses=TAGGED)
 async def get_chat(ref: ReadingChat, db_session: Db, known: KnownTags, line: Line = None) -> Response:
-    """A chat with its effective settings and counters."""
+    """Get a chat with its effective settings and counters."""
     chat = await service.get_line(db_session, ref, line)
     tag = await read_tag(db_session, ref, chat, "chat")
     if is_known(known, tag):
         return not_modified(tag)
-    (out,) = await chats_out(db_session, [chat])
+    (out,) = await present_chats(db_session, [chat])
     return tagged(out, tag)
 
 
@@ -45,11 +48,11 @@ async def get_chat(ref: ReadingChat, db_session: Db, known: KnownTags, line: Lin
 async def list_chats(
     caller: Reader,
     db_session: Db,
-    user_id: Annotated[str | None, Query(max_length=200, description="Only this user's, by last activity.")] = None,
+    user_id: Annotated[str | None, Query(max_length=200, description="Only this user's chats.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Chats by creation, newest first; one user's by last activity."""
+    """List chats by creation, newest first; the chats of one user by last activity."""
     before = decode_cursor(cursor, datetime, UUID) if cursor else None
     chats = await service.list_chats(
         db_session,
@@ -62,29 +65,29 @@ async def list_chats(
     page, more = chats[:limit], len(chats) > limit
     last = page[-1] if page else None
     key = (last.last_active_at if by_activity else last.created_at, last.chat_key) if last else ()
-    items = await chats_out(db_session, page)
-    return JsonAnswer({"items": items, "next_cursor": encode_cursor(*key) if more else None})
+    items = await present_chats(db_session, page)
+    return OrjsonResponse({"items": items, "next_cursor": encode_cursor(*key) if more else None})
 
 
 @router.delete("/chats/{chat_id}", status_code=204)
 async def erase_chat(ref: WritingChat, db_session: Db) -> None:
-    """Erase a chat with everything made of it."""
+    """Erase a chat and everything derived from it."""
     await service.erase_chat(db_session, ref)
 
 
 @router.delete("/users/{user_id:path}", status_code=204)
 async def erase_user(
-    user_id: Annotated[str, Path(min_length=1, max_length=200, description="The caller's id of the user.")],
+    user_id: Annotated[str, Path(min_length=1, max_length=200, description="The user's id, chosen by the caller.")],
     caller: Writer,
     pool: Pool,
 ) -> None:
-    """Erase all chats of a user; where that is interrupted, ask again."""
+    """Erase a user with all chats; if the request is interrupted, send it again."""
     await service.erase_user(pool, caller, user_id)
 
 
 @router.get("/presets")
-async def list_presets(caller: Reader) -> Presets:  # noqa: ARG001 - needs a key like everything else
-    """Every preset with its settings, and what each setting means."""
+async def list_presets(caller: Reader) -> Presets:  # noqa: ARG001 - requires a key
+    """List the presets with their settings, and describe each setting."""
     items = []
     for name, text in PRESET_TEXTS.items():
         settings = effective({"preset": name})

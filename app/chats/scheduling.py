@@ -1,10 +1,10 @@
-"""Due work of a layer on a line, found by the line's head."""
+"""Due work of a layer on a line, identified by the line's head."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from app.chats.head import Head
-from app.chats.queries import lock_line
+from app.chats.heads import lock_line
 from app.chats.revision import WORK, record, record_nothing
 from app.kit import work_queue
 from app.kit.db import DbSession
@@ -41,7 +41,7 @@ async def find_scheduled(db_session: DbSession, head: Head, layer: str, key: str
 
 
 async def get_scheduled(db_session: DbSession, head: Head, layer: str, key: str) -> work_queue.WorkItem:
-    """The work item of a key that was just scheduled. Raises LookupError."""
+    """Return the work item of a key that was just scheduled. Raises LookupError."""
     work = await find_scheduled(db_session, head, layer, key)
     if work is None:
         raise LookupError(f"{layer} {key} is not scheduled")
@@ -49,7 +49,7 @@ async def get_scheduled(db_session: DbSession, head: Head, layer: str, key: str)
 
 
 async def cancel_automatic(db_session: DbSession, head: Head, layer: str, keys: Sequence[str]) -> None:
-    """Delete the items under `keys` that no person asked for."""
+    """Delete the items under `keys` that were not requested by a person."""
     if await work_queue.cancel_automatic(db_session, owner_of(head), layer, keys):
         record(db_session, head.line, WORK, layer, in_context=False)
 
@@ -61,7 +61,7 @@ async def unschedule(db_session: DbSession, head: Head, layer: str, keys: Sequen
 
 
 async def revive(db_session: DbSession, owner: Owner, *, now: datetime) -> bool:
-    """Make the items due again that failed while the model was away; return whether there are any."""
+    """Make the items due again that failed while the model was unavailable; return whether there are any."""
     head = await lock_line(db_session, *owner.line) if owner.is_line else None
     layers = await work_queue.revive_transient(db_session, owner, now=now)
     if head is not None:
@@ -70,7 +70,7 @@ async def revive(db_session: DbSession, owner: Owner, *, now: datetime) -> bool:
 
 
 def record_work(db_session: DbSession, head: Head, layers: Collection[str]) -> None:
-    """Note that items of these layers have changed on a line that was locked for them alone; none changes nothing."""
+    """Record that items of these layers changed on a line that was locked only for them; none means no change."""
     if layers:
         record(db_session, head.line, WORK, *layers)
     else:

@@ -1,4 +1,4 @@
-"""What goes over the wire about chats."""
+"""Request and response schemas of chats."""
 
 from datetime import datetime
 from typing import Annotated, Any, Self
@@ -7,8 +7,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.chats.settings import EffectiveSettings, GivenSettings
-from app.kit.blame import FieldError
-from app.kit.wire import Given, JsonObject, Name, NullAs, Text, TimeZone
+from app.kit.error_location import FieldError
+from app.kit.wire import JsonObject, Name, NullAs, RequestModel, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000
 
@@ -17,24 +17,26 @@ DISABLED = (
 )
 
 
-class Character(Given):
+class Character(RequestModel):
     """A character of the chat."""
 
-    name: Name = Field(description="Its name, as messages give it.")
-    persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS), NullAs("")] = Field("", description="Who it is.")
+    name: Name = Field(description="The character's name, as in messages.")
+    persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS), NullAs("")] = Field(
+        "", description="A description of the character."
+    )
     disabled: Annotated[bool, NullAs(False)] = Field(False, description=DISABLED)
 
 
 class CharacterOut(BaseModel):
     """A character of the chat."""
 
-    name: str = Field(description="Its name, as messages give it.")
-    persona: str = Field("", description="Who it is.")
+    name: str = Field(description="The character's name, as in messages.")
+    persona: str = Field("", description="A description of the character.")
     disabled: bool = Field(False, description=DISABLED)
 
 
-class ChatPut(Given):
-    """A chat to create, or what to change of one: what is left out stays, null clears, settings merge."""
+class ChatPut(RequestModel):
+    """A chat to create or to change: a field that is left out keeps its value, null clears it, settings are merged."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -53,83 +55,83 @@ class ChatPut(Given):
         }
     )
 
-    user_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(None, description="Whose chat it is.")
+    user_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(None, description="The chat's user.")
     characters: Annotated[list[Character], Field(max_length=50)] | None = Field(
-        None, description="Who speaks besides the user."
+        None, description="The characters of the chat."
     )
     user_persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(
-        None, description="Who the user is in the story."
+        None, description="A description of the user in the story."
     )
     system_prompt: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(
         None, description="The first text of every context."
     )
     settings: Annotated[Any, GivenSettings] | None = Field(
-        None, description="What differs from the preset; null for a setting returns to the preset's value."
+        None, description="The settings that differ from the preset; null resets a setting to the preset's value."
     )
-    time_zone: TimeZone | None = Field(None, description="IANA name; UTC unless given.")
+    time_zone: TimeZone | None = Field(None, description="The name of an IANA time zone; UTC by default.")
     language: Annotated[str, Field(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", max_length=35)] | None = Field(
         None, description="The conversation's language (BCP 47); memos are written in it."
     )
     metadata: JsonObject | None = Field(
-        None, description="The caller's own, merged; at most 16 KiB. It belongs to the chat: a restore leaves it."
+        None, description="The caller's own JSON object, merged; at most 16 KiB. A restore does not change it."
     )
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
         names = [character.name for character in self.characters or ()]
         if len(names) != len(set(names)):
-            raise FieldError(("characters",), "two have the same name")
+            raise FieldError(("characters",), "must not have the same name twice")
         return self
 
 
 class Counters(BaseModel):
-    """What a chat holds."""
+    """Counters of a chat."""
 
-    messages: int = Field(description="Messages on the line, without deleted ones.")
-    turns: int = Field(description="User messages with their replies.")
-    tokens: int = Field(description="Tokens of all messages (o200k).")
-    memos: int = Field(description="Memos in the book.")
+    messages: int = Field(description="The number of messages on the line, without deleted ones.")
+    turns: int = Field(description="The number of turns; a turn is a user's message with the reply to it.")
+    tokens: int = Field(description="The number of tokens in all messages (o200k).")
+    memos: int = Field(description="The number of memos in the memo book.")
 
 
 class WorkCounts(BaseModel):
-    """Background work of a chat."""
+    """The number of background work items of a chat."""
 
-    due: int = Field(description="Things that are waiting to be made or being made.")
-    failed: int = Field(description="Things that have failed for good.")
+    due: int = Field(description="Items that are waiting or in progress.")
+    failed: int = Field(description="Items that have failed for good.")
 
 
 class ChatOut(BaseModel):
     """A chat."""
 
-    chat_id: str = Field(description="The caller's id.")
-    user_id: str | None = Field(description="Whose chat it is.")
-    characters: list[CharacterOut] = Field(description="Who speaks besides the user.")
-    user_persona: str | None = Field(description="Who the user is in the story.")
+    chat_id: str = Field(description="The chat's id, chosen by the caller.")
+    user_id: str | None = Field(description="The chat's user.")
+    characters: list[CharacterOut] = Field(description="The characters of the chat.")
+    user_persona: str | None = Field(description="A description of the user in the story.")
     system_prompt: str | None = Field(description="The first text of every context.")
-    settings: Annotated[Any, EffectiveSettings] = Field(description="Every setting as it takes effect.")
+    settings: Annotated[Any, EffectiveSettings] = Field(description="All settings, as they take effect.")
     time_zone: str = Field(description="The chat's time zone.")
     language: str | None = Field(description="The conversation's language.")
-    metadata: dict[str, Any] = Field(description="The caller's own.")
-    counters: Counters = Field(description="What the chat holds.")
-    line: UUID = Field(description="The line that this describes; the current one unless another was asked for.")
+    metadata: dict[str, Any] = Field(description="The caller's own JSON object.")
+    counters: Counters = Field(description="The counters of the chat.")
+    line: UUID = Field(description="The line that this describes; the current one unless another was requested.")
     anchor_seq: int = Field(description="The first seq that is still sent verbatim.")
-    head_seq: int = Field(description="The highest seq used so far, also by a deleted message; 0 for an empty chat.")
+    head_seq: int = Field(description="The highest seq used so far, even by a deleted message; 0 for an empty chat.")
     work: WorkCounts = Field(description="Due and failed background work.")
-    created_at: datetime = Field(description="When it was created.")
-    last_active_at: datetime = Field(description="When something was appended last.")
+    created_at: datetime = Field(description="When the chat was created.")
+    last_active_at: datetime = Field(description="When messages were last appended.")
 
 
 class PresetOut(BaseModel):
     """A preset."""
 
-    name: str = Field(description="Its name.")
-    description: str = Field(description="What it is for.")
-    settings: Annotated[Any, EffectiveSettings] = Field(description="All of its settings.")
-    missing_layers: list[str] = Field(description="Layers it switches on that this version does not make yet.")
+    name: str = Field(description="The preset's name.")
+    description: str = Field(description="What the preset is for.")
+    settings: Annotated[Any, EffectiveSettings] = Field(description="All settings of the preset.")
+    missing_layers: list[str] = Field(description="Layers that the preset enables but this version does not have yet.")
 
 
 class Presets(BaseModel):
-    """All presets, and what each setting means."""
+    """All presets, and a description of each setting."""
 
     items: list[PresetOut] = Field(description="The presets.")
     settings_schema: dict[str, Any] = Field(description="JSON Schema of the settings, with their descriptions.")

@@ -1,4 +1,4 @@
-"""The verbs of chats: put, get, list, erase; and those of messages, for other rooms."""
+"""Operations on chats: put, get, list, erase; re-exports the operations on messages for other packages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,102 +10,34 @@ from pydantic import ValidationError
 from sqlalchemy import Table as CoreTable
 
 from app.chats import queries
-from app.chats.access import ChatRef, lock_head, lock_lines, lock_or_create
-from app.chats.editing import cut_off_end, delete_message, edit_message, hide_by_scenes, set_visibility
-from app.chats.eligibility import Filters, hash_eligible, is_eligible
+from app.chats.chat_lock import ChatRef, lock_lines, lock_or_create
 from app.chats.errors import ChatNotFound, LineNotFound
 from app.chats.events import ChatEdited
-from app.chats.hashes import range_hash
-from app.chats.head import Head
-from app.chats.message_queries import (
-    list_living,
-    list_messages,
-    list_range,
-    list_sent_after,
-    list_tellable_after,
-)
-from app.chats.messages import (
-    Appended,
-    Bounds,
-    append_messages,
-    get_message,
-    list_page,
-    list_revisions,
-    message_detail,
-)
 from app.chats.models import ChatLine
-from app.chats.queries import filters_of, find_cache, list_anchors, lock_line, read_head, update_cache, update_head
-from app.chats.reimport import put_messages
 from app.chats.revision import SETTINGS, record
 from app.chats.schemas import ChatPut
 from app.chats.settings import check_overrides, merge, still_valid
-from app.chats.swipes import add_swipe, list_swipes, select_swipe
 from app.kit.auth import Caller, Forbidden
 from app.kit.db import Database, DbSession, defer, list_tables
 from app.kit.errors import Invalid
-from app.kit.hot import placed
+from app.kit.fast_path import placed
 from app.kit.ids import chat_key, user_key
 from app.kit.owners import NO_LINE, Owner, OwnerErased
 from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
 
-__all__ = [
-    "Appended",
-    "Bounds",
-    "ChatRef",
-    "Filters",
-    "Head",
-    "add_swipe",
-    "append_messages",
-    "count_work",
-    "cut_off_end",
-    "delete_message",
-    "edit_message",
-    "erase_chat",
-    "erase_user",
-    "filters_of",
-    "find_cache",
-    "get_chat",
-    "get_line",
-    "get_message",
-    "hash_eligible",
-    "hide_by_scenes",
-    "is_eligible",
-    "list_anchors",
-    "list_chats",
-    "list_living",
-    "list_messages",
-    "list_page",
-    "list_range",
-    "list_revisions",
-    "list_sent_after",
-    "list_swipes",
-    "list_tellable_after",
-    "lock_head",
-    "lock_line",
-    "message_detail",
-    "put_chat",
-    "put_messages",
-    "range_hash",
-    "read_head",
-    "select_swipe",
-    "set_visibility",
-    "update_cache",
-    "update_head",
-]
-
 
 async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: datetime) -> tuple[ChatLine, bool]:
-    """Create a chat or merge `put` into it; says whether it was created.
+    """Create a chat or merge `put` into it; return the chat and whether it was created.
 
-    Raises ChatNotFound, or Forbidden where a token's limits do not let it say whose chat it is.
+    Raises ChatNotFound, or Forbidden if the limits of the token do not allow it to change the chat's user.
     """
     if ref.only_user is not None and "user_id" in put.model_fields_set and put.user_id != ref.only_user:
         raise ref.unknown()
     head, created = await lock_or_create(db_session, ref, now)
     chat = await get_chat(db_session, ref)
     if "user_id" in put.model_fields_set and put.user_id != chat.user_id and ref.keeps_user:
-        raise Forbidden("A token that is limited to a chat cannot say whose chat it is.")
+        raise Forbidden("A token that is limited to a chat cannot change the chat's user.")
     record(db_session, head.line, SETTINGS)
     await queries.update_line(db_session, head.line, _line_changes(chat, put))
     await queries.update_chat(db_session, ref.key, _chat_changes(chat, put))
@@ -116,7 +48,7 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
 
 
 async def get_chat(db_session: DbSession, ref: ChatRef) -> ChatLine:
-    """The chat on its current line. Raises ChatNotFound."""
+    """Return the chat on its current line. Raises ChatNotFound."""
     chat = await queries.find_chat(db_session, ref.key)
     if chat is None:
         raise ref.unknown()
@@ -125,7 +57,7 @@ async def get_chat(db_session: DbSession, ref: ChatRef) -> ChatLine:
 
 
 async def get_line(db_session: DbSession, ref: ChatRef, line: UUID | None) -> ChatLine:
-    """The chat on the line that is asked for, the current one by default. Raises ChatNotFound, LineNotFound."""
+    """Return the chat on the given line, the current one by default. Raises ChatNotFound, LineNotFound."""
     chat = await get_chat(db_session, ref)
     if line is None or line == chat.line_id:
         return chat
@@ -143,7 +75,7 @@ async def list_chats(
     limit: int,
     before: tuple[datetime, UUID] | None,
 ) -> Sequence[ChatLine]:
-    """Chats by creation; of one user by last activity. A limited caller sees its own."""
+    """Return chats by creation; those of one user by last activity. A limited caller gets only its own chats."""
     if caller.user_id is not None:
         if user_id not in (None, caller.user_id):
             return []
@@ -159,7 +91,7 @@ async def list_chats(
 
 
 async def count_work(db_session: DbSession, chats: Sequence[ChatLine]) -> list[tuple[int, int]]:
-    """How much of each chat is due, and how much has failed for good."""
+    """Return how many work items of each chat are due, and how many have failed for good."""
     counted = await queries.count_work(db_session, chats) if chats else {}
     return [counted.get(chat.chat_key, (0, 0)) for chat in chats]
 
@@ -178,8 +110,8 @@ async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
 async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
     """Delete all chats of a user physically, then what belongs to the user itself. Raises ChatNotFound.
 
-    Each chat is deleted in a transaction of its own: a transaction that locked several could deadlock with one that
-    copies one of them to another's place. If the process dies in between, the same call deletes the rest.
+    Each chat is deleted in a separate transaction: a transaction that locks several chats could deadlock with a fork of
+    one of them to the id of another. If the process dies in between, the same call deletes the rest.
     """
     if caller.chat_id is not None or caller.user_id not in (None, user_id):
         raise ChatNotFound(f"There is no user {user_id!r}.")
@@ -187,7 +119,7 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
         keys = await queries.list_user_chat_keys(db_session, user_key(caller.tenant, user_id))
     for key in keys:
         async with database.unit_of_work() as db_session:
-            # Listed without a lock: meanwhile it may have been erased, or become another user's.
+            # The list was read without a lock: the chat may have been erased or given to another user since.
             if set(await lock_lines(db_session, key)) == {user_id}:
                 await _erase(db_session, key)
                 defer(db_session, OwnerErased(caller.tenant, key, user_id))
@@ -198,9 +130,9 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
 
 
 async def _erase(db_session: DbSession, key: UUID) -> None:
-    """Delete a chat's rows, on all lines; a new table takes part by having the column `chat_key` or `owner_key`.
+    """Delete a chat's rows on all lines, in each table with a column `chat_key` or with `owner_key` and `line_id`.
 
-    Rows without a line under the same key belong to the user of the same id and stay.
+    Rows under the same key without a line belong to the user with the same id and are kept.
     """
     for table in list_tables():
         if "chat_key" in table.c:
@@ -210,22 +142,22 @@ async def _erase(db_session: DbSession, key: UUID) -> None:
 
 
 async def _erase_owned(db_session: DbSession, owner: Owner) -> None:
-    """Delete what belongs to a user itself and to no chat.
+    """Delete what belongs to a user but to no chat.
 
-    Work first: a job that saves something for the user has locked its item, so this waits until that is committed, and
-    the next statements see it.
+    Work items come first: a job that saves something for the user has locked its item, so this waits for the job's
+    commit, and the next statements see what the job saved.
     """
     for table in sorted(_list_owned(), key=lambda table: table.name != WorkItem.__tablename__):
         await db_session.execute(table.delete().where(table.c.owner_key == owner.key, table.c.line_id == owner.line_id))
 
 
 def _list_owned() -> list[CoreTable]:
-    """The tables of which a row belongs to a line, a user or a tenant."""
+    """Return the tables in which each row belongs to a line, a user or a tenant."""
     return [table for table in list_tables() if {"owner_key", "line_id"} <= set(table.c.keys())]
 
 
 def _line_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
-    """The line's columns that `put` names. Raises RequestValidationError for settings that do not fit together."""
+    """Return the line's columns that `put` sets. Raises RequestValidationError for settings that are not valid."""
     given = put.model_dump(exclude_unset=True, mode="json")
     values: dict[str, Any] = {
         name: given[name] for name in ("user_persona", "system_prompt", "language") if name in given
@@ -240,11 +172,11 @@ def _line_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
 
 
 def _chat_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
-    """The chat's columns that `put` changes. Raises Invalid for too much metadata."""
+    """Return the chat's columns that `put` changes. Raises Invalid for too much metadata."""
     values: dict[str, Any] = {}
     if "metadata" in put.model_fields_set:
         metadata = {} if put.metadata is None else _merge_metadata(chat, put.metadata)
-        if metadata != chat.chat_metadata:  # all lines are written, and there may be many
+        if metadata != chat.chat_metadata:  # a change is written to all lines, of which there may be many
             values["metadata"] = metadata
     if "user_id" in put.model_fields_set and put.user_id != chat.user_id:
         values["user_id"] = put.user_id
@@ -264,6 +196,6 @@ def _merge_settings(chat: ChatLine, given: dict[str, Any]) -> dict[str, Any]:
 def _merge_metadata(chat: ChatLine, given: dict[str, Any]) -> dict[str, Any]:
     merged = merge(chat.chat_metadata, given)
     if len(orjson.dumps(merged)) > MAX_METADATA_BYTES:
-        message = f"may take at most {MAX_METADATA_BYTES} bytes of JSON, with what is there"
+        message = f"must be at most {MAX_METADATA_BYTES} bytes of JSON after the merge"
         raise Invalid(f"metadata: {message}", errors=[{"loc": ["body", "metadata"], "msg": message}])
     return merged

@@ -1,7 +1,7 @@
-"""The settings of a chat, nested by layer, on top of the preset that gives their defaults. Pure.
+"""The settings of a chat, nested by layer, with defaults from a preset. Pure.
 
-A chat stores only what differs from its preset. Each layer defines its own section (`app/<layer>/settings.py`);
-sections of layers that are still to come are here, so that a preset means the same thing before and after.
+A chat stores only what differs from its preset. Each layer defines its own section (`app/<layer>/settings.py`). The
+sections of planned layers are defined here, so that a preset keeps its meaning when such a layer is added.
 """
 
 import logging
@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from app.chats.presets import PRESETS
-from app.kit.blame import FieldError, place_of
+from app.kit.error_location import FieldError, error_location
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +35,11 @@ EVERY_8, EVERY_MESSAGE = OWN_EDGES = ("every_8", "every_message")
 """The edges that need no layer; `SettingsSchema` adds those of the layers."""
 
 FORCED_MARGIN_MESSAGES = 32
-"""How far a history may outgrow its limit at least while it waits for memos."""
+"""The least number of messages by which a history may exceed its limit while it waits for memos."""
 
 
 class Section(BaseModel):
-    """A group of settings: unknown keys are refused, values never change in place."""
+    """A group of settings: unknown keys are rejected, and instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,16 +47,16 @@ class Section(BaseModel):
 class Budget(Section):
     """A limit in tokens, absolute or as a share of the context."""
 
-    type: Literal["percent", "absolute"] = Field(description="How `value` is meant.")
+    type: Literal["percent", "absolute"] = Field(description="The unit of `value`.")
     value: int = Field(ge=0, le=2_000_000, description="Percent of `context_tokens` (rounded down), or tokens.")
 
     def tokens(self, context_tokens: int) -> int:
-        """The limit in tokens."""
+        """Return the limit in tokens."""
         return self.value if self.type == "absolute" else context_tokens * self.value // 100
 
 
 class LayerSettings(Section):
-    """The section of a layer, under the name `section`; the layer's package defines it, the registry adds it."""
+    """The settings of a layer, under the name `section`; the layer's package defines them, the registry adds them."""
 
     section: ClassVar[str]
 
@@ -64,7 +64,7 @@ class LayerSettings(Section):
 
     @classmethod
     def of(cls, settings: "ChatSettings") -> Self:
-        """The layer's section of a chat's settings."""
+        """Return the layer's section of a chat's settings."""
         section: Self = getattr(settings, cls.section)
         return section
 
@@ -79,42 +79,42 @@ class PlacementSettings(Section):
 
     position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
         "in_prompt",
-        description="Where its segment goes: at its position in the order of segments, ahead of everything, among the "
-        "messages, or nowhere; SillyTavern's numbers are accepted.",
+        description="Where the segment goes: `in_prompt` is its position in the order of segments, `before_prompt` is "
+        "ahead of all segments, `in_chat` is among the messages, `none` omits it. SillyTavern's numbers are accepted.",
     )
-    depth: int = Field(2, ge=0, le=1_000, description="With `in_chat`: messages back from the end.")
-    role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: who says it.")
-    scan: bool | None = Field(None, description="Handed through on the segment for a caller with a lorebook.")
+    depth: int = Field(2, ge=0, le=1_000, description="With `in_chat`: how many messages back from the end.")
+    role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: the segment's role.")
+    scan: bool | None = Field(None, description="Whether the caller's lorebook should scan the segment.")
 
 
 class EligibilitySettings(LayerSettings):
-    """A layer whose settings decide which messages are summarised, in every layer."""
+    """Settings of a layer that decide which messages are summarised, for all layers."""
 
     include_user: bool = Field(True, description="Whether the user's messages are summarised.")
     include_system: bool = Field(False, description="Whether system messages are summarised.")
     include_narrator: bool = Field(True, description="Whether the narrator's messages are summarised.")
-    min_tokens: int = Field(0, ge=0, le=100_000, description="Shorter messages are not summarised.")
+    min_tokens: int = Field(0, ge=0, le=100_000, description="Messages with fewer tokens are not summarised.")
 
 
 class HistorySettings(Section):
     """How much of the conversation is sent verbatim."""
 
-    keep_messages: int = Field(16, ge=1, le=2_000, description="A cut leaves at least so many messages.")
+    keep_messages: int = Field(16, ge=1, le=2_000, description="A cut leaves at least this many messages.")
     grow_messages: int = Field(
         16,
         ge=0,
         le=2_000,
-        description="How many more may gather before the next cut; 0 slides with every message.",
+        description="How many more messages may gather before the next cut; with 0, the history slides with every one.",
     )
     max_messages: int | None = Field(
         None,
         ge=2,
         le=10_000,
-        description="From so many on the cut no longer waits for memos. "
-        "By default keep + grow + the larger of 32 and `memos.every_messages`.",
+        description="From this many messages on, the cut no longer waits for memos. "
+        "By default `keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
     )
     edges: str = Field(EVERY_8, description="Where a cut may fall.")
-    keep_scenes: int = Field(2, ge=0, le=50, description="With scene edges: a cut also leaves the last so many scenes.")
+    keep_scenes: int = Field(2, ge=0, le=50, description="With scene edges: how many of the last scenes a cut leaves.")
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:
@@ -126,60 +126,60 @@ class HistorySettings(Section):
 class PinnedSettings(Section):
     """Pinned messages: kept verbatim once they are out of the history."""
 
-    budget: Budget | None = Field(None, description="The most that pinned messages may take.")
+    budget: Budget | None = Field(None, description="The limit for all pinned messages.")
 
 
 class ConsolidationSettings(Section):
-    """Learning facts and memories from what was said."""
+    """Learning facts and memories from the conversation."""
 
     enabled: bool = Field(False, description="Whether facts and memories are learnt.")
-    every_turns: int = Field(5, ge=1, le=1_000, description="How often.")
+    every_turns: int = Field(5, ge=1, le=1_000, description="After how many turns facts and memories are learnt.")
 
 
 class MemorySettings(Section):
     """Long-term memories."""
 
-    half_life_days: float = Field(7.0, gt=0, le=36_500, description="How fast importance halves.")
-    max_memories: int = Field(1_000, ge=1, le=100_000, description="What falls off goes to the archive.")
-    learn_scope: Scope = Field("chat", description="Whom learnt facts and memories belong to.")
+    half_life_days: float = Field(7.0, gt=0, le=36_500, description="In how many days importance halves.")
+    max_memories: int = Field(1_000, ge=1, le=100_000, description="How many memories are kept; the rest are archived.")
+    learn_scope: Scope = Field("chat", description="The scope of learnt facts and memories.")
 
 
 class RecallSettings(Section):
     """Search results in the prompt."""
 
-    mode: Literal["off", "auto", "tool"] = Field("off", description="`auto` puts them into the volatile tail.")
-    tokens: int = Field(500, ge=1, le=100_000, description="The most they may take.")
+    mode: Literal["off", "auto", "tool"] = Field("off", description="`auto` puts the results into the volatile tail.")
+    tokens: int = Field(500, ge=1, le=100_000, description="The limit for the results, in tokens.")
 
 
 class SessionSettings(Section):
     """When a new session begins."""
 
-    idle_timeout_s: int | None = Field(None, ge=1, le=31_536_000, description="After so long a silence; null: never.")
-    daily_reset_hour: int | None = Field(None, ge=0, le=23, description="At this hour of the chat's zone.")
-    max_turns: int | None = Field(None, ge=1, le=100_000, description="After so many turns.")
+    idle_timeout_s: int | None = Field(None, ge=1, le=31_536_000, description="After this long a silence; null: never.")
+    daily_reset_hour: int | None = Field(None, ge=0, le=23, description="At this hour in the chat's time zone.")
+    max_turns: int | None = Field(None, ge=1, le=100_000, description="After this many turns.")
 
 
 class ChatSettings(Section):
-    """The settings of a chat that belong to no layer, and those of layers that are still to come.
+    """The settings of a chat that belong to no layer, and those of planned layers.
 
-    `SettingsSchema.whole` adds the sections of the layers; every value that takes effect is of that class.
+    `SettingsSchema.whole` adds the sections of the layers; all settings that take effect are instances of it.
     """
 
-    preset: PresetName = Field("memo", description="Where the defaults come from.")
-    context_tokens: int = Field(32_000, ge=1, le=2_000_000, description="A context's `max_tokens` unless given.")
+    preset: PresetName = Field("memo", description="The preset that provides the defaults.")
+    context_tokens: int = Field(32_000, ge=1, le=2_000_000, description="The default of a context's `max_tokens`.")
     token_factor: float = Field(
         1.0, ge=0.1, le=10, description="Multiplies o200k counts; about 1.35 suits Claude's tokenizer."
     )
     cache_ttl_s: int = Field(300, ge=0, le=86_400, description="How long the provider keeps a prompt prefix.")
     timestamps: Literal["off", "inline"] = Field("off", description="`inline` writes `[04/01 22:15] Sakura: …`.")
-    time: bool = Field(False, description="Whether a last, volatile segment tells the time.")
+    time: bool = Field(False, description="Whether a last, volatile segment contains the time.")
     instruction: str | None = Field(
         None,
         max_length=20_000,
-        pattern=r"^[^\x00]*$",  # PostgreSQL takes no NUL
-        description="Replaces the text that tells the model how to use its memory; '' omits it.",
+        pattern=r"^[^\x00]*$",  # PostgreSQL cannot store NUL
+        description="Replaces the text that explains to the model how to use its memory; '' omits it.",
     )
-    history: HistorySettings = Field(HistorySettings(), description="What is sent verbatim.")
+    history: HistorySettings = Field(HistorySettings(), description="Which messages are sent verbatim.")
     pinned: PinnedSettings = Field(PinnedSettings(), description="Pinned messages.")
     consolidation: ConsolidationSettings = Field(ConsolidationSettings(), description="Consolidation.")
     memories: MemorySettings = Field(MemorySettings(), description="Long-term memories.")
@@ -188,7 +188,7 @@ class ChatSettings(Section):
 
     @property
     def max_messages(self) -> int:
-        """From how many history messages on a cut no longer waits."""
+        """The number of history messages from which on a cut no longer waits."""
         history = self.history
         if history.max_messages is not None:
             return history.max_messages
@@ -196,18 +196,18 @@ class ChatSettings(Section):
         return history.keep_messages + history.grow_messages + margin
 
     def list_sections(self) -> list[LayerSettings]:
-        """The sections of the layers."""
+        """Return the sections of the layers."""
         values = (getattr(self, name) for name in type(self).model_fields)
         return [value for value in values if isinstance(value, LayerSettings)]
 
     @cached_property
     def eligibility(self) -> EligibilitySettings:
-        """The section that decides which messages are summarised; its defaults without such a layer."""
+        """The section that decides which messages are summarised; the defaults if there is no such layer."""
         found = (section for section in self.list_sections() if isinstance(section, EligibilitySettings))
         return next(found, EligibilitySettings())
 
     def missing_layers(self) -> list[str]:
-        """Layers that are switched on and not built yet."""
+        """Return the layers that are enabled but do not exist yet."""
         planned = {"consolidation": self.consolidation.enabled, "recall": self.recall.mode != "off"}
         built = {section.section for section in self.list_sections()}
         return [name for name, on in planned.items() if on and name not in built]
@@ -228,39 +228,39 @@ def merge(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> ChatSettings:
-    """What would take effect: the preset's values under the chat's own. Raises pydantic's ValidationError."""
+    """Return what would take effect: the chat's overrides on top of the preset. Raises pydantic's ValidationError."""
     defaults = PRESETS.get(str(overrides.get("preset", "memo")), {})
     return schema().whole.model_validate(merge(defaults, overrides))
 
 
 def effective(overrides: Mapping[str, Any]) -> ChatSettings:
-    """What takes effect of overrides as they are stored."""
+    """Return the settings that take effect with these stored overrides."""
     return _read_stored(overrides)[1]
 
 
 def still_valid(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides as they are stored, without what is no longer valid."""
+    """Return stored overrides without those that are no longer valid."""
     return _read_stored(overrides)[0]
 
 
 def _read_stored(overrides: Mapping[str, Any]) -> tuple[dict[str, Any], ChatSettings]:
-    """What counts of stored overrides, and what takes effect.
+    """Return the stored overrides that are valid, and the settings that take effect.
 
-    They were valid for the version that stored them. What this one does not know or allow must not lock the
-    chat: it returns to the preset's value, and the log says where.
+    The overrides were valid for the version that stored them. A setting that this version does not know or allow must
+    not make the chat unusable: the preset's value is used instead, and a warning is logged.
     """
     kept = dict(overrides)
     while True:
         try:
             return kept, check_overrides(kept)
         except ValidationError as error:
-            place = place_of(error.errors()[0])
-            log.warning("a stored setting is not valid and does not count: %s", ".".join(map(str, place)))
+            place = error_location(error.errors()[0])
+            log.warning("ignored a stored setting that is not valid: %s", ".".join(map(str, place)))
             kept = _without(kept, place)
 
 
 def _without(overrides: Mapping[str, Any], place: Sequence[Any]) -> dict[str, Any]:
-    """Overrides without what stands at `place`, or without what is nearest above it."""
+    """Return the overrides without the value at `place`, or without the nearest value above it."""
     name, *inner = place
     below = overrides[name]
     rest = {key: value for key, value in overrides.items() if key != name}
@@ -271,12 +271,12 @@ def _without(overrides: Mapping[str, Any], place: Sequence[Any]) -> dict[str, An
 
 @lru_cache(maxsize=1_024)
 def effective_json(overrides: str) -> ChatSettings:
-    """`effective` of overrides as they are stored; remembered, because a few settings serve most chats."""
+    """Return `effective` of overrides as stored JSON; cached, because most chats share a few settings."""
     return effective(orjson.loads(overrides))
 
 
 def _patch_of(section: type[Section]) -> type[Section]:
-    """The same section with every field optional, nested ones too: what a PUT may bring."""
+    """Return the section with every field optional, also in nested sections: what a PUT may contain."""
     fields: dict[str, Any] = {}
     for name, field in section.model_fields.items():
         kind = field.annotation
@@ -288,7 +288,7 @@ def _patch_of(section: type[Section]) -> type[Section]:
 
 
 def _history_of(edges: Sequence[str]) -> type[HistorySettings]:
-    """`HistorySettings` with a choice of these edges."""
+    """Return `HistorySettings` with a choice of these edges."""
     choice: Any = Literal[tuple(edges)]
     field = Field(edges[0], description=HistorySettings.model_fields["edges"].description)
     fields: dict[str, Any] = {"edges": (choice, field)}
@@ -296,13 +296,13 @@ def _history_of(edges: Sequence[str]) -> type[HistorySettings]:
 
 
 class SettingsSchema:
-    """The models of a chat's settings with the sections and the edges of some layers.
+    """The models of a chat's settings, with the sections and the edges of a set of layers.
 
     The first of the edges is the default.
 
     Attributes:
-        whole: Every setting, as it takes effect.
-        patch: What a request may give: any part of them, null to return to the preset's value.
+        whole: All settings, as they take effect.
+        patch: What a request may contain: any part of the settings, with null for the preset's value.
 
     """
 
@@ -311,7 +311,7 @@ class SettingsSchema:
         history = _history_of((*edges, *OWN_EDGES))
         fields["history"] = (history, Field(history(), description=ChatSettings.model_fields["history"].description))
         self.whole: type[ChatSettings] = create_model("ChatSettings", __base__=ChatSettings, **fields)
-        self.whole.__doc__ = "Every setting of a chat, as it takes effect."
+        self.whole.__doc__ = "All settings of a chat, as they take effect."
         self.patch: type[Section] = _patch_of(self.whole)
 
 
@@ -319,21 +319,21 @@ _schema: SettingsSchema | None = None
 
 
 def use_sections(sections: Sequence[type[LayerSettings]], edges: Sequence[str]) -> None:
-    """Have chats of this process know the sections and edges of these layers; `app/registry.py` calls it."""
+    """Set the layers whose sections and edges this process uses; `app/registry.py` calls it."""
     global _schema
     _schema = SettingsSchema(sections, edges)
     effective_json.cache_clear()
 
 
 def schema() -> SettingsSchema:
-    """The schema in use. Raises RuntimeError before the registry was imported."""
+    """Return the schema in use. Raises RuntimeError if the registry has not been imported."""
     if _schema is None:
         raise RuntimeError("the settings have no layers yet: import app.registry first")
     return _schema
 
 
 class _InUse:
-    """A type for fields of HTTP bodies whose model is the one of the schema in use, in OpenAPI too."""
+    """A type for fields of HTTP bodies that validates with a model of the schema in use, and shows it in OpenAPI."""
 
     @classmethod
     def model(cls) -> type[Section]:
@@ -349,20 +349,20 @@ class _InUse:
 
 
 class GivenSettings(_InUse):
-    """The settings of a request."""
+    """The settings in a request."""
 
     @classmethod
     def model(cls) -> type[Section]:
-        """What a request may give."""
+        """Return the model of the settings that a request may contain."""
         return schema().patch
 
 
 class EffectiveSettings(_InUse):
-    """The settings of an answer."""
+    """The settings in a response."""
 
     @classmethod
     def model(cls) -> type[Section]:
-        """Every setting."""
+        """Return the model of all settings."""
         return schema().whole
 
 

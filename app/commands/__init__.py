@@ -1,1 +1,1 @@
-"""The commands of `memobook`, each with `add_arguments(parser)` and `run(options) -> exit code`."""
+"""The subcommands of `memobook`; each module defines `add_arguments(parser)` and `run(options) -> exit code`."""

@@ -1,4 +1,4 @@
-"""memobook api: the API alone, in one process."""
+"""memobook api: run the API in this process, without a worker or servers."""
 
 import argparse
 import asyncio
@@ -7,26 +7,25 @@ import uvicorn
 
 from app.commands.arguments import add_address
 from app.commands.database import require_schema
-from app.commands.prompts import load_prompt_book
+from app.commands.prompts import load_prompt_set
 from app.keys.service import ensure_admin_key, has_keys
 from app.kit.clock import system_clock
 from app.kit.db import Database
-from app.kit.log import configure_logging
-from app.kit.settings import Settings, SettingsError, load_settings
+from app.kit.settings import Settings, SettingsError, configure_logging, load_settings
 from app.main import create_app
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to listen."""
+    """Add the options for the address to listen on."""
     add_address(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     settings = load_settings()
-    load_prompt_book(settings)
+    load_prompt_set(settings)
     configure_logging(settings.log_level)
     asyncio.run(_prepare(settings, options.host))
     uvicorn.run(
@@ -45,9 +44,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _prepare(settings: Settings, host: str) -> None:
-    """Register the environment's admin key.
+    """Check the database and register the environment's admin key.
 
-    Raises SettingsError for a database that is not ready, and for an address that needs a key without one.
+    Raises SettingsError if the database is not ready, or if `host` is not loopback and no key exists.
     """
     database = Database(settings.sqlalchemy_url, pool_size=2)
     try:
@@ -57,7 +56,7 @@ async def _prepare(settings: Settings, host: str) -> None:
                 await ensure_admin_key(db_session, settings.admin_key.get_secret_value(), system_clock())
             if host not in LOOPBACK and not await has_keys(db_session):
                 raise SettingsError(
-                    f"--host {host}: without a key only 127.0.0.1 may be listened on;"
+                    f"--host {host}: without a key the API only listens on 127.0.0.1;"
                     " set MEMOBOOK_ADMIN_KEY or run memobook keys create"
                 )
     finally:

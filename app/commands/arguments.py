@@ -1,4 +1,4 @@
-"""Arguments that several commands take."""
+"""Arguments and helpers that several commands share."""
 
 import argparse
 from pathlib import Path
@@ -8,20 +8,27 @@ from app.local.running import find_running
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """--data DIR."""
+    """Add the option `--data DIR`."""
     parser.add_argument(
-        "--data", type=Path, default=Path(".data"), metavar="DIR", help="where the embedded servers keep their data"
+        "--data",
+        type=Path,
+        default=Path(".data"),
+        metavar="DIR",
+        help="data directory of the embedded servers (default: %(default)s)",
     )
 
 
 def add_address(parser: argparse.ArgumentParser) -> None:
-    """--host and --port."""
+    """Add the options `--host` and `--port`."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
 
 
 def find_database_url(data: Path) -> str:
-    """The configured database's URL, else the embedded one's of an `up` that is running. Raises SettingsError."""
+    """Return the URL of the configured database, or of the embedded one if `memobook up` is running on `data`.
+
+    Raises SettingsError if neither is available.
+    """
     settings = load_settings()
     if settings.database_url is not None:
         return settings.sqlalchemy_url
@@ -32,5 +39,5 @@ def find_database_url(data: Path) -> str:
 
 
 def say(line: str) -> None:
-    """Tell a person one line, at once."""
+    """Print a line and flush it."""
     print(line, flush=True)

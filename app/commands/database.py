@@ -1,4 +1,4 @@
-"""Whether the configured database can be worked with, looked at before the work begins."""
+"""Checks of the configured database before a command uses it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ _NAME = f"{PREFIX}DATABASE_URL"
 
 @contextmanager
 def naming_database() -> Iterator[None]:
-    """Name the setting when the database is not available. Raises SettingsError."""
+    """Raise a SettingsError that names the setting if the database is not available."""
     try:
         yield
     except Unavailable as error:
@@ -21,7 +21,7 @@ def naming_database() -> Iterator[None]:
 
 
 async def require_schema(database: Database) -> None:
-    """Raises SettingsError for a database that is not there or not migrated."""
+    """Raise SettingsError if the database is not available or not migrated."""
     with naming_database():
         async with database.raw() as connection:
             if not await is_migrated(connection):

@@ -1,8 +1,8 @@
-"""What ends a command with one line: a wrong setting, a directory in use, a problem with the request."""
+"""Errors that end a command with a one-line message."""
 
 from app.kit.errors import AppError
 from app.kit.settings import SettingsError
 from app.local.errors import LocalError
 
 CommandError = (SettingsError, LocalError, AppError)
-"""For an `except`; the text of each is one line for a person."""
+"""For an `except` clause. The message of each is one line for people."""

@@ -1,4 +1,4 @@
-"""memobook keys: create, list and revoke."""
+"""memobook keys: create, list and revoke keys."""
 
 import argparse
 import asyncio
@@ -13,20 +13,22 @@ MAX_LISTED = 10_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do with which key."""
+    """Add the actions and their options."""
     actions = parser.add_subparsers(required=True, dest="action", metavar="ACTION")
-    create = actions.add_parser("create", help="make a key and print it, this once")
-    create.add_argument("--tenant", default=DEFAULT_TENANT, help="whose data it reaches (default: %(default)s)")
-    create.add_argument("--scopes", default="read,write", help="some of read,write,admin (default: %(default)s)")
-    listing = actions.add_parser("list", help="print all keys, without their secrets")
-    revoke = actions.add_parser("revoke", help="end a key and the tokens made with it")
-    revoke.add_argument("key_id", metavar="ID", help="the part between mb_ and the next _")
+    create = actions.add_parser("create", help="create a key and print it; it cannot be shown again")
+    create.add_argument(
+        "--tenant", default=DEFAULT_TENANT, help="tenant that the key gives access to (default: %(default)s)"
+    )
+    create.add_argument("--scopes", default="read,write", help="one or more of read,write,admin (default: %(default)s)")
+    listing = actions.add_parser("list", help="list all keys, without their secrets")
+    revoke = actions.add_parser("revoke", help="revoke a key and the tokens created with it")
+    revoke.add_argument("key_id", metavar="ID", help="id of the key: the part between mb_ and the next _")
     for action in (create, listing, revoke):
         add_data(action)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it in one transaction."""
+    """Run the action in one transaction."""
     asyncio.run(_run(options))
     return 0
 
@@ -38,12 +40,12 @@ async def _run(options: argparse.Namespace) -> None:
             lines = await _do(db_session, options)
     finally:
         await database.close()
-    for line in lines:  # after the commit: a key that is shown is one that works
+    for line in lines:  # after the commit, so that a key that is printed is valid
         say(line)
 
 
 async def _do(db_session: DbSession, options: argparse.Namespace) -> list[str]:
-    """Do what is asked; returns what there is to say of it."""
+    """Run the action and return the lines to print."""
     if options.action == "create":
         scopes = [scope.strip() for scope in options.scopes.split(",")]
         return [(await create_key(db_session, options.tenant, scopes, system_clock())).text]

@@ -1,4 +1,4 @@
-"""memobook migrate: the schema, up to date."""
+"""memobook migrate: migrate the database to the current schema."""
 
 import argparse
 
@@ -8,13 +8,13 @@ from app.migrate import migrate, new_migration
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which database, and whether to write a migration instead."""
+    """Add the options for the database and for writing a new migration."""
     add_data(parser)
-    parser.add_argument("--new", metavar="SLUG", help="write a new migration from the models instead")
+    parser.add_argument("--new", metavar="SLUG", help="write a new migration from the models instead of migrating")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Migrate, or write a migration."""
+    """Migrate the database, or write a new migration."""
     url = find_database_url(options.data)
     with naming_database():
         if options.new:

@@ -1,4 +1,4 @@
-"""memobook worker: makes what is due."""
+"""memobook worker: run a worker, which processes due work."""
 
 import argparse
 import asyncio
@@ -6,28 +6,27 @@ import signal
 from contextlib import suppress
 
 from app.commands.database import require_schema
-from app.commands.prompts import load_prompt_book
+from app.commands.prompts import load_prompt_set
 from app.kit.db import Database
-from app.kit.log import configure_logging
-from app.kit.settings import Settings, load_settings
-from app.summarising.prompt_folder import PromptBook
+from app.kit.settings import Settings, configure_logging, load_settings
+from app.summarising.prompt_folder import PromptSet
 from app.worker import run_worker
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """None."""
+    """Add no options."""
 
 
 def run(_options: argparse.Namespace) -> int:
-    """Work until a signal comes; what is not made by then is given back."""
+    """Run until a signal arrives; unfinished work is then released."""
     settings = load_settings()
-    prompts = load_prompt_book(settings)
+    prompts = load_prompt_set(settings)
     configure_logging(settings.log_level)
     asyncio.run(_until_told(settings, prompts))
     return 0
 
 
-async def _until_told(settings: Settings, prompts: PromptBook) -> None:
+async def _until_told(settings: Settings, prompts: PromptSet) -> None:
     await _prepare(settings)
     working = asyncio.create_task(run_worker(settings, prompts))
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -37,7 +36,7 @@ async def _until_told(settings: Settings, prompts: PromptBook) -> None:
 
 
 async def _prepare(settings: Settings) -> None:
-    """Raises SettingsError for a database that is not ready."""
+    """Raise SettingsError if the database is not ready."""
     database = Database(settings.sqlalchemy_url, pool_size=1)
     try:
         await require_schema(database)

@@ -1,7 +1,7 @@
-"""Where a provider should keep the prompt, and the hashes that tell whether it still can. Pure.
+"""Breakpoints of the provider's prompt cache, and hashes that show whether the cached prefix still matches. Pure.
 
-A provider keeps a prompt up to a marked place and finds it again only while every byte before that place
-is the same. So nothing is marked behind a piece that moves or changes with the next turn.
+A provider caches a prompt up to a breakpoint and reuses it only if every byte before the breakpoint is unchanged. So no
+breakpoint is set after a piece that moves or changes in the next turn.
 """
 
 import json
@@ -9,75 +9,76 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import accumulate
 
+from app.context.blocks import Block, BlockLayout, charge
 from app.context.order import place_of
-from app.context.pieces import Piece, Worded, charge
 from app.context.segments import Breakpoint, Segment
 from app.context.tables import BASE, SegmentTables
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 
 HISTORY_BLOCK_MESSAGES = 16
-"""A place in the history is marked after every so many messages, so that it stays while the history grows."""
+"""The history has a breakpoint after a multiple of this many messages, so that it rarely moves as the history grows."""
 
 
-def count_stable(pieces: Sequence[Piece]) -> int:
-    """How many pieces, from the first on, say the same in the next turn."""
-    return next((index for index, piece in enumerate(pieces) if not piece.stable), len(pieces))
+def count_stable(blocks: Sequence[Block]) -> int:
+    """Return the number of pieces at the start that stay the same in the next turn."""
+    return next((index for index, block in enumerate(blocks) if not block.stable), len(blocks))
 
 
-def place(pieces: Sequence[Piece], stable: int, tables: SegmentTables = BASE) -> list[int]:
-    """The indexes of the pieces to mark, ascending, at most four, all among the first `stable`.
+def place(blocks: Sequence[Block], stable: int, tables: SegmentTables = BASE) -> list[int]:
+    """Return the indexes of the pieces that get a breakpoint: ascending, at most four, all among the first `stable`.
 
-    After `user`, after `memos`, after the newest 16th message of the history, and after `newest` or the end
-    of the history. A segment that is missing leaves its mark to the nearest one before it, or to none.
+    Breakpoints come after `user`, after the last segment before the history, after the last complete block of 16
+    messages of the history, and after `newest` or the end of the history. If a segment is missing, the nearest segment
+    before it gets the breakpoint, if there is one.
     """
     last_of_user, last_of_memory = (tables.order.index("user"), 0), (tables.order.index("history") - 1, 0)
     user = memory = None
-    for index, piece in enumerate(pieces[:stable]):
-        if piece.part != "prefix":
+    for index, block in enumerate(blocks[:stable]):
+        if block.part != "prefix":
             break
-        if isinstance(piece.of, Segment):
-            at = place_of(piece.of, tables)
+        if isinstance(block.of, Segment):
+            at = place_of(block.of, tables)
             user = index if at <= last_of_user else user
             memory = index if at <= last_of_memory else memory
-    parts = [piece.part for piece in pieces[:stable]]
+    parts = [block.part for block in blocks[:stable]]
     history = [index for index, part in enumerate(parts) if part == "history"]
     end = parts.index("newest") if "newest" in parts else history[-1] if history else None
     whole = len(history) // HISTORY_BLOCK_MESSAGES * HISTORY_BLOCK_MESSAGES
-    block = history[whole - 1] if whole else None
-    return sorted({index for index in (user, memory, block, end) if index is not None})
+    block_end = history[whole - 1] if whole else None
+    return sorted({index for index in (user, memory, block_end, end) if index is not None})
 
 
-def seal(worded: Worded, pieces: Sequence[Piece], marked: Sequence[int]) -> tuple[list[Breakpoint], str]:
-    """The marked places of `pieces`, the whole of `worded`, with all that stands up to each; the prefix hash.
+def hash_prefixes(worded: BlockLayout, blocks: Sequence[Block], marked: Sequence[int]) -> tuple[list[Breakpoint], str]:
+    """Return the breakpoints after the `marked` pieces, and the prefix hash; `blocks` are all pieces of `worded`.
 
-    That is a sha-256 over format, anchor and the hash of everything before the history, so also of what the
-    caller placed behind `memos`: equal ones mean that nothing before the history changed.
+    The prefix hash is a sha-256 over the format, the anchor and the hash of everything before the history, including
+    the caller's own segments there. Equal hashes mean that nothing before the history changed.
     """
-    factor = worded.manner.token_factor
+    factor = worded.render_options.token_factor
     prefix = len(worded.prefix) - 1
-    hashes = _hash_up_to(pieces, {*marked, prefix})
-    costs = list(accumulate([piece.tokens + MESSAGE_OVERHEAD_TOKENS for piece in pieces]))
-    breakpoints = [Breakpoint(pieces[index].mark, charge(costs[index], factor), hashes[index]) for index in marked]
-    told = f"{worded.manner.format} {worded.anchor_seq} {hashes[prefix]}"
-    return breakpoints, sha256(told.encode()).hexdigest()
+    hashes = _hash_up_to(blocks, {*marked, prefix})
+    costs = list(accumulate([block.tokens + MESSAGE_OVERHEAD_TOKENS for block in blocks]))
+    breakpoints = [Breakpoint(blocks[index].mark, charge(costs[index], factor), hashes[index]) for index in marked]
+    prefix_text = f"{worded.render_options.format} {worded.anchor_seq} {hashes[prefix]}"
+    return breakpoints, sha256(prefix_text.encode()).hexdigest()
 
 
-def _hash_up_to(pieces: Sequence[Piece], ends: Iterable[int]) -> dict[int, str]:
-    """The sha-256 of the pieces up to each end, inclusive, in one pass; -1 is the hash of nothing."""
+def _hash_up_to(blocks: Sequence[Block], ends: Iterable[int]) -> dict[int, str]:
+    """Return the sha-256 of the pieces up to each end (inclusive), computed in one pass; end -1 hashes no pieces."""
     hashes = {}
     digest = sha256()
     start = 0
     for end in sorted(ends):
-        digest.update("".join([_frame(piece) for piece in pieces[start : end + 1]]).encode())
+        digest.update("".join([_frame(block) for block in blocks[start : end + 1]]).encode())
         hashes[end] = digest.hexdigest()
         start = end + 1
     return hashes
 
 
-def _frame(piece: Piece) -> str:
-    """A piece as bytes are made of it, with its lengths, so that no text can pose as two."""
-    text, name = piece.text, piece.name or ""
-    if not piece.tool_calls and not piece.tool_call_id:
-        return f"{piece.role} {len(name)} {len(text)}\n{name}{text}"
-    calls = json.dumps([piece.tool_calls, piece.tool_call_id])
-    return f"{piece.role} {len(name)} {len(text)} {len(calls)}\n{name}{text}{calls}"
+def _frame(block: Block) -> str:
+    """Return the text of a piece to be hashed. It contains lengths, so that two pieces never hash like one."""
+    text, name = block.text, block.name or ""
+    if not block.tool_calls and not block.tool_call_id:
+        return f"{block.role} {len(name)} {len(text)}\n{name}{text}"
+    calls = json.dumps([block.tool_calls, block.tool_call_id])
+    return f"{block.role} {len(name)} {len(text)} {len(calls)}\n{name}{text}{calls}"

@@ -1,38 +1,38 @@
-"""What fits into `max_tokens`. Pure.
+"""Fits a context into `max_tokens`. Pure.
 
-The ways to make a context shorter are a fixed chain, and the first that fits is taken: so a smaller budget
-never shows what a bigger one left out.
+Shorter contexts form a fixed chain, and the first one that fits is used. So a smaller budget never includes anything
+that a larger one leaves out.
 """
 
 from collections.abc import Sequence
 
+from app.context.blocks import BlockLayout
 from app.context.formats import count_tokens_of, is_said, word
 from app.context.merging import merge_contributions
 from app.context.order import arrange
 from app.context.parts import Fitted, Omission, Parts, build_segment
-from app.context.pieces import Worded
-from app.context.segments import Manner, Segment
+from app.context.segments import RenderOptions, Segment
 from app.context.trims import shorten
 from app.context.wording import is_blank
 
 
 class BudgetTooSmallError(Exception):
-    """Not even what is never left out fits; into `needed_tokens` it does."""
+    """Even the shortest context does not fit; it needs `needed_tokens`."""
 
     def __init__(self, needed_tokens: int) -> None:
         super().__init__(f"the context needs at least {needed_tokens} tokens")
         self.needed_tokens = needed_tokens
 
 
-def fit(parts: Parts, max_tokens: int, manner: Manner) -> Fitted:
-    """Leave out as little as makes `render` count at most `max_tokens`, and list it.
+def fit(parts: Parts, max_tokens: int, render_options: RenderOptions) -> Fitted:
+    """Return the longest context of the chain that `render` counts with at most `max_tokens`, and its omissions.
 
-    Raises BudgetTooSmallError, and ValueError where a segment follows one of unknown name.
+    Raises BudgetTooSmallError, and ValueError if a segment follows an unknown segment.
     """
     contributions = [one for one in merge_contributions(parts.contributions) if one.items]
     segments = [*(build_segment(one) for one in contributions), *parts.segments]
-    plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq, manner.tables)
-    worded = word(plan, manner)
+    plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq, render_options.tables)
+    worded = word(plan, render_options)
     left = whole = Fitted(worded, contributions, _list_blank(parts, segments, worded))
     for left in shorten(whole, parts, max_tokens):
         if count_tokens_of(left.worded) <= max_tokens:
@@ -40,8 +40,8 @@ def fit(parts: Parts, max_tokens: int, manner: Manner) -> Fitted:
     raise BudgetTooSmallError(count_tokens_of(left.worded))
 
 
-def _list_blank(parts: Parts, segments: Sequence[Segment], worded: Worded) -> tuple[Omission, ...]:
-    """What `worded`, made of all of it, has no piece of."""
+def _list_blank(parts: Parts, segments: Sequence[Segment], worded: BlockLayout) -> tuple[Omission, ...]:
+    """Return the segments and messages that `worded`, rendered from all of them, omits because they are blank."""
     messages = [*parts.history, *([parts.newest] if parts.newest else [])]
     if worded.count == len(segments) + len(messages):
         return ()

@@ -1,20 +1,20 @@
-"""Tool calls and their results: what belongs together, and what a strict API takes for a pair. Pure.
+"""Tool calls and their results: which belong together, and which pairs a strict API accepts. Pure.
 
-Weak models number their calls from 0 each time, so a result belongs to the nearest call before it that
-has its id and no result yet.
+Weak models reuse call ids, counting from 0 in each message. So a result belongs to the nearest earlier call that has
+its id and no result yet.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.context.segments import Entry
+from app.context.segments import HistoryMessage
 
 _ARGUMENTS = {"function": "arguments", "custom": "input"}
 
 
-def find_calls(entries: Sequence[Entry]) -> dict[int, int]:
-    """The index of each tool result to the index of the message that called for it; orphans are left out."""
+def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
+    """Return a map from the index of each tool result to the index of the message with its call, without orphans."""
     if not any(entry.tool_calls for entry in entries):
         return {}
     called: dict[str, int] = {}
@@ -27,15 +27,15 @@ def find_calls(entries: Sequence[Entry]) -> dict[int, int]:
     return found
 
 
-def inner_positions(entries: Sequence[Entry]) -> set[int]:
-    """The positions, each before the entry of that index, where a call and its result would be parted."""
+def inner_positions(entries: Sequence[HistoryMessage]) -> set[int]:
+    """Return the positions where a split would separate a call from its result; position i is before entry i."""
     return {position for result, call in find_calls(entries).items() for position in range(call + 1, result + 1)}
 
 
-def find_native(entries: Sequence[Entry]) -> set[int]:
-    """The indexes of calls and results that OpenAI accepts as such.
+def find_native(entries: Sequence[HistoryMessage]) -> set[int]:
+    """Return the indexes of the messages that OpenAI accepts as tool calls and results.
 
-    It refuses a call unless the very next messages answer each of its ids, and a result anywhere else.
+    It rejects a call unless the messages directly after it answer each of its ids, and a result anywhere else.
     """
     native: set[int] = set()
     for index, entry in enumerate(entries):
@@ -52,8 +52,8 @@ def find_native(entries: Sequence[Entry]) -> set[int]:
     return native
 
 
-def name_results(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """The same entries, with nameless tool results named after the function that was called."""
+def name_results(entries: Sequence[HistoryMessage]) -> Sequence[HistoryMessage]:
+    """Return the entries; a tool result without a name gets the name of the function that was called."""
     calls = find_calls(entries)
     if not calls:
         return entries
@@ -65,13 +65,13 @@ def name_results(entries: Sequence[Entry]) -> Sequence[Entry]:
     return named
 
 
-def tell_calls(entry: Entry) -> str:
-    """The entry's calls in words, one line each: `[calls get_weather {"city": "Kyoto"}]`."""
+def word_calls(entry: HistoryMessage) -> str:
+    """Return the entry's calls as text, one line each: `[calls get_weather {"city": "Kyoto"}]`."""
     return "\n".join(f"[calls {name} {arguments}]" for _, name, arguments in _read(entry))
 
 
-def _read(entry: Entry) -> Iterator[tuple[object, str, str]]:
-    """Id, name and arguments of each call; of one in a shape that is not known, all of it as arguments."""
+def _read(entry: HistoryMessage) -> Iterator[tuple[object, str, str]]:
+    """Yield (id, name, arguments) of each call. A call of unknown shape is named `tool`, with its JSON as arguments."""
     for call in entry.tool_calls or ():
         if _is_whole(call):
             kind = call["type"]

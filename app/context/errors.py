@@ -1,17 +1,17 @@
-"""What can be wrong with a request for a context."""
+"""Errors of requests for a context."""
 
 from app.kit.errors import Invalid
 
 
 class UnknownCharacter(Invalid):
-    """The chat names its characters, and this is none of them."""
+    """The chat lists its characters, and the given name is not one of them."""
 
     code = "unknown_character"
     title = "Unknown character"
 
 
 class BudgetTooSmall(Invalid):
-    """Not even what is never left out fits; `needed_tokens` says what does."""
+    """The parts that are never left out exceed `max_tokens`; they need `needed_tokens`."""
 
     code = "budget_too_small"
     title = "Budget too small"

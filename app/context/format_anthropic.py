@@ -1,27 +1,26 @@
-"""The `anthropic` format: system blocks before the history, then user and assistant in turn. Pure.
+"""The `anthropic` format: system blocks before the history, then alternating user and assistant messages. Pure.
 
-The format knows no other roles and no names, so they are written into the text. Every piece is a block of
-its own, so that `cache_control` can stand on it. What the assistant says loses its trailing white space
-wherever it stands: a prefill with some is refused, and a message should read the same when it is no
-longer the last, or the cache behind it is lost.
+The format has no other roles and no names, so they are written into the text. Every piece is a separate block, so that
+it can have `cache_control`. Trailing white space is removed from all assistant texts: the API rejects a prefill that
+ends with it, and a message must not change when it is no longer the last one, or the cache after it is lost.
 """
 
 from collections.abc import Container, Sequence
 from typing import Any
 
-from app.context.pieces import Part, Piece, count_text
-from app.context.segments import Entry, Manner, Segment
+from app.context.blocks import Block, Part, count_text
+from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.context.wording import word_message, word_segment
 
 OPENING = "[The conversation so far]"
-"""Said by the user before a history that begins with the assistant."""
+"""The user text inserted before a conversation that begins with the assistant."""
 
 CLOSING = "[Continue]"
-"""Said by the user after a conversation that ends with the assistant, unless that is to be continued."""
+"""The user text appended to a conversation that ends with the assistant, unless it is a prefill."""
 
 
-def put(segment: Segment, part: Part) -> tuple[str, str]:
-    """Role and text of a segment; a role that it cannot have where it stands is written before it."""
+def render_segment(segment: Segment, part: Part) -> tuple[str, str]:
+    """Return the role and the text of a segment. If its role is not possible in this part, the text begins with it."""
     if part == "prefix":
         return "system", word_segment(segment, "system")
     if part == "volatile":
@@ -31,51 +30,51 @@ def put(segment: Segment, part: Part) -> tuple[str, str]:
     return "user", word_segment(segment, "user")
 
 
-def say(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a message."""
-    text = word_message(entry, manner.speech)
+def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
+    """Return the piece of a message."""
+    text = word_message(entry, render_options.style)
     role = "assistant" if entry.role == "assistant" else "user"
     if role == "assistant":
         text = text.rstrip()
-    return Piece(entry, part, role, text, count_text(entry, text, manner.count))
+    return Block(entry, part, role, text, count_text(entry, text, render_options.count))
 
 
-def complete(talk: list[Piece], manner: Manner) -> list[Piece]:
-    """Begin the conversation with the user, and end it so unless it is a prefill.
+def complete(talk: list[Block], render_options: RenderOptions) -> list[Block]:
+    """Return the conversation so that it begins with the user and, unless it is a prefill, ends with the user.
 
-    What is volatile stands before the newest text or before the closing one; in a prefill it goes into
-    the last message of the user.
+    Volatile segments come before the newest message or before the closing text. In a prefill they go into the last
+    user message.
     """
-    said = [piece for piece in talk if piece.part != "volatile"]
+    said = [block for block in talk if block.part != "volatile"]
     if not said or said[-1].role != "assistant":
-        return _open(talk, manner)
-    if not manner.prefill:
-        return [*_open(talk, manner), _fixed(CLOSING, manner)]
-    said = _open(said, manner)
-    last = max(index for index, piece in enumerate(said) if piece.role == "user")
-    return [*said[:last], *(piece for piece in talk if piece.part == "volatile"), *said[last:]]
+        return _open(talk, render_options)
+    if not render_options.prefill:
+        return [*_open(talk, render_options), _fixed(CLOSING, render_options)]
+    said = _open(said, render_options)
+    last = max(index for index, block in enumerate(said) if block.role == "user")
+    return [*said[:last], *(block for block in talk if block.part == "volatile"), *said[last:]]
 
 
-def lay(pieces: Sequence[Piece], breaks: Container[int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The system blocks and the messages, with `cache_control` on the pieces at the indexes in `breaks`."""
+def assemble(blocks: Sequence[Block], breaks: Container[int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the system blocks and the messages, with `cache_control` on the pieces whose indexes are in `breaks`."""
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
-    for index, piece in enumerate(pieces):
-        block: dict[str, Any] = {"type": "text", "text": piece.text}
+    for index, block in enumerate(blocks):
+        content_block: dict[str, Any] = {"type": "text", "text": block.text}
         if index in breaks:
-            block["cache_control"] = {"type": "ephemeral"}
-        if piece.part == "prefix":
-            system.append(block)
-        elif messages and messages[-1]["role"] == piece.role:
-            messages[-1]["content"].append(block)
+            content_block["cache_control"] = {"type": "ephemeral"}
+        if block.part == "prefix":
+            system.append(content_block)
+        elif messages and messages[-1]["role"] == block.role:
+            messages[-1]["content"].append(content_block)
         else:
-            messages.append({"role": piece.role, "content": [block]})
+            messages.append({"role": block.role, "content": [content_block]})
     return system, messages
 
 
-def _open(talk: list[Piece], manner: Manner) -> list[Piece]:
-    return [_fixed(OPENING, manner), *talk] if talk and talk[0].role == "assistant" else talk
+def _open(talk: list[Block], render_options: RenderOptions) -> list[Block]:
+    return [_fixed(OPENING, render_options), *talk] if talk and talk[0].role == "assistant" else talk
 
 
-def _fixed(text: str, manner: Manner) -> Piece:
-    return Piece(None, "fixed", "user", text, manner.count(text))
+def _fixed(text: str, render_options: RenderOptions) -> Block:
+    return Block(None, "fixed", "user", text, render_options.count(text))

@@ -1,8 +1,8 @@
 """The `openai` format: messages for any OpenAI-compatible chat completion. Pure.
 
-Neighbouring system segments are one message: many chat templates accept a single system message and only
-as the first, and a prefix that is kept by its tokens does not mind. For the same reason the narrator, whom
-the format does not know, is the user's text `[Narrator] …`, not one more system message.
+Adjacent system segments are joined into one message: many chat templates accept only one system message, as the first,
+and a provider that caches by token prefix is not affected. For the same reason a narrator's message, a role that the
+format does not have, becomes the user text `[Narrator] …` and not another system message.
 """
 
 import json
@@ -10,59 +10,59 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from app.context.pieces import Part, Piece, count_text
-from app.context.segments import Entry, Manner, Segment
+from app.context.blocks import Block, Part, count_text
+from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.context.wording import given_name, is_blank, word_message
 
 _NAME_FIELD = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SPEAKERS = frozenset({"user", "assistant", "system"})
 
 
-def say(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a message that is said in text, with the name in its field where that takes it."""
+def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
+    """Return the piece of a message that is sent as text; the `name` field has the name if it accepts it."""
     role = entry.role if entry.role in _SPEAKERS else "user"
     name = given_name(entry)
     refused = name and not _NAME_FIELD.fullmatch(name)
-    if refused or role != entry.role or entry.tool_calls or manner.speech.timestamps == "inline":
-        text = word_message(entry, manner.speech)
-        return Piece(entry, part, role, text, count_text(entry, text, manner.count))
-    return Piece(entry, part, role, entry.text, entry.tokens, True, name or None)
+    if refused or role != entry.role or entry.tool_calls or render_options.style.timestamps == "inline":
+        text = word_message(entry, render_options.style)
+        return Block(entry, part, role, text, count_text(entry, text, render_options.count))
+    return Block(entry, part, role, entry.text, entry.tokens, True, name or None)
 
 
-def say_native(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a tool call, or of a result, in the fields that the format has for them.
+def render_native(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
+    """Return the piece of a tool call or a tool result, in the format's own fields.
 
-    A result is data: neither name nor time is written into it.
+    A result is data: neither a name nor a time is added to its text.
     """
     if entry.role == "tool":
-        return Piece(entry, part, "tool", entry.text, entry.tokens, tool_call_id=entry.tool_call_id)
+        return Block(entry, part, "tool", entry.text, entry.tokens, tool_call_id=entry.tool_call_id)
     text, tokens = ("", 0) if is_blank(entry.text) else (entry.text, entry.tokens)
-    said = say(entry._replace(text=text, tokens=tokens, tool_calls=None), part, manner)
-    calls = manner.count(json.dumps(entry.tool_calls, ensure_ascii=False))
+    said = render_message(entry._replace(text=text, tokens=tokens, tool_calls=None), part, render_options)
+    calls = render_options.count(json.dumps(entry.tool_calls, ensure_ascii=False))
     return said._replace(of=entry, tokens=said.tokens + calls, tool_calls=entry.tool_calls)
 
 
-def lay(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    """The messages, ready to send."""
+def assemble(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """Return the messages, ready to send."""
     messages: list[dict[str, Any]] = []
     joinable = False
-    for piece in pieces:
-        of_system = piece.role == "system" and isinstance(piece.of, Segment)
+    for block in blocks:
+        of_system = block.role == "system" and isinstance(block.of, Segment)
         if of_system and joinable:
-            messages[-1]["content"] += f"\n\n{piece.text}"
+            messages[-1]["content"] += f"\n\n{block.text}"
         else:
-            messages.append(_message(piece))
+            messages.append(_message(block))
         joinable = of_system
     return messages
 
 
-def _message(piece: Piece) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": piece.role, "content": piece.text}
-    if piece.name:
-        message["name"] = piece.name
-    if piece.tool_calls:
-        message["content"] = piece.text or None
-        message["tool_calls"] = piece.tool_calls
-    if piece.tool_call_id is not None:
-        message["tool_call_id"] = piece.tool_call_id
+def _message(block: Block) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": block.role, "content": block.text}
+    if block.name:
+        message["name"] = block.name
+    if block.tool_calls:
+        message["content"] = block.text or None
+        message["tool_calls"] = block.tool_calls
+    if block.tool_call_id is not None:
+        message["tool_call_id"] = block.tool_call_id
     return message

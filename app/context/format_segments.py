@@ -1,39 +1,39 @@
-"""The `segments` format, and the list of segments that comes with every format. Pure.
+"""The `segments` format, and the list of segments that every format includes. Pure.
 
-Here the caller builds its own prompt: each segment says its role, the history is one transcript.
+With this format the caller builds its own prompt: each segment has a role, and the history is one transcript.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from app.context.pieces import Part, Piece, count_text
-from app.context.segments import Entry, Manner, Segment, Speech
+from app.context.blocks import Block, Part, count_text
+from app.context.segments import HistoryMessage, RenderOptions, Segment, TranscriptStyle
 from app.context.wording import word_line, word_lines, word_message
 
 
-def say(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a message: a line of the transcript; of the newest, whose role is told, the words."""
-    text = word_message(entry, manner.speech) if part == "newest" else word_line(entry, manner.speech)
-    return Piece(entry, part, entry.role, text, count_text(entry, text, manner.count))
+def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
+    """Return the piece of a message: a transcript line, or only the text of the newest message, which has a role."""
+    text = word_message(entry, render_options.style) if part == "newest" else word_line(entry, render_options.style)
+    return Block(entry, part, entry.role, text, count_text(entry, text, render_options.count))
 
 
-def list_segments(pieces: Sequence[Piece], stable: int, speech: Speech) -> list[dict[str, Any]]:
-    """A row for each segment, the history being one whose text is a transcript and whose role is null.
+def list_segments(blocks: Sequence[Block], stable: int, style: TranscriptStyle) -> list[dict[str, Any]]:
+    """Return a row for each segment; the history is one row, whose text is a transcript and whose role is null.
 
-    `tokens` are those of the text in the context's format, without the overhead of messages. `stable` is
-    how many pieces from the first on say the same in the next turn: only those are `cacheable`. What stands
-    among the messages says at which `depth`, as the transcript has no place for it.
+    `tokens` counts the text in the context's format, without the overhead of messages. `stable` is the number of pieces
+    at the start that stay the same in the next turn; only these are `cacheable`. A segment among the messages has a
+    `depth`, because the transcript does not contain it.
     """
     rows: list[dict[str, Any]] = []
-    history = [piece for piece in pieces if piece.part == "history"]
-    for index, piece in enumerate(pieces):
-        if piece.part == "history":
-            if piece is history[0]:
-                rows.append(_history_row(history, index < stable, speech))
-        elif isinstance(piece.of, Segment):
-            rows.append(_segment_row(piece.of, piece.tokens, index < stable))
-        elif piece.part == "newest":
-            rows.append(_row("newest", "user", piece.text, piece.tokens, index < stable, [piece.mark]))
+    history = [block for block in blocks if block.part == "history"]
+    for index, block in enumerate(blocks):
+        if block.part == "history":
+            if block is history[0]:
+                rows.append(_history_row(history, index < stable, style))
+        elif isinstance(block.of, Segment):
+            rows.append(_segment_row(block.of, block.tokens, index < stable))
+        elif block.part == "newest":
+            rows.append(_row("newest", "user", block.text, block.tokens, index < stable, [block.mark]))
     return rows
 
 
@@ -46,14 +46,14 @@ def _segment_row(segment: Segment, tokens: int, cacheable: bool) -> dict[str, An
     return row
 
 
-def _history_row(history: Sequence[Piece], cacheable: bool, speech: Speech) -> dict[str, Any]:
+def _history_row(history: Sequence[Block], cacheable: bool, style: TranscriptStyle) -> dict[str, Any]:
     return _row(
         "history",
         None,
-        "\n".join(word_lines([piece.of for piece in history if isinstance(piece.of, Entry)], speech)),
-        sum([piece.tokens for piece in history]),
+        "\n".join(word_lines([block.of for block in history if isinstance(block.of, HistoryMessage)], style)),
+        sum([block.tokens for block in history]),
         cacheable,
-        [piece.mark for piece in history],
+        [block.mark for block in history],
     )
 
 

@@ -1,31 +1,31 @@
-"""The `text` format: one readable string, each message a line that begins with who says it. Pure."""
+"""The `text` format: one readable string, in which each message begins with its speaker. Pure."""
 
 from collections.abc import Sequence
 
-from app.context.pieces import Part, Piece, count_text
-from app.context.segments import Entry, Manner, Segment
+from app.context.blocks import Block, Part, count_text
+from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.context.wording import word_line, word_segment
 
 
-def put(segment: Segment, part: Part) -> tuple[str, str]:
-    """Role and text of a segment; among the messages it says who speaks, as they do."""
+def render_segment(segment: Segment, part: Part) -> tuple[str, str]:
+    """Return the role and the text of a segment. Among the messages the text always begins with the role."""
     return segment.role, word_segment(segment) if part == "in_chat" else word_segment(segment, "system")
 
 
-def say(entry: Entry, part: Part, manner: Manner) -> Piece:
-    """The piece of a message."""
-    text = word_line(entry, manner.speech)
-    return Piece(entry, part, entry.role, text, count_text(entry, text, manner.count))
+def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
+    """Return the piece of a message."""
+    text = word_line(entry, render_options.style)
+    return Block(entry, part, entry.role, text, count_text(entry, text, render_options.count))
 
 
-def lay(pieces: Sequence[Piece]) -> str:
-    """The whole text: a line a message, an empty line around each segment."""
+def assemble(blocks: Sequence[Block]) -> str:
+    """Return the whole text, with one message per line and an empty line around each segment."""
     parts: list[str] = []
     after_message = False
-    for piece in pieces:
-        is_message = isinstance(piece.of, Entry)
+    for block in blocks:
+        is_message = isinstance(block.of, HistoryMessage)
         if parts:
             parts.append("\n" if is_message and after_message else "\n\n")
-        parts.append(piece.text)
+        parts.append(block.text)
         after_message = is_message
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""What the layers in use mean for the contexts of this process: the tables of segments, and the one statement."""
+"""The layers that the contexts of this process use: their segment tables, and their parts of the SQL statement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from app.layers.layer import Layer
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """What follows from the layers.
+    """The segment tables and subqueries of the registered layers.
 
     Attributes:
-        tables: The order of segments, and that of trimming.
-        queries: The scalar subqueries of the layers that have one, by the layer's name.
+        tables: The order of segments and the order of trimming.
+        queries: The scalar subqueries of the layers that have one, by the layer's name; None before registration.
 
     """
 
@@ -25,7 +25,7 @@ _in_use = InUse()
 
 
 def use_layers(layers: Sequence[Layer]) -> None:
-    """Have the contexts of this process be made of these layers; `app/registry.py` calls it."""
+    """Use these layers for the contexts of this process. Called by `app/registry.py`."""
     global _in_use
     specs = [spec for layer in layers for spec in layer.segments]
     queries = {layer.name: layer.context_query for layer in layers if layer.context_query}
@@ -33,7 +33,7 @@ def use_layers(layers: Sequence[Layer]) -> None:
 
 
 def in_use() -> InUse:
-    """What follows from the layers in use. Raises RuntimeError before the registry was imported."""
+    """Return the tables and subqueries of the layers in use. Raises RuntimeError if no layers are registered yet."""
     if _in_use.queries is None:
-        raise RuntimeError("contexts have no layers yet: import app.registry first")
+        raise RuntimeError("no layers are registered for contexts: import app.registry first")
     return _in_use

@@ -1,4 +1,4 @@
-"""How each message is in the context, or why it is not. Pure."""
+"""How the context includes each message, or why it does not. Pure."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -9,7 +9,7 @@ from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters, Marked, is_sent, why_ineligible
 
 _COVERED = "covered"
-"""The rank of what a layer covers; its status is the kind of what covers it."""
+"""The rank of messages that a layer covers; their status is the kind of the coverage, such as `memo`."""
 
 STATUSES = (
     "verbatim",
@@ -23,7 +23,7 @@ STATUSES = (
     "hidden",
     "none",
 )
-"""The statuses; of several that apply to a message, the first counts."""
+"""The statuses in order of precedence: if several apply to a message, it gets the first."""
 
 _RANKS = {status: rank for rank, status in enumerate(STATUSES)}
 _OF_STATE = {"pending": "pending", "failed": "failed", "empty": "none"}
@@ -34,25 +34,25 @@ class PlacedMessage(Marked, Protocol):
 
     @property
     def seq(self) -> int:
-        """Its place."""
+        """Its seq on the line."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the context shows of the layers.
+    """What the context contains besides the history.
 
     Attributes:
         anchor_seq: The first seq that is sent verbatim.
-        standing: What stands in it, as `memo:<id>`, `summary:3`, `recap:4`.
-        over_budget: What would, but for its layer's budget, likewise.
-        pinned: Seqs of the messages that stand in the segment `pinned`.
-        pinned_over_budget: Seqs of those that would, but for the budget of pinned messages.
+        in_prompt: The sources that it contains, as `memo:<id>`, `summary:3`, `recap:4`.
+        over_budget: The sources that their layer's budget leaves out.
+        pinned: Seqs of the messages in the segment `pinned`.
+        pinned_over_budget: Seqs of the messages that the budget of pinned messages leaves out.
 
     """
 
     anchor_seq: int
-    standing: AbstractSet[str]
+    in_prompt: AbstractSet[str]
     over_budget: AbstractSet[str] = frozenset()
     pinned: AbstractSet[int] = frozenset()
     pinned_over_budget: AbstractSet[int] = frozenset()
@@ -61,30 +61,30 @@ class Shown:
 def find_status(
     message: PlacedMessage, covers: Sequence[Coverage], shown: Shown, filters: Filters
 ) -> tuple[str, str | None]:
-    """The status of `message`, and what stands for it as `memo:<id>`, `summary:3` or `recap:4`.
+    """Return the status of `message` and the source that covers it: `memo:<id>`, `summary:3`, `recap:4` or None.
 
     Args:
-        message: One that was not deleted.
-        covers: What covers it, of all layers; of those that say the same the first is named.
-        shown: What the context shows.
-        filters: What decides on its eligibility where nothing that covers it says so.
+        message: A message that is not deleted.
+        covers: The coverage of the message by all layers; if several give the same status, the first is returned.
+        shown: What the context contains.
+        filters: The eligibility filters for coverage that has none of its own.
 
     """
     if message.seq >= shown.anchor_seq and is_sent(message):
         return "verbatim", None
     if message.seq in shown.pinned:
         return "pinned", None
-    told = [_judge(message, cover, shown, filters) for cover in covers or (None,)]
-    status, by = min(told, key=lambda one: _RANKS.get(one[0], _RANKS[_COVERED]))
+    judged = [_judge(message, cover, shown, filters) for cover in covers or (None,)]
+    status, by = min(judged, key=lambda one: _RANKS.get(one[0], _RANKS[_COVERED]))
     if status in ("expired", "none") and message.seq in shown.pinned_over_budget:
         return "out_of_budget", None  # its own budget, not that of a memo
     if status == "none" and message.hidden_by == "scenes" and message.kind != "thought":
-        return "hidden", None  # nothing stands for it, so it is the hiding that keeps it out
+        return "hidden", None  # nothing covers it, so it is missing only because scenes hide it
     return status, by
 
 
 def _judge(message: PlacedMessage, cover: Coverage | None, shown: Shown, filters: Filters) -> tuple[str, str | None]:
-    """What one that covers it says of a message that is not shown itself; None is that nothing does."""
+    """Return the status and the source that one coverage gives a message that is not sent; None is no coverage."""
     reason = why_ineligible(message, cover.filters if cover and cover.filters else filters)
     if reason is not None:
         return (reason if reason in ("excluded", "hidden") else "none"), None
@@ -93,11 +93,11 @@ def _judge(message: PlacedMessage, cover: Coverage | None, shown: Shown, filters
     by = f"{cover.kind}:{cover.id}" if cover.id else None
     if cover.state != "made":
         return _OF_STATE[cover.state], by
-    if by in shown.standing:
+    if by in shown.in_prompt:
         return cover.kind, by
     if by in shown.over_budget:
         return "out_of_budget", by
-    if not cover.expires:  # a version that is not shown covers nothing
+    if not cover.expires:  # a narrative version that the context does not contain covers nothing
         return "none", None
-    # A memo of messages that are still in the history is held until the next cut.
+    # A memo of messages that are still in the history enters the context with the next cut.
     return ("pending" if cover.first_seq >= shown.anchor_seq else "expired"), by

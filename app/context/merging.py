@@ -1,4 +1,4 @@
-"""One contribution for each segment, made of those of all layers. Pure."""
+"""Merges the contributions of all layers into one for each segment. Pure."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -9,8 +9,8 @@ from app.layers.contribution import Contribution
 def merge_contributions(contributions: Sequence[Contribution]) -> list[Contribution]:
     """Return one contribution for each segment, with the items sorted by their `order`.
 
-    `contributions` are in the order of the registry, which items with the same `order` keep. Where several contribute
-    to a segment, the first decides its placement, and the first that has a heading its heading.
+    `contributions` are in the order of the registry, which items with the same `order` keep. If several layers
+    contribute to a segment, the first one sets its placement, and the first one with a heading sets its heading.
     """
     by_segment: dict[str, list[Contribution]] = {}
     for one in contributions:

@@ -1,8 +1,8 @@
-"""Where each segment goes: to its position in the order, unless it says otherwise. Pure."""
+"""The position of each segment: its default position in the order, unless it sets another one. Pure."""
 
 from collections.abc import Sequence
 
-from app.context.segments import Entry, Plan, Segment
+from app.context.segments import HistoryMessage, Plan, Segment
 from app.context.tables import BASE, SegmentTables
 
 _AMONG_MESSAGES = frozenset({"in_chat", "newest"})
@@ -10,9 +10,10 @@ _AHEAD = (-1, 0)
 
 
 def place_of(segment: Segment, tables: SegmentTables = BASE) -> tuple[int, int]:
-    """(Its index in the order, 0), or (the index of the segment it follows, 1). Raises ValueError for an unknown name.
+    """Return the sort key of a segment: (its index in the order, 0) or (the index of the segment it follows, 1).
 
-    The segment it follows keeps its index also while it goes elsewhere, or is missing.
+    The segment it follows keeps its index even if it is placed elsewhere or is missing. Raises ValueError for an
+    unknown name.
     """
     if segment.after is None:
         return tables.order.index(segment.name), 0
@@ -23,14 +24,15 @@ def place_of(segment: Segment, tables: SegmentTables = BASE) -> tuple[int, int]:
 
 def arrange(
     segments: Sequence[Segment],
-    history: Sequence[Entry],
-    newest: Entry | None,
+    history: Sequence[HistoryMessage],
+    newest: HistoryMessage | None,
     anchor_seq: int,
     tables: SegmentTables = BASE,
 ) -> Plan:
-    """Put `segments`, in any order, around the messages; those that follow the same one keep their order.
+    """Arrange `segments`, given in any order, around the messages. Segments that follow the same one keep their order.
 
-    What follows `newest` goes into the chat at depth 0. Raises ValueError if one follows an unknown name.
+    A segment that follows `newest` becomes an in-chat segment at depth 0. Raises ValueError if a segment follows an
+    unknown segment.
     """
     history_at = tables.order.index("history")
     placed = sorted(

@@ -1,43 +1,43 @@
-"""What goes into the budget and what comes out of it. Pure."""
+"""The input and the output of fitting a context into a budget. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.context.pieces import Worded
-from app.context.segments import Entry, Segment
+from app.context.blocks import BlockLayout
+from app.context.segments import HistoryMessage, Segment
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contribution
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything that could go into a context.
+    """Everything that can go into a context.
 
     Attributes:
-        segments: The service's and the caller's, in any order, except for `history` and `newest`.
-            A caller's has a name that is not in the order of segments; of several the last is left out first.
-        contributions: What the layers contribute to segments, in the order of the registry.
+        segments: Segments of the service and of the caller in any order, except for `history` and `newest`.
+            The caller's have names that are not in the order of segments; the last of them is left out first.
+        contributions: The layers' contributions to segments, in the order of the registry.
         history: The messages from the anchor on, oldest first, without `newest`.
         newest: The last message if it is the user's.
-        anchor_seq: Where the history begins by the last cut.
-        edges: The seqs where a cut may fall, in any order.
+        anchor_seq: The chat's anchor, where the history begins.
+        edges: The seqs at which the history may be trimmed, in any order.
 
     """
 
     segments: Sequence[Segment] = ()
     contributions: Sequence[Contribution] = ()
-    history: Sequence[Entry] = ()
-    newest: Entry | None = None
+    history: Sequence[HistoryMessage] = ()
+    newest: HistoryMessage | None = None
     anchor_seq: int = 1
     edges: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Something left out, why, and the o200k tokens of its text.
+    """Something left out, the reason, and the o200k tokens of its text.
 
-    `name` is that of a segment, `memos 1–5`, `history`, or `message:<id>`.
+    `name` is the name of a segment, of an item or of a group of items (`memos 1–5`), `history`, or `message:<id>`.
     """
 
     name: str
@@ -47,22 +47,22 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A context that may fit.
+    """A candidate for a context that fits.
 
     Attributes:
-        worded: What is shown, ready to render.
+        worded: Its content, ready to render.
         contributions: The layers' items in it, one contribution for each segment.
-        omitted: What was left out, in the order of leaving.
+        omitted: Everything that was left out, in the order in which it was left out.
 
     """
 
-    worded: Worded
+    worded: BlockLayout
     contributions: Sequence[Contribution]
     omitted: tuple[Omission, ...]
 
 
 def build_segment(contribution: Contribution) -> Segment:
-    """The segment of a contribution with at least one item. Only among the messages it has a role of its own."""
+    """Return the segment of a contribution with at least one item. Only an in-chat segment has a role of its own."""
     placement = contribution.placement
     items = contribution.items
     among = placement.position == "in_chat"

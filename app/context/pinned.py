@@ -1,7 +1,7 @@
-"""Pinned messages: kept word for word in a segment of their own once the history no longer has them. Pure.
+"""Pinned messages: kept verbatim in a segment of their own once they are out of the history. Pure.
 
-Out of the history is what stands before the anchor or is hidden by scenes. A history that `max_tokens` trims
-further hands nothing over: what it gives up to save tokens would come back in a segment that is never trimmed.
+A message is out of the history if it is before the anchor or hidden by scenes. Messages that `max_tokens` trims from
+the history are not added: they were trimmed to save tokens, and the segment `pinned` is never trimmed.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from app.chats.budgets import choose_newest_first
 from app.chats.settings import ChatSettings
-from app.context.segments import Entry, Segment, Speech
+from app.context.segments import HistoryMessage, Segment, TranscriptStyle
 from app.context.wording import word_line
 from app.kit.tokens import count_tokens
 
@@ -17,12 +17,12 @@ HEADING = "## Pinned Messages"
 
 
 class PinnedLine(NamedTuple):
-    """One pinned message as it would be shown.
+    """One pinned message as the segment contains it.
 
     Attributes:
-        seq: Its place on the line.
+        seq: Its seq on the line.
         message_id: The caller's id.
-        text: The message, with who says it.
+        text: The message with its speaker.
         tokens: o200k tokens of `text`.
 
     """
@@ -34,15 +34,15 @@ class PinnedLine(NamedTuple):
 
 
 def choose_pinned(
-    entries: Sequence[Entry], settings: ChatSettings, speech: Speech
+    entries: Sequence[HistoryMessage], settings: ChatSettings, style: TranscriptStyle
 ) -> tuple[list[PinnedLine], list[PinnedLine]]:
-    """Those of `entries`, all pinned messages outside of the history, that their budget takes; and what exceeds it.
+    """Return the pinned messages that fit their budget, and those that exceed it.
 
-    Both in story order, as `entries` are.
+    `entries` are all pinned messages that are out of the history, in the order of their seqs; both results keep it.
     """
     if not entries:
         return [], []
-    lines = [_line(entry, speech) for entry in entries]
+    lines = [_line(entry, style) for entry in entries]
     budget = settings.pinned.budget
     limit = budget.tokens(settings.context_tokens) if budget else None
     kept = choose_newest_first([line.tokens for line in lines], limit)
@@ -53,11 +53,11 @@ def choose_pinned(
 
 
 def build_pinned(lines: Sequence[PinnedLine]) -> Segment:
-    """The segment `pinned` of some lines, never of none."""
+    """Return the segment `pinned` of at least one line."""
     text = "\n\n".join((HEADING, *[line.text for line in lines]))
     return Segment("pinned", text, count_tokens(text), sources=tuple(f"message:{line.message_id}" for line in lines))
 
 
-def _line(entry: Entry, speech: Speech) -> PinnedLine:
-    text = word_line(entry, speech)
+def _line(entry: HistoryMessage, style: TranscriptStyle) -> PinnedLine:
+    text = word_line(entry, style)
     return PinnedLine(entry.seq, entry.message_id, text, count_tokens(text))

@@ -1,4 +1,4 @@
-"""The one statement of a context: the chat's row, the history from its anchor, what is pinned, what the layers ask."""
+"""The one SQL statement of a context: the chat's row, its history, its pinned messages and the layers' subqueries."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -8,12 +8,12 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from app.context.segments import Entry
+from app.context.segments import HistoryMessage
 from app.kit.db import Connection
 from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
 
-# The fields of an `Entry`, in their order.
+# The fields of an `HistoryMessage`, in their order.
 _ENTRIES = """
     SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at,
         m.tool_calls, m.tool_call_id) ORDER BY m.seq)
@@ -22,8 +22,8 @@ _ENTRIES = """
 
 _HISTORY = _ENTRIES + " AND m.seq >= c.anchor_seq AND m.hidden_by IS NULL"
 
-# What scenes hide is out of the history wherever it stands, and a person's pin holds all the same. `m.pinned` bare,
-# as the partial index has it: for a chat without pinned messages that is one look into an index that lacks its key.
+# Messages that scenes hide are never in the history, but can still be pinned. `m.pinned` is written as in the partial
+# index, so that a chat without pinned messages costs only one lookup in it.
 _PINNED = f"""{_ENTRIES} AND m.pinned AND NOT m.blank
     AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))"""
 
@@ -39,12 +39,15 @@ _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.lin
 
 @lru_cache(maxsize=8)
 def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool) -> str:
-    """The statement of a context; `queries` are a layer's name and its scalar subquery on `c`, read as `q_<name>`."""
+    """Return the statement of a context.
+
+    `queries` are (layer name, scalar subquery on `c`); the result of each is the column `q_<name>`.
+    """
     return _CONTEXT.format(
         history=_HISTORY,
         pinned=_PINNED,
         queries="".join(f", ({query}) AS q_{name}" for name, query in queries),
-        which="c.standing = 'current'" if of_current else "c.line_id = $3",
+        which="c.line_status = 'current'" if of_current else "c.line_id = $3",
         of_user=_SCOPE.format(key="c.user_key"),
         of_tenant=_SCOPE.format(key="$2"),
     )
@@ -53,12 +56,12 @@ def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool) -
 async def find_context(
     connection: Connection, tenant: str, chat_key: UUID, line_id: UUID | None, queries: Mapping[str, str]
 ) -> asyncpg.Record | None:
-    """Everything that a context and its tag are made of, or None if there is no such chat or line."""
+    """Return the row that a context and its entity tag are made from, or None if there is no such chat or line."""
     statement = write_statement(tuple(queries.items()), of_current=line_id is None)
     arguments: tuple[Any, ...] = (chat_key, tenant_key(tenant), *(() if line_id is None else (line_id,)))
     return await connection.fetchrow(statement, *arguments)
 
 
-def read_entries(stored: str | None) -> Sequence[Entry]:
-    """Messages as the statement brings them; None where there are none."""
-    return () if stored is None else [Entry._make(fields) for fields in orjson.loads(stored)]
+def read_history(stored: str | None) -> Sequence[HistoryMessage]:
+    """Return the messages of a column of the statement, which is None if there are none."""
+    return () if stored is None else [HistoryMessage._make(fields) for fields in orjson.loads(stored)]

@@ -1,26 +1,29 @@
-"""The inclusion report: how each message is in the context, read from what the context would be made of."""
+"""The inclusion report: how the default context includes each message, from the same data that the context uses."""
 
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from app.chats.chat_lock import ChatRef
+from app.chats.heads import filters_of
 from app.chats.models import ChatLine
-from app.chats.service import ChatRef, filters_of, get_line, list_messages
+from app.chats.service import get_line
 from app.chats.settings import ChatSettings, effective
 from app.context.in_use import in_use
 from app.context.inclusion import Shown, find_status
 from app.context.pinned import choose_pinned
 from app.context.queries import find_context
 from app.context.service import read_material
-from app.context.wording import speech_of
+from app.context.wording import style_of
 from app.kit.db import DbSession
 from app.layers.layer import Layer
+from app.messages.reads import list_messages
 
 
 async def list_inclusion(
     db_session: DbSession, ref: ChatRef, layers: Sequence[Layer], *, line: UUID | None, after_seq: int, limit: int
 ) -> list[dict[str, Any]]:
-    """How each message after a seq is in the default context of a line. Raises ChatNotFound, LineNotFound."""
+    """Return how the default context of a line includes each message after a seq. Raises ChatNotFound, LineNotFound."""
     chat = await get_line(db_session, ref, line)
     messages = await list_messages(
         db_session, ref.key, chat.line_id, after_seq=after_seq, before_seq=None, limit=limit, newest=False
@@ -45,17 +48,17 @@ async def list_inclusion(
 
 
 async def _read_shown(db_session: DbSession, chat: ChatLine, settings: ChatSettings, layers: Sequence[Layer]) -> Shown:
-    """What the context shows, of the whole chat: a budget fills from the newest, on whichever page that is."""
+    """Read what the context contains, for the whole chat: budgets fill from the newest message, whatever the page."""
     row = await find_context(db_session.raw, chat.tenant, chat.chat_key, chat.line_id, in_use().queries or {})
     if row is None:
         raise LookupError(f"the line {chat.line_id} is gone")
     material = read_material(row, layers, None)
     contributions = [one for layer in material.contributed.values() for one in layer.segments]
-    speech = speech_of(settings, chat.characters, chat.time_zone)
-    pinned, pinned_over = choose_pinned(material.pinned, settings, speech)
+    style = style_of(settings, chat.characters, chat.time_zone)
+    pinned, pinned_over = choose_pinned(material.pinned, settings, style)
     return Shown(
         chat.anchor_seq,
-        standing={source for one in contributions for item in one.items for source in item.sources},
+        in_prompt={source for one in contributions for item in one.items for source in item.sources},
         over_budget={source for one in contributions for item in one.left_out for source in item.sources},
         pinned={line.seq for line in pinned},
         pinned_over_budget={line.seq for line in pinned_over},

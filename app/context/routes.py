@@ -1,27 +1,27 @@
-"""HTTP of contexts, and of appending: an append may answer with the context that follows from it."""
+"""HTTP of contexts, and of appending, because an append can return the context that follows from it."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from app.chats.deps import Line, ReadingChat, Seq, WritingChat, read_reading, read_writing
-from app.chats.service import append_messages
 from app.context.report import list_inclusion
 from app.context.schemas import AppendIn, AppendOut, ContextOptions, ContextOut, ContextQuery, InclusionOut
 from app.context.service import assemble_context, assemble_unless_known
 from app.kit.deps import Db, Now, Pool
 from app.kit.errors import AppError
 from app.kit.etags import TAGGED, KnownTags, not_modified, read_known, tagged
-from app.kit.hot import handled_by, read_body, read_query
+from app.kit.fast_path import handled_by, read_body, read_query
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 from app.layers.deps import Layers
+from app.messages.service import append_messages
 
 router = APIRouter(prefix="/v1/chats/{chat_id}")
 
 
 async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now) -> Response:
-    """Append messages; a retry changes nothing. 200 when all of them were there already."""
+    """Append messages. Sending the same messages again changes nothing. Returns 200 if all of them existed already."""
     async with pool.unit_of_work() as db_session:
         appended = await append_messages(db_session, ref, body.messages, now=clock())
     answer: dict[str, Any] = {"messages": appended.messages, "created": appended.created}
@@ -30,7 +30,7 @@ async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, c
             answer["context"] = await assemble_context(
                 pool, ref, body.context, layers, own=body.context.segments, now=clock()
             )
-        except AppError as error:  # the append stands, whatever the context says
+        except AppError as error:  # the messages are committed already
             answer["context"] = None
             answer["context_problem"] = {
                 "title": error.title,
@@ -39,7 +39,7 @@ async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, c
                 "detail": error.detail,
                 **error.extra,
             }
-    return JsonAnswer(answer, status_code=201 if appended.created else 200)
+    return OrjsonResponse(answer, status_code=201 if appended.created else 200)
 
 
 async def _append(request: Request) -> Response:
@@ -68,7 +68,7 @@ async def get_context(
     clock: Now,
     known: KnownTags,
 ) -> Response:
-    """The context of the next model call."""
+    """Return the context of the next model call."""
     return _answer(*await assemble_unless_known(pool, ref, options, layers, known=known, now=clock()))
 
 
@@ -105,7 +105,7 @@ router.add_api_route(
 async def post_context(
     ref: ReadingChat, options: ContextOptions, pool: Pool, layers: Layers, clock: Now, known: KnownTags
 ) -> Response:
-    """The context of the next model call, with the caller's own segments."""
+    """Return the context of the next model call, with the caller's own segments."""
     return _answer(
         *await assemble_unless_known(pool, ref, options, layers, own=options.segments, known=known, now=clock())
     )
@@ -117,13 +117,15 @@ async def get_inclusion(
     db_session: Db,
     layers: Layers,
     line: Line = None,
-    after_seq: Annotated[Seq, Query(description="Only later messages.")] = 0,
+    after_seq: Annotated[Seq, Query(description="Return only messages after this seq.")] = 0,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """How each message is in the context, or why it is not."""
+    """Return how the context includes each message, or why it does not."""
     if cursor:
         (after_seq,) = decode_cursor(cursor, int)
     items = await list_inclusion(db_session, ref, layers, line=line, after_seq=after_seq, limit=limit + 1)
     more = len(items) > limit
-    return JsonAnswer({"items": items[:limit], "next_cursor": encode_cursor(items[limit - 1]["seq"]) if more else None})
+    return OrjsonResponse(
+        {"items": items[:limit], "next_cursor": encode_cursor(items[limit - 1]["seq"]) if more else None}
+    )

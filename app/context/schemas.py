@@ -1,4 +1,4 @@
-"""What goes over the wire about contexts."""
+"""Request and response models of contexts."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.chats.message_schemas import MAX_MESSAGES, AppendedOut, MessageIn, refuse_twins
 from app.context.in_use import in_use
 from app.context.segments import Format
-from app.kit.blame import FieldError
-from app.kit.wire import MAX_CONTENT_CHARS, Moment, Text
+from app.kit.error_location import FieldError
+from app.kit.wire import MAX_CONTENT_CHARS, Text, UtcDatetime
+from app.messages.schemas import MAX_MESSAGES, AppendedOut, MessageIn, refuse_twins
 
 MAX_TOKENS = 10_000_000
 
@@ -18,61 +18,67 @@ Content = Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS)]
 
 
 class OwnSegment(BaseModel):
-    """A text of the caller's own in the context."""
+    """A segment of the caller's own in the context."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Text, Field(min_length=1, max_length=100)] = Field(
-        description="Its name; not one of the service's own."
+        description="Its name, which must not be that of one of the service's own segments."
     )
-    text: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(description="What the model reads.")
-    role: Literal["system", "user", "assistant"] = Field("system", description="Who says it, with `in_chat`.")
+    text: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(description="The text that the model reads.")
+    role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: the role it has.")
     after: Annotated[Text, Field(min_length=1, max_length=100)] = Field(
-        "instruction", description="The segment it follows, or `in_chat`."
+        "instruction", description="The segment that it follows, or `in_chat` for a position among the messages."
     )
-    depth: Annotated[int, Field(ge=0, le=1_000)] = Field(0, description="With `in_chat`: messages back from the end.")
+    depth: Annotated[int, Field(ge=0, le=1_000)] = Field(0, description="With `in_chat`: how many messages follow it.")
 
     @model_validator(mode="after")
     def _own_name(self) -> Self:
         order = in_use().tables.order
         if self.name in order:
-            raise FieldError(("name",), "is one of the service's own segments")
+            raise FieldError(("name",), "must not be the name of one of the service's own segments")
         if self.after not in ("in_chat", *order):
             raise FieldError(("after",), f"must be in_chat or one of {', '.join(order)}")
         return self
 
 
 class ContextQuery(BaseModel):
-    """How a context is to be assembled."""
+    """How to assemble a context."""
 
     model_config = ConfigDict(extra="forbid")
 
-    format: Format = Field("segments", description="`openai` and `anthropic` are ready to send.")
+    format: Format = Field("segments", description="The messages of `openai` and `anthropic` are ready to send.")
     max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
         None,
-        description="A promise: the context never counts more. The chat's `context_tokens` if not given.",
+        description="The upper limit of the context's `tokens`. By default the chat's `context_tokens`.",
     )
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
-        None, description="What recall looks for; no layer that recalls is built yet."
+        None, description="The text that recall searches for. No layer implements recall yet."
     )
-    recall: Literal["off", "auto"] | None = Field(None, description="Overrides the chat's setting.")
-    recall_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(None, description="The most for recall.")
+    recall: Literal["off", "auto"] | None = Field(None, description="Overrides the chat's `recall.mode`.")
+    recall_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
+        None, description="The token limit for recall."
+    )
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None,
-        description="Whose diary and blocks: one of the chat's characters, if it names any. "
-        "If not given, its only one that is not disabled; with several there is no diary in the context then.",
+        description="The character whose diary and blocks are included: one of the chat's characters, if it lists "
+        "any. By default the only character that is not disabled; if there are several, no diary is included.",
     )
-    line: UUID | None = Field(None, description="Another line than the current one.")
+    line: UUID | None = Field(None, description="A line other than the current one.")
     draft: Content | None = Field(
         None,
-        description="A user message, assembled as if just appended; it is not stored and moves no anchor.",
+        description="A user message to include as if it had just been appended. It is not stored, and the anchor "
+        "does not move.",
     )
-    prefill: bool = Field(False, description="anthropic: let the conversation end with the assistant, to be continued.")
-    now: Moment | None = Field(None, description="The time for the segment `time`.")
+    prefill: bool = Field(
+        False,
+        description="With `anthropic`: let the conversation end with the assistant, for the model to continue.",
+    )
+    now: UtcDatetime | None = Field(None, description="The time in the segment `time`. By default the current time.")
 
 
 class ContextOptions(ContextQuery):
-    """How a context is to be assembled, with the caller's own segments."""
+    """How to assemble a context, with the caller's own segments."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -94,12 +100,12 @@ class ContextOptions(ContextQuery):
     def _unique_segments(self) -> Self:
         names = [segment.name for segment in self.segments]
         if len(names) != len(set(names)):
-            raise FieldError(("segments",), "two have the same name")
+            raise FieldError(("segments",), "must have unique names")
         return self
 
 
 class AppendIn(BaseModel):
-    """Messages to append, and whether to answer with a context."""
+    """Messages to append, and options for a context to return."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -129,7 +135,7 @@ class AppendIn(BaseModel):
     messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MAX_MESSAGES)] = Field(
         description="1–1,000 messages in the order of the conversation."
     )
-    context: ContextOptions | None = Field(None, description="Answer with the context after the append, too.")
+    context: ContextOptions | None = Field(None, description="If given, return the context after the append, too.")
 
     @model_validator(mode="after")
     def _unique_ids(self) -> Self:
@@ -141,57 +147,57 @@ class SegmentOut(BaseModel):
     """A part of the context."""
 
     name: str = Field(description="Its name.")
-    role: str | None = Field(description="Who says it; null for the history, where many speak.")
-    text: str = Field(description="What the model reads.")
-    tokens: int = Field(description="Its tokens.")
-    cacheable: bool = Field(description="False for what changes every turn.")
-    sources: list[str] = Field(description="What it was made of: `memo:…`, `message:…`, `summary:3`.")
-    depth: int | None = Field(None, description="Only of what stands among the messages: how many are behind it.")
-    scan: bool | None = Field(None, description="Only where it is set: whether a lorebook should look through it.")
+    role: str | None = Field(description="Its role; null for the history, which has several.")
+    text: str = Field(description="The text that the model reads.")
+    tokens: int = Field(description="The o200k tokens of its text, without the overhead of messages.")
+    cacheable: bool = Field(description="Whether it and everything before it stay the same in the next turn.")
+    sources: list[str] = Field(description="What it was made from: `memo:…`, `message:…`, `summary:3`.")
+    depth: int | None = Field(None, description="Only for a segment among the messages: how many messages follow it.")
+    scan: bool | None = Field(None, description="Whether a lorebook should scan it; missing if it is not set.")
 
 
 class LastCut(BaseModel):
     """The last cut of the history."""
 
-    at_seq: int = Field(description="Where the history begins since.")
-    reason: Literal["full", "cold", "forced", "session", "rewind"] = Field(description="Why it was cut.")
-    at: datetime = Field(description="When.")
+    at_seq: int = Field(description="The seq at which the history began after the cut.")
+    reason: Literal["full", "cold", "forced", "session", "rewind"] = Field(description="The reason for the cut.")
+    at: datetime = Field(description="The time of the cut.")
 
 
 class HistoryOut(BaseModel):
-    """What is sent verbatim."""
+    """The messages that are sent verbatim."""
 
     anchor_seq: int = Field(description="The first seq that is sent.")
     last_seq: int = Field(description="The last seq that is sent.")
-    messages: int = Field(description="How many, the newest included.")
+    messages: int = Field(description="How many messages are sent, including the newest.")
     last_cut: LastCut | None = Field(description="The last cut.")
 
 
 class WindowOut(BaseModel):
     """The memos in the context."""
 
-    memos: int = Field(description="How many.")
+    memos: int = Field(description="How many memos the context contains.")
     first_seq: int | None = Field(description="The first message they cover.")
     last_seq: int | None = Field(description="The last message they cover.")
     gaps: list[tuple[int, int]] = Field(
-        description="Ranges that are not sent and whose memo, fold or recap is missing."
+        description="Ranges of messages (inclusive) that are not sent and whose memo, fold or recap is missing."
     )
 
 
 class BreakpointOut(BaseModel):
-    """Where the provider's cache should hold."""
+    """A point up to which the provider should cache the prompt."""
 
-    after: str = Field(description="`segment:<name>` or `message:<id>`.")
-    tokens: int = Field(description="Tokens up to there.")
-    hash: str = Field(description="sha-256 of the rendered bytes up to there.")
+    after: str = Field(description="What it follows: `segment:<name>` or `message:<id>`.")
+    tokens: int = Field(description="The tokens up to it, counted like `tokens` of the context.")
+    hash: str = Field(description="A sha-256 of everything rendered up to it.")
 
 
 class OmissionOut(BaseModel):
     """Something that was left out."""
 
-    name: str = Field(description="What.")
-    why: str = Field(description="`max_tokens`, `budget` or `blank`.")
-    tokens: int = Field(description="Its tokens.")
+    name: str = Field(description="A segment, a part of one such as `memos 1–5`, `history`, or `message:<id>`.")
+    why: str = Field(description="The reason: `max_tokens`, `budget` or `blank`.")
+    tokens: int = Field(description="The o200k tokens of its text.")
 
 
 class ContextOut(BaseModel):
@@ -200,36 +206,43 @@ class ContextOut(BaseModel):
     chat_id: str = Field(description="The chat.")
     line: UUID = Field(description="The line.")
     format: Format = Field(description="The format.")
-    tokens: int = Field(description="Text plus 4 a message, times `token_factor`.")
-    max_tokens: int = Field(description="What it had to fit into.")
-    segments: list[SegmentOut] = Field(description="Its parts, in order.")
-    messages: list[dict[str, Any]] | None = Field(None, description="openai and anthropic: ready to send.")
-    system: list[dict[str, Any]] | None = Field(None, description="anthropic: text blocks with cache_control.")
-    text: str | None = Field(None, description="text: all of it.")
-    history: HistoryOut = Field(description="What is sent verbatim.")
-    memo_window: WindowOut = Field(description="The memos in it.")
-    breakpoints: list[BreakpointOut] = Field(description="At most four.")
-    omitted: list[OmissionOut] = Field(description="What was left out, in the order of leaving.")
-    recalled: list[dict[str, Any]] = Field(description="Search results in it; none yet.")
+    tokens: int = Field(description="Text plus 4 per message, times `token_factor`, rounded up.")
+    max_tokens: int = Field(description="The limit that applied.")
+    segments: list[SegmentOut] = Field(description="Its segments, in order.")
+    messages: list[dict[str, Any]] | None = Field(
+        None, description="With `openai` and `anthropic`: the messages, ready to send."
+    )
+    system: list[dict[str, Any]] | None = Field(
+        None, description="With `anthropic`: the system text blocks, with `cache_control`."
+    )
+    text: str | None = Field(None, description="With `text`: the whole context.")
+    history: HistoryOut = Field(description="The messages that are sent verbatim.")
+    memo_window: WindowOut = Field(description="The memos in the context.")
+    breakpoints: list[BreakpointOut] = Field(description="At most four points for the provider's cache.")
+    omitted: list[OmissionOut] = Field(description="Everything that was left out, in the order in which it was.")
+    recalled: list[dict[str, Any]] = Field(description="Search results in the context; always empty for now.")
     prefix_hash: str = Field(description="Equal hashes mean that nothing before the history changed.")
 
 
 class AppendOut(BaseModel):
-    """What an append did."""
+    """The result of an append."""
 
     messages: list[AppendedOut] = Field(description="All messages in the request's order.")
     created: int = Field(description="How many of them are new.")
-    context: ContextOut | None = Field(None, description="The context, if it was asked for and fits.")
-    context_problem: dict[str, Any] | None = Field(None, description="Why there is no context; the append stands.")
+    context: ContextOut | None = Field(None, description="The context, if it was requested and could be assembled.")
+    context_problem: dict[str, Any] | None = Field(
+        None, description="Why there is no context. The messages are appended nevertheless."
+    )
 
 
 class InclusionOut(BaseModel):
-    """What stands for a message in the context."""
+    """How the context includes a message."""
 
-    seq: int = Field(description="Its place on the line.")
+    seq: int = Field(description="Its seq on the line.")
     message_id: str = Field(description="Its id.")
     status: str = Field(
-        description="`verbatim`, `pinned`, or what covers it, by a word of its layer such as `memo` or `summary`; else "
-        "why it is not in the context: `out_of_budget`, `pending`, `failed`, `expired`, `excluded`, `hidden`, `none`."
+        description="`verbatim`, `pinned`, or the kind of what covers it, such as `memo` or `summary`; otherwise the "
+        "reason why it is not in the context: `out_of_budget`, `pending`, `failed`, `expired`, `excluded`, `hidden`, "
+        "`none`."
     )
-    by: str | None = Field(description="What stands for it, such as `memo:…` or `summary:3`.")
+    by: str | None = Field(description="The source that covers it, such as `memo:…` or `summary:3`.")

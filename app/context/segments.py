@@ -1,7 +1,7 @@
-"""The parts of a context before they are put into a format. Pure.
+"""The parts of a context before they are rendered in a format. Pure.
 
-A context is a row of segments, the rarely changing first, around the history; what changes every turn
-stands after it, and the newest user message is last.
+Segments that rarely change come before the history, those that change every turn come after it, and the newest user
+message is last.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,19 +14,19 @@ Format = Literal["segments", "openai", "anthropic", "text"]
 SegmentRole = Literal["system", "user", "assistant"]
 
 
-class Entry(NamedTuple):
-    """One message of the history (or the newest one), as it is to be sent. A tuple, because a context reads dozens.
+class HistoryMessage(NamedTuple):
+    """One message of the history (or the newest one). It is a tuple because a context reads dozens of them.
 
     Attributes:
-        seq: Its place on the line; a draft's is one past the head.
+        seq: Its seq on the line; a draft has the seq after the head.
         message_id: The caller's id.
         role: user, assistant, system, tool or narrator.
-        name: Who speaks, if it was said.
-        text: The content, unchanged; may be empty when `tool_calls` is set.
+        name: The speaker, if the message has a name.
+        text: The content, unchanged; may be empty if `tool_calls` is set.
         tokens: o200k tokens of `text`.
-        sent_at: When it was said, RFC 3339; only inline timestamps read it.
-        tool_calls: As appended (OpenAI's shape), if any.
-        tool_call_id: The call this is the result of.
+        sent_at: When it was sent, as RFC 3339; only inline timestamps use it.
+        tool_calls: The tool calls as appended (in OpenAI's shape), if any.
+        tool_call_id: The id of the call that this is the result of.
 
     """
 
@@ -42,19 +42,19 @@ class Entry(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A named, counted text of the context. Tuples, as messages are: a context makes several.
+    """A named text of the context with its token count.
 
     Attributes:
-        name: The name of a segment of the service, or of the caller's own.
-        text: What the model reads.
+        name: The name of one of the service's segments, or of one of the caller's own.
+        text: The text that the model reads.
         tokens: o200k tokens of `text`, without the overhead of a message.
-        role: Who says it, where the format lets a segment have a role of its own.
-        sources: What it was made of: `memo:…`, `message:…`, `summary:3`.
-        cacheable: False for what changes every turn.
-        after: Where it goes if not to its own position in the order of segments: behind the segment of this name,
-            `in_chat` among the messages, or `before_prompt` ahead of everything.
-        depth: With `in_chat`: how many messages back from the end it stands.
-        scan: Whether the caller's lorebook should look through it; None where that is not said.
+        role: Its role, if the format allows a segment to have one.
+        sources: What it was made from: `memo:…`, `message:…`, `summary:3`.
+        cacheable: Whether it stays the same in the next turn.
+        after: Its position, unless it has its own in the order of segments: the name of the segment that it follows,
+            `in_chat` for among the messages, or `before_prompt` for before everything.
+        depth: With `in_chat`: how many messages follow it.
+        scan: Whether the caller's lorebook should scan it; None if that is not set.
 
     """
 
@@ -71,35 +71,35 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that may go into a context, in order.
+    """The arranged parts of a context.
 
     Attributes:
         prefix: Segments before the history, in order.
         history: The messages sent verbatim, oldest first, without `newest`.
-        in_chat: Segments that stand among the messages.
+        in_chat: Segments among the messages.
         volatile: Segments after the history.
         newest: The last message if it is the user's.
-        anchor_seq: Where the history begins by the last cut; counts only while no message is sent.
+        anchor_seq: The chat's anchor, where the history begins.
 
     """
 
     prefix: Sequence[Segment] = ()
-    history: Sequence[Entry] = ()
+    history: Sequence[HistoryMessage] = ()
     in_chat: Sequence[Segment] = ()
     volatile: Sequence[Segment] = ()
-    newest: Entry | None = None
+    newest: HistoryMessage | None = None
     anchor_seq: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
-    """How the chat's messages are to be worded.
+class TranscriptStyle:
+    """How to render the chat's messages.
 
     Attributes:
-        timestamps: `inline` puts `[MM/DD HH:MM] Name: ` before every text.
-        time_zone: IANA name of the chat's zone.
-        character: The chat's only character; its name is not repeated before its own messages.
-        user_name: Who a nameless user message is from (inline timestamps), else `User`.
+        timestamps: With `inline`, every text begins with `[MM/DD HH:MM] Name: `.
+        time_zone: IANA name of the chat's time zone.
+        character: The chat's sole character, whose name is left out before its own messages.
+        user_name: The speaker of user messages without a name; by default `User`.
 
     """
 
@@ -110,21 +110,21 @@ class Speech:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How a context is to be put: the format, the chat's wording, and what a token counts.
+class RenderOptions:
+    """The options for rendering a context.
 
     Attributes:
-        format: What the caller will send, or read.
-        speech: How the messages are worded.
-        prefill: anthropic: a conversation that ends with the assistant stays so, to be continued.
-        token_factor: Multiplies o200k counts where they are held against `max_tokens`.
-        count: The o200k tokens of a text.
-        tables: The order of segments, and that of trimming.
+        format: The format of the result.
+        speech: How to render the messages.
+        prefill: With `anthropic`: whether the conversation may end with the assistant, for the model to continue.
+        token_factor: The factor by which o200k counts are multiplied before they are compared with `max_tokens`.
+        count: Returns the o200k tokens of a text.
+        tables: The order of segments and the order of trimming.
 
     """
 
     format: Format
-    speech: Speech
+    style: TranscriptStyle
     prefill: bool
     token_factor: float
     count: Callable[[str], int]
@@ -133,12 +133,12 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """A place up to which a provider should keep the prompt.
+    """A point up to which a provider should cache the prompt.
 
     Attributes:
-        after: `segment:<name>` or `message:<id>`.
-        tokens: Everything up to there, with the overhead of messages.
-        hash: sha-256 (hex) of the rendered bytes up to there.
+        after: What it follows: `segment:<name>` or `message:<id>`.
+        tokens: The tokens of everything up to it, with the overhead of messages, times the token factor.
+        hash: sha-256 (hex) of everything rendered up to it.
 
     """
 
@@ -152,12 +152,13 @@ class Rendered:
     """A context in one format.
 
     Attributes:
-        tokens: Text plus 4 a message, times the chat's token factor, rounded up.
-        messages: openai and anthropic: ready to send.
-        system: anthropic: text blocks.
-        text: the text format.
-        breakpoints: Where the provider's cache should hold.
-        prefix_hash: sha-256 (hex) over format, anchor and everything before the history.
+        tokens: Text plus 4 per message, times the chat's token factor, rounded up.
+        breakpoints: The points up to which the provider should cache the prompt.
+        prefix_hash: sha-256 (hex) of the format, the anchor and everything before the history.
+        messages: With `openai` and `anthropic`: the messages, ready to send.
+        system: With `anthropic`: the system text blocks.
+        text: With `text`: the whole context.
+        segments: The list of segments, which every format includes.
 
     """
 

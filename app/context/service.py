@@ -1,4 +1,4 @@
-"""Assembles the context of the next model call: one statement, then pure thinking. Reading changes nothing."""
+"""Assembles the context of the next model call: one SQL statement, then pure functions. Nothing is written."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,9 @@ import asyncpg
 import orjson
 
 from app.chats.characters import Characters, accepts, find_meant, list_names
-from app.chats.cut import every_nth_edge
+from app.chats.chat_lock import ChatRef
 from app.chats.errors import LineNotFound
 from app.chats.ranges import join_ranges
-from app.chats.service import ChatRef
 from app.chats.settings import ChatSettings, effective_json
 from app.context import texts
 from app.context.budget import BudgetTooSmallError, fit
@@ -21,12 +20,13 @@ from app.context.formats import is_said, render
 from app.context.in_use import in_use
 from app.context.parts import Fitted, Omission, Parts
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
-from app.context.queries import find_context, read_entries
+from app.context.queries import find_context, read_history
 from app.context.schemas import ContextOptions, ContextQuery, OwnSegment
-from app.context.segments import Entry, Manner, Segment
+from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.context.tables import SegmentTables
 from app.context.tags import find_tag
-from app.context.wording import speech_of
+from app.context.wording import style_of
+from app.history.cut import every_nth_edge
 from app.kit.db import Database
 from app.kit.etags import is_known, names
 from app.kit.tokens import count_tokens
@@ -35,20 +35,20 @@ from app.layers.layer import Layer
 
 DRAFT_ID = "draft"
 _LEFT_BY_STEPS = 16
-"""So many messages at least are left where a history is trimmed between edges and not by message."""
+"""The edges added after a layer's last edge leave at least this many messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the statement brought, read."""
+    """The parsed row of the statement, with the layers' contributions."""
 
     row: asyncpg.Record
     settings: ChatSettings
     characters: Characters
     contributed: Mapping[str, Contributed]
     edges: Sequence[int]
-    history: Sequence[Entry]
-    pinned: Sequence[Entry]
+    history: Sequence[HistoryMessage]
+    pinned: Sequence[HistoryMessage]
 
 
 async def assemble_context(
@@ -60,7 +60,7 @@ async def assemble_context(
     own: Sequence[OwnSegment] = (),
     now: datetime,
 ) -> dict[str, Any]:
-    """The context as it goes over the wire. Raises ChatNotFound, LineNotFound, UnknownCharacter, BudgetTooSmall."""
+    """Return the context as JSON fields. Raises ChatNotFound, LineNotFound, UnknownCharacter and BudgetTooSmall."""
     return _assemble(ref, await _read_row(database, ref, options), options, layers, own=own, now=now)
 
 
@@ -74,10 +74,9 @@ async def assemble_unless_known(
     known: str | None,
     now: datetime,
 ) -> tuple[str | None, dict[str, Any] | None]:
-    """Return the context's tag, if it has one, and the context unless the header `known` names that tag.
+    """Return the context's entity tag, if it has one, and the context unless the header `known` matches that tag.
 
-    A context that the caller has is not assembled: the row says that it has not changed. Raises like
-    `assemble_context`.
+    If `known` lists the tag, the context has not changed and is not assembled. Raises like `assemble_context`.
     """
     row = await _read_row(database, ref, options)
     tag = find_tag(ref, row, options, own)
@@ -88,7 +87,7 @@ async def assemble_unless_known(
 
 
 async def _read_row(database: Database, ref: ChatRef, options: ContextQuery) -> asyncpg.Record:
-    """Run the one statement. Raises ChatNotFound, LineNotFound."""
+    """Return the row of the statement. Raises ChatNotFound, LineNotFound."""
     async with database.raw() as connection:
         row = await find_context(connection, ref.tenant, ref.key, options.line, in_use().queries or {})
     if row is None:
@@ -110,21 +109,21 @@ def _assemble(
     _check_character(options, source.characters)
     settings = source.settings
     max_tokens = options.max_tokens or settings.context_tokens
-    manner = Manner(
+    render_options = RenderOptions(
         format=options.format,
-        speech=speech_of(settings, source.characters, row["time_zone"]),
+        style=style_of(settings, source.characters, row["time_zone"]),
         prefill=options.prefill,
         token_factor=settings.token_factor,
         count=count_tokens,
         tables=in_use().tables,
     )
-    pinned, pinned_over = choose_pinned(source.pinned, settings, manner.speech)
-    parts = _gather(source, options, own, pinned, manner, options.now or now)
+    pinned, pinned_over = choose_pinned(source.pinned, settings, render_options.style)
+    parts = _gather(source, options, own, pinned, render_options, options.now or now)
     try:
-        fitted = fit(parts, max_tokens, manner)
+        fitted = fit(parts, max_tokens, render_options)
     except BudgetTooSmallError as error:
         raise BudgetTooSmall(
-            f"max_tokens is {max_tokens}, but what is never left out needs {error.needed_tokens}.",
+            f"max_tokens is {max_tokens}, but the parts that are never left out need {error.needed_tokens} tokens.",
             errors=[{"loc": _place(options, "max_tokens"), "msg": f"must be at least {error.needed_tokens}"}],
             extra={"needed_tokens": error.needed_tokens},
         ) from None
@@ -136,7 +135,7 @@ def _assemble(
 
 
 def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str | None) -> Source:
-    """Read the row of the statement, and let the layers contribute; `character` is who was asked for."""
+    """Parse the row of the statement and collect the layers' contributions; `character` is the requested one."""
     settings = effective_json(row["settings"])
     characters = orjson.loads(row["characters"])
     cache = orjson.loads(row["context_cache"])
@@ -151,13 +150,13 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
         characters=characters,
         contributed=contributed,
         edges=[edge for one in layers if one.edges == settings.history.edges for edge in contributed[one.name].edges],
-        history=read_entries(row["history"]),
-        pinned=read_entries(row["pinned"]),
+        history=read_history(row["history"]),
+        pinned=read_history(row["pinned"]),
     )
 
 
 def _check_character(options: ContextQuery, characters: Characters) -> None:
-    """Raise UnknownCharacter for a name that the chat does not have: a misspelt one would omit a diary silently."""
+    """Raise UnknownCharacter for an unknown name. Otherwise a misspelt name would silently omit a diary."""
     if options.character is None or accepts(characters, options.character):
         return
     names = list_names(characters)
@@ -168,7 +167,7 @@ def _check_character(options: ContextQuery, characters: Characters) -> None:
 
 
 def _place(options: ContextQuery, name: str) -> list[str]:
-    """Where an option stands in the request."""
+    """Return the location of an option in the request."""
     return ["body" if isinstance(options, ContextOptions) else "query", name]
 
 
@@ -177,10 +176,10 @@ def _gather(
     options: ContextQuery,
     own: Sequence[OwnSegment],
     pinned: Sequence[PinnedLine],
-    manner: Manner,
+    render_options: RenderOptions,
     now: datetime,
 ) -> Parts:
-    """Everything that could go into the context."""
+    """Return everything that can go into the context."""
     row = source.row
     history = list(source.history)
     if options.draft is not None:
@@ -190,7 +189,7 @@ def _gather(
     contributions = [one for layer in source.contributed.values() for one in layer.segments]
     segments = [build_pinned(pinned)] if pinned else []
     present = {one.name for one in segments}.union(one.segment for one in contributions if one.items)
-    segments += _word_own(source, present, manner.tables, now)
+    segments += _word_own(source, present, render_options.tables, now)
     segments += [
         Segment(given.name, given.text, count_tokens(given.text), given.role, after=given.after, depth=given.depth)
         for given in own
@@ -206,7 +205,7 @@ def _gather(
 
 
 def _word_own(source: Source, present: Collection[str], tables: SegmentTables, now: datetime) -> list[Segment]:
-    """What the service says of the chat itself; `present` names the segments that are memory."""
+    """Return the segments that the service makes from the chat's row; `present` are the names of memory segments."""
     row, settings = source.row, source.settings
     texts_by_name = [
         ("system", row["system_prompt"] or ""),
@@ -221,17 +220,18 @@ def _word_own(source: Source, present: Collection[str], tables: SegmentTables, n
     return segments
 
 
-def _draft(head_seq: int, text: str, history: Sequence[Entry], now: datetime) -> Entry:
-    """What the user is about to say, by the name that the history knows."""
+def _draft(head_seq: int, text: str, history: Sequence[HistoryMessage], now: datetime) -> HistoryMessage:
+    """Return the draft as the user's next message, with the user's latest name in the history."""
     name = next((entry.name for entry in reversed(history) if entry.role == "user" and entry.name), None)
-    return Entry(head_seq + 1, DRAFT_ID, "user", name, text, count_tokens(text), now.isoformat())
+    return HistoryMessage(head_seq + 1, DRAFT_ID, "user", name, text, count_tokens(text), now.isoformat())
 
 
-def _list_edges(source: Source, history: Sequence[Entry]) -> Sequence[int]:
-    """Where the history may be trimmed before it is trimmed by message.
+def _list_edges(source: Source, history: Sequence[HistoryMessage]) -> Sequence[int]:
+    """Return the seqs at which the history may be trimmed before it is trimmed by message.
 
-    Behind the last edge of a layer there can be a hundred messages, such as a scene that goes on. Trimmed by message
-    the prompt would begin elsewhere with each turn, so as long as many are left it is trimmed at every 8th.
+    There can be a hundred messages after a layer's last edge, for example in an open scene. If these were trimmed by
+    message, the history would begin at another message in each turn. So every 8th message is an edge there, except
+    among the last 16 messages.
     """
     match source.settings.history.edges:
         case "every_8":
@@ -276,7 +276,7 @@ def _answer(
 
 
 def _window_out(source: Source, fitted: Fitted) -> dict[str, Any]:
-    """What the answer says of the memo window: how many are shown, what they cover, which ranges are not covered."""
+    """Return the field `memo_window`: how many memos the context contains, their range, and the gaps."""
     shown = [item for one in fitted.contributions if one.is_window for item in one.items]
     covered = [item.covers for item in shown if item.covers is not None]
     return {
@@ -290,7 +290,7 @@ def _window_out(source: Source, fitted: Fitted) -> dict[str, Any]:
 def _history_out(row: asyncpg.Record, fitted: Fitted) -> dict[str, Any]:
     sent = [entry.seq for entry in fitted.worded.entries]
     newest = fitted.worded.newest
-    if newest is not None and isinstance(newest.of, Entry):
+    if newest is not None and isinstance(newest.of, HistoryMessage):
         sent.append(newest.of.seq)
     return {
         "anchor_seq": sent[0] if sent else row["anchor_seq"],

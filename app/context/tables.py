@@ -1,6 +1,6 @@
-"""The order of segments and the order of trimming: one table each. Pure.
+"""The order of segments and the order of trimming. Pure.
 
-What rarely changes comes first, so that the provider's cache pays for most of the prompt.
+Segments that rarely change come first, so that the provider can cache most of the prompt.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,23 +28,23 @@ ORDER = (
 """The names of the segments in the order of the prompt; a layer can insert its own (`SegmentSpec.after`)."""
 
 OWN = frozenset({"system", "character", "user", "instruction", "pinned", "history", "time", "newest"})
-"""Those that the service makes itself; layers contribute to all others."""
+"""The segments that the service makes itself; layers contribute to all others."""
 
 TRIMS = ("recalled", "time", "diary", "memos", "summary", "recap", "facts", "blocks", "")
-"""What is trimmed where `max_tokens` is small, first to last; "" are the caller's own segments.
+"""The segments that are trimmed to fit `max_tokens`, first to last; "" means the caller's own segments.
 
-After these the history is trimmed. What is neither here nor the history is never trimmed.
+The history is trimmed after these. All other segments are never trimmed.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentTables:
-    """Both tables with the segments of some layers.
+    """Both orders, including the segments of some layers.
 
     Attributes:
-        order: The names of all segments of the service, in the order of the prompt.
-        trims: What is trimmed, first to last.
-        instructions: What the model is told about a segment, by the segment's name, in the order of the instruction.
+        order: The names of all segments except the caller's own, in the order of the prompt.
+        trims: The segments that are trimmed, first to last.
+        instructions: The instruction about each segment, by the segment's name, in the order of the whole instruction.
 
     """
 
@@ -54,9 +54,9 @@ class SegmentTables:
 
     @classmethod
     def of(cls, specs: Iterable[SegmentSpec]) -> "SegmentTables":
-        """The tables with `specs` inserted; of several at one position the first comes first.
+        """Return the tables with `specs` inserted. Specs at the same position keep their order.
 
-        `find_unplaced` lists those that have no position in one of the tables, which raise ValueError here.
+        Raises ValueError if `find_unplaced` returns any line.
         """
         specs = list(specs)
         if unplaced := find_unplaced(specs):
@@ -68,10 +68,10 @@ class SegmentTables:
 
 
 def find_unplaced(specs: Sequence[SegmentSpec]) -> list[str]:
-    """Return a line for each segment that has no position in the prompt, or in the order of trimming."""
+    """Return an error message for each segment that has no position in the prompt, or in the order of trimming."""
     order, trims = _order_of(specs), _trims_of(specs)
     return [
-        *(f"the segment {one.name!r} is after an unknown one: {one.after!r}" for one in specs if one.name not in order),
+        *(f"the segment {one.name!r} follows an unknown one: {one.after!r}" for one in specs if one.name not in order),
         *(
             f"the segment {one.name!r} is trimmed before an unknown one: {one.trimmed_before!r}"
             for one in specs
@@ -99,7 +99,7 @@ def _trims_of(specs: Iterable[SegmentSpec]) -> tuple[str, ...]:
 
 
 def _group(pairs: Iterable[tuple[str | None, str]]) -> Mapping[str | None, Sequence[str]]:
-    """The second values of the pairs by their first."""
+    """Return the second values of the pairs, grouped by the first."""
     groups: dict[str | None, list[str]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -107,4 +107,4 @@ def _group(pairs: Iterable[tuple[str | None, str]]) -> Mapping[str | None, Seque
 
 
 BASE = SegmentTables()
-"""The tables without any layer."""
+"""The tables without the segments of layers."""

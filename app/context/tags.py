@@ -1,23 +1,23 @@
-"""The entity tag of a context, by the row of its statement: nothing has to be assembled for it."""
+"""The entity tag of a context, computed from the row of its statement without assembling the context."""
 
 from collections.abc import Sequence
 
 import asyncpg
 
-from app.chats.service import ChatRef
+from app.chats.chat_lock import ChatRef
 from app.chats.settings import effective_json
 from app.chats.tags import tag_of
 from app.context.schemas import ContextQuery, OwnSegment
 from app.kit.scopes import ScopeRevisions
 
 _ELSEWHERE = {"line", "segments"}
-"""Options that are not compared as given: the row names the line, and the caller's segments are passed in."""
+"""Options that the tag takes from elsewhere: the line from the row, and the caller's segments from a parameter."""
 
 
 def find_tag(ref: ChatRef, row: asyncpg.Record, options: ContextQuery, own: Sequence[OwnSegment]) -> str | None:
     """Return the tag of a context, or None if it depends on more than the chat, its scopes and the request.
 
-    That is so with a draft, with recall, and where the context tells the time.
+    It does if the request has a draft or a time, with recall, and if the context contains the segment `time`.
     """
     settings = effective_json(row["settings"])
     recalls = (options.recall or settings.recall.mode) == "auto"

@@ -1,4 +1,4 @@
-"""The texts that the service itself puts into a context. Pure."""
+"""The texts that the service itself adds to a context. Pure."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -17,10 +17,10 @@ _PINNED = (
 
 
 def word_instruction(own: str | None, present: Collection[str], instructions: Mapping[str, str]) -> str:
-    """How the model is to use its memory, of which the segments of the names in `present` are in the context.
+    """Return the instruction that explains the memory segments to the model, or "" if the context has none.
 
-    `instructions` says something of each, by the segment's name. Nothing where there is no memory; `own` (if not None)
-    instead of all of it.
+    `present` has the names of the segments in the context, and `instructions` the text about each, by the segment's
+    name. If `own` is not None, it replaces the whole instruction.
     """
     if own is not None:
         return own if present else ""
@@ -30,16 +30,16 @@ def word_instruction(own: str | None, present: Collection[str], instructions: Ma
 
 
 def word_characters(characters: Characters) -> str:
-    """The personas of all active characters, each under its name."""
-    told = [c for c in list_active(characters) if c.get("persona", "").strip()]
-    return "\n\n".join(f"## {character['name']}\n\n{character['persona']}" for character in told)
+    """Return the personas of all active characters, each under its name."""
+    described = [c for c in list_active(characters) if c.get("persona", "").strip()]
+    return "\n\n".join(f"## {character['name']}\n\n{character['persona']}" for character in described)
 
 
 def word_user(persona: str | None) -> str:
-    """Who the user is."""
+    """Return the user's persona under a heading, or "" if there is none."""
     return f"## User\n\n{persona}" if persona and persona.strip() else ""
 
 
 def word_time(now: datetime, time_zone: str) -> str:
-    """The time of the chat, to the minute."""
+    """Return a sentence with the time in the chat's time zone, to the minute."""
     return f"It is {now.astimezone(ZoneInfo(time_zone)):%A, %d %B %Y, %H:%M}."

@@ -1,7 +1,7 @@
 """The chain of ever shorter contexts. Pure.
 
-Each link leaves out what the one before it leaves out, and a little more. It goes in lumps, items by their trim groups
-and history by edges, so that a tight budget does not move the prompt's prefix with every turn.
+Each context of the chain leaves out everything that the previous one leaves out, and a little more. Items are left out
+by trim groups and messages by edges, so that with a tight budget the prompt's prefix does not change in every turn.
 """
 
 from bisect import bisect_left
@@ -10,18 +10,18 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
+from app.context.blocks import Block, BlockLayout, add_up, charge
 from app.context.calls import inner_positions
 from app.context.formats import word_segment
 from app.context.parts import Fitted, Omission, Parts, build_segment
-from app.context.pieces import Piece, Worded, add_up, charge
-from app.context.segments import Entry, Segment
+from app.context.segments import HistoryMessage, Segment
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 from app.layers.contribution import Contribution, Item
 
 
 def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
-    """From everything to what is never left out; links that cannot fit into `max_tokens` may be skipped."""
-    tables = whole.worded.manner.tables
+    """Yield the chain from the whole context to the shortest. Contexts that cannot fit `max_tokens` may be skipped."""
+    tables = whole.worded.render_options.tables
     of_caller = dict.fromkeys(one.name for one in reversed(parts.segments) if one.name not in tables.order)
     names = [name for trim in tables.trims for name in ([trim] if trim else of_caller)]
     left = whole
@@ -36,7 +36,7 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
 
 
 def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
-    """Without the segment: lump by lump where its items make several, or have groups, else at once."""
+    """Yield contexts without the segment: lump by lump if its items have groups or form several lumps, else at once."""
     contribution = next((one for one in left.contributions if one.segment == name), None)
     lumps = sorted({_lump_of(item) for item in contribution.items}) if contribution else []
     if contribution is None or (len(lumps) == 1 and lumps[0].is_rest):
@@ -57,7 +57,7 @@ def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
 
 
 class _Lump(NamedTuple):
-    """The items of a segment that go together, in the order in which lumps go: pinned ones and the rest go later."""
+    """The sort key of items that are left out together: unpinned before pinned, groups before items without one."""
 
     pinned: bool
     is_rest: bool
@@ -70,27 +70,27 @@ def _lump_of(item: Item) -> _Lump:
 
 
 def _leave_out(
-    left: Fitted, worded: Worded, name: str, contributions: Sequence[Contribution], omission: Omission
+    left: Fitted, worded: BlockLayout, name: str, contributions: Sequence[Contribution], omission: Omission
 ) -> Fitted:
-    """`left` with `worded`, and with `contributions` in the place of those of the segment."""
+    """Return `left` with `worded`, and with `contributions` in place of those of the segment."""
     others = [one for one in left.contributions if one.segment != name]
     return Fitted(worded, [*others, *contributions], (*left.omitted, omission))
 
 
 def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int) -> Iterator[Fitted]:
-    """Edge by edge, then message by message.
+    """Yield contexts with a shorter history: edge by edge, then message by message.
 
-    A history can be long, so its links are built only where the sum of their pieces, which knows nothing of
-    the fixed texts of a format, leaves them a chance; and the last one, which shows what is needed.
+    A history can be long, so only those contexts are built whose pieces, without the format's fixed texts, fit
+    `max_tokens`. The last one is always built, because it shows how many tokens are needed.
     """
     worded = left.worded
     starts = _list_starts(worded.entries, edges, has_newest=worded.newest is not None)
     newest = [worded.newest] if worded.newest else []
     whole = add_up([*worded.prefix, *worded.history, *worded.in_chat, *worded.volatile, *newest])
-    before = [0, *accumulate(piece.tokens for piece in worded.history)]
+    before = [0, *accumulate(block.tokens for block in worded.history)]
     for start in starts:
         rest = whole - before[start] - start * MESSAGE_OVERHEAD_TOKENS
-        if start == starts[-1] or charge(rest, worded.manner.token_factor) <= max_tokens:
+        if start == starts[-1] or charge(rest, worded.render_options.token_factor) <= max_tokens:
             yield Fitted(
                 replace(worded, history=worded.history[start:]),
                 left.contributions,
@@ -98,11 +98,11 @@ def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int) -> Ite
             )
 
 
-def _list_starts(history: Sequence[Entry], edges: Sequence[int], *, has_newest: bool) -> list[int]:
-    """The indexes from which the history may be shown, ascending: those of the edges, behind them any.
+def _list_starts(history: Sequence[HistoryMessage], edges: Sequence[int], *, has_newest: bool) -> list[int]:
+    """Return the indexes at which the history may begin, ascending: those of the edges, then every index after them.
 
-    None parts a call from its result. Without a `newest` the last message of the history is the newest one,
-    and stays.
+    No index separates a tool call from its result. Without a `newest` message, the last message of the history is
+    always kept.
     """
     inner = inner_positions(history)
     last = len(history) if has_newest else max((at for at in range(len(history)) if at not in inner), default=0)
@@ -113,16 +113,16 @@ def _list_starts(history: Sequence[Entry], edges: Sequence[int], *, has_newest: 
     return [*at_edges, *(at for at in range(behind, last + 1) if at not in inner)]
 
 
-def _with_segment(worded: Worded, name: str, segment: Segment | None) -> Worded:
-    """`worded` with `segment` in the place of the one of that name, or with none."""
+def _with_segment(worded: BlockLayout, name: str, segment: Segment | None) -> BlockLayout:
+    """Return `worded` with `segment` in place of the segment of that name; None removes it."""
 
-    def exchange(pieces: Sequence[Piece]) -> list[Piece]:
+    def exchange(blocks: Sequence[Block]) -> list[Block]:
         kept = []
-        for piece in pieces:
-            if not _is_named(piece, name):
-                kept.append(piece)
+        for block in blocks:
+            if not _is_named(block, name):
+                kept.append(block)
             elif segment is not None:
-                kept.append(word_segment(segment, piece.part, worded.manner))
+                kept.append(word_segment(segment, block.part, worded.render_options))
         return kept
 
     return replace(
@@ -133,9 +133,9 @@ def _with_segment(worded: Worded, name: str, segment: Segment | None) -> Worded:
     )
 
 
-def _is_named(piece: Piece, name: str) -> bool:
-    return isinstance(piece.of, Segment) and piece.of.name == name
+def _is_named(block: Block, name: str) -> bool:
+    return isinstance(block.of, Segment) and block.of.name == name
 
 
-def _sum_segments(worded: Worded) -> int:
-    return sum(piece.tokens for piece in (*worded.prefix, *worded.in_chat, *worded.volatile))
+def _sum_segments(worded: BlockLayout) -> int:
+    return sum(block.tokens for block in (*worded.prefix, *worded.in_chat, *worded.volatile))

@@ -1,1 +1,1 @@
-"""A conversation worth remembering, and what the memory makes of it."""
+"""The demo: plays a conversation into the service and shows the memory that results."""

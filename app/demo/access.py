@@ -1,4 +1,4 @@
-"""How the demo gets past the service's own door."""
+"""Provides the demo with a key for the API."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,10 +12,10 @@ from app.kit.settings import Settings
 
 @asynccontextmanager
 async def access(settings: Settings) -> AsyncGenerator[str | None]:
-    """A key for the API at the database of `settings`, as long as the block runs; None if none is needed.
+    """Yield a key for the API that uses the database of `settings`, or None if no key is needed.
 
-    The environment's admin key if there is one; where other keys exist one of the demo's own, which is
-    revoked at the end.
+    The key is the environment's admin key if it is set. Otherwise, if any key exists, a key is created and revoked at
+    the end of the block.
     """
     if settings.admin_key:
         yield settings.admin_key.get_secret_value()

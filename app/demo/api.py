@@ -1,4 +1,4 @@
-"""The running service, as a frontend reaches it."""
+"""A client for the running service, which uses it as a frontend does."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,10 @@ from app.demo.errors import DemoError
 
 
 class Api:
-    """The service over HTTP. What it refuses, and its silence, are a DemoError.
+    """A client for the service's API. Methods raise DemoError if the service rejects a request or does not respond.
 
     Args:
-        client: With the service's base URL and, where one is needed, its key.
+        client: An HTTP client with the service's base URL and, if one is needed, a key.
 
     """
 
@@ -20,24 +20,24 @@ class Api:
         self._client = client
 
     async def get(self, path: str, **query: str | int) -> Any:
-        """What stands at `path`."""
+        """Return the resource at `path`."""
         return self._read(await self._send("GET", path, params=query))
 
     async def put(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Create or change what stands at `path`."""
+        """Create or change the resource at `path` and return it."""
         return self._read(await self._send("PUT", path, json=body))
 
     async def post(self, path: str, body: Mapping[str, Any], **query: str) -> Any:
-        """Add to what stands at `path`."""
+        """Post `body` to `path` and return the result."""
         return self._read(await self._send("POST", path, json=body, params=query))
 
     async def exists(self, path: str) -> bool:
-        """Whether anything stands at `path`."""
+        """Return whether there is a resource at `path`."""
         answer = await self._send("GET", path)
         return answer.status_code != httpx.codes.NOT_FOUND and bool(self._read(answer))
 
     async def get_all(self, path: str) -> list[Any]:
-        """A whole list, page by page."""
+        """Return all items of a list, reading it page by page."""
         page = await self.get(path, limit=500)
         items: list[Any] = page["items"]
         while page["next_cursor"]:

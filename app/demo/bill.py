@@ -1,8 +1,8 @@
-"""What a provider with a prompt cache would charge for a chat's calls. Pure.
+"""The cost of a chat's calls at a provider with a prompt cache. Pure.
 
-A provider keeps a prompt up to the places that it marks, and finds it again where every byte before such a
-place is the same in the next call. The prices are Anthropic's: a token that is found costs a tenth, one that
-is put into the cache a quarter more. A pause longer than five minutes finds nothing any more.
+The provider caches a prompt up to each marked position. The next call reads it from the cache if every byte before such
+a position is the same. The prices are Anthropic's: a token that is read from the cache costs a tenth of a normal one, a
+token that is written to it a quarter more. The cache expires after five minutes without a call.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ class Call:
 
     Attributes:
         blocks: Role and text of each block of the prompt, in order.
-        marks: For each marked place, ascending: how many blocks and how many tokens are before it.
-        prefix_blocks: How many blocks stand before the history.
-        tokens: Of the whole prompt.
-        at: When.
+        marks: The number of blocks and of tokens before each marked position, ascending.
+        prefix_blocks: The number of blocks before the history.
+        tokens: The tokens of the whole prompt.
+        at: The time of the call.
 
     """
 
@@ -37,7 +37,7 @@ class Call:
 
     @classmethod
     def of(cls, context: Mapping[str, Any], at: datetime) -> "Call":
-        """The call that sends `context`, a context in the `anthropic` format as the service answers it."""
+        """Return the call that sends `context`, a context in the `anthropic` format as the service returns it."""
         blocks = [("system", block) for block in context["system"]]
         blocks += [(message["role"], block) for message in context["messages"] for block in message["content"]]
         marked = [count for count, (_, block) in enumerate(blocks, start=1) if "cache_control" in block]
@@ -51,18 +51,18 @@ class Call:
         )
 
     def sliding(self) -> "Call":
-        """As much in a window that slides: its history begins anew with each call, so only the prefix is marked."""
+        """Return the same call with a sliding window: the start of the history moves, so only the prefix is marked."""
         return replace(self, marks=tuple(mark for mark in self.marks if mark[0] <= self.prefix_blocks))
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The tokens of some calls, by what is paid for them.
+    """The tokens of a number of calls, by price.
 
     Attributes:
-        read: Found in the cache.
-        written: Put into it.
-        plain: Neither.
+        read: Tokens that were read from the cache.
+        written: Tokens that were written to it.
+        plain: All other tokens.
 
     """
 
@@ -72,16 +72,16 @@ class Bill:
 
     @property
     def tokens(self) -> int:
-        """All of them: what the same prompts cost without a cache."""
+        """The total number of tokens, which is also the cost of the same prompts without a cache."""
         return self.read + self.written + self.plain
 
     @property
     def cost(self) -> float:
-        """In plain tokens."""
+        """The cost, in tokens at the normal price."""
         return READ_PRICE * self.read + WRITE_PRICE * self.written + self.plain
 
     def add(self, call: Call, former: Call | None) -> "Bill":
-        """The bill with `call` on it; `former` is what the cache holds, None if nothing."""
+        """Return the bill with `call` added. `former` is the call in the cache, or None."""
         read = _count_found(call, former) if former else 0
         kept = max(read, call.marks[-1][1] if call.marks else 0)
         return Bill(self.read + read, self.written + kept - read, self.plain + call.tokens - kept)
@@ -89,13 +89,13 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Bills:
-    """Two ways to send the same calls: as they are, and in a window of the same size that slides."""
+    """The bills of two ways to send the same calls: as they are, and with a sliding window of the same size."""
 
     anchored: Bill = Bill()
     sliding: Bill = Bill()
 
     def add(self, call: Call, former: Call | None) -> "Bills":
-        """The bills with `call` on them; `former` is what the cache holds, None if nothing."""
+        """Return the bills with `call` added. `former` is the call in the cache, or None."""
         return Bills(
             self.anchored.add(call, former),
             self.sliding.add(call.sliding(), former.sliding() if former else None),
@@ -104,13 +104,13 @@ class Bills:
 
 @dataclass(slots=True)
 class Account:
-    """The bills of a chat, once as if all calls had come in one go, once with the pauses that it had.
+    """The bills of a chat, with and without the pauses between its calls.
 
     Attributes:
-        calls: How many.
-        cold: How many of them came when the cache had forgotten the one before.
-        at_once: As if it never forgot.
-        with_pauses: As it was.
+        calls: The number of calls.
+        cold: The number of calls for which the cache had expired.
+        at_once: The bills as if the cache never expired.
+        with_pauses: The bills with the pauses that the chat had.
         last: The newest call.
 
     """
@@ -122,7 +122,7 @@ class Account:
     last: Call | None = None
 
     def add(self, call: Call) -> None:
-        """Charge the next call of the chat."""
+        """Add the next call of the chat."""
         is_cold = self.last is not None and call.at - self.last.at > CACHE_LIFE
         self.at_once = self.at_once.add(call, self.last)
         self.with_pauses = self.with_pauses.add(call, None if is_cold else self.last)
@@ -132,7 +132,7 @@ class Account:
 
 
 def _count_found(call: Call, former: Call) -> int:
-    """The tokens of `call` up to the last place marked in `former` before which the two are the same."""
+    """Return the tokens of `call` before the last position marked in `former` up to which both calls are the same."""
     pairs = zip(call.blocks, former.blocks, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return max((tokens for blocks, tokens in former.marks if blocks <= same), default=0)

@@ -1,7 +1,7 @@
-"""What can stop the demo."""
+"""Errors of the demo."""
 
 from app.local.errors import LocalError
 
 
 class DemoError(LocalError):
-    """The demo cannot go on; the text is one line that says why."""
+    """The demo cannot continue. The message is one line with the reason."""

@@ -1,4 +1,4 @@
-"""Which presets the demo can play: those of which this version makes any memory."""
+"""The presets that the demo can play: those with at least one layer that this version implements."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -12,7 +12,10 @@ PRESETS: tuple[str, ...] = get_args(PresetName)
 
 
 def apply_preset(chat: Mapping[str, Any], preset: str) -> dict[str, Any]:
-    """The body of `PUT /v1/chats/{chat_id}` with this preset; other settings of its own stay. Raises DemoError."""
+    """Return the body of `PUT /v1/chats/{chat_id}` with this preset; other settings of `chat` are kept.
+
+    Raises DemoError if the preset does not exist or cannot be played.
+    """
     _check(preset)
     settings = chat.get("settings") or {}
     if not isinstance(settings, Mapping):
@@ -21,7 +24,7 @@ def apply_preset(chat: Mapping[str, Any], preset: str) -> dict[str, Any]:
 
 
 def list_playable() -> list[str]:
-    """The presets that have anything to show."""
+    """Return the names of the presets that can be played."""
     return [name for name in PRESETS if _makes_anything(effective({"preset": name}))]
 
 

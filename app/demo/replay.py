@@ -1,7 +1,7 @@
-"""Plays a conversation into the service as a frontend would: append, take the context of the next call, run its tools.
+"""Plays a conversation into the service as a frontend does: appends messages, reads contexts, and calls tools.
 
-A person takes minutes where this takes milliseconds, so after every step it waits for what became due: the
-contexts are those of a chat in which everything was remembered long before it was needed.
+After every step the replay waits for background work, because a real chat has minutes for it and the replay only
+milliseconds. The contexts are therefore those of a chat in which all memory is ready in time.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from app.demo.tool_calls import TOOL, Message, ToolCall
 _MAX_STEP_MESSAGES = 8
 _POLL_S = 0.05
 _PATIENCE_S = 90.0
-"""How long a model may take for what one step made due; once it takes longer, nothing is waited for any more."""
+"""The maximum wait for the background work of one step. After the first time-out, the replay no longer waits."""
 
 
 class Step(NamedTuple):
-    """Messages that are sent in one request, and what follows it.
+    """Messages that are sent in one request, and the tool calls that follow.
 
     Attributes:
-        messages: In order; none where a conversation begins with a tool call.
-        asks: Whether the request asks for the context of a call.
-        calls: The tools that the model calls then.
+        messages: The messages in order; none if a conversation begins with a tool call.
+        asks: Whether the request also asks for the context of the next call.
+        calls: The tool calls that follow the messages.
 
     """
 
@@ -37,12 +37,12 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Played:
-    """What came of it so far.
+    """The state of a replay.
 
     Attributes:
         times: When each message was sent, by its seq.
-        account: What the calls cost.
-        late: Why what is due is no longer waited for; None while it is.
+        account: The cost of the calls.
+        late: Why the replay no longer waits for background work; None while it does.
 
     """
 
@@ -52,7 +52,7 @@ class Played:
 
 
 def split_steps(moments: Iterable[Message | ToolCall]) -> Iterator[Step]:
-    """Messages and calls in steps, each ending where the assistant is to speak next; long ones are parted."""
+    """Yield the messages and tool calls in steps. Each ends before a reply of the assistant; long steps are split."""
     messages: list[Message] = []
     calls: list[ToolCall] = []
     for moment in moments:
@@ -69,7 +69,7 @@ def split_steps(moments: Iterable[Message | ToolCall]) -> Iterator[Step]:
 
 
 async def play(api: Api, chat: str, moments: Sequence[Message | ToolCall], tell: Callable[[Played], None]) -> Played:
-    """Play all of `moments` into the chat at the path `chat`; `tell` hears after each step. Raises DemoError."""
+    """Play `moments` into the chat at the path `chat` and call `tell` after each step. Raises DemoError."""
     played = Played()
     for step in split_steps(moments):
         if step.messages:
@@ -84,7 +84,7 @@ async def play(api: Api, chat: str, moments: Sequence[Message | ToolCall], tell:
 
 
 async def _append(api: Api, chat: str, step: Step, played: Played) -> None:
-    """Append a step; a call that follows is accounted for, unless no context fits its limit."""
+    """Append the messages of a step. If the response has a context, add the call to the account."""
     wish = {"context": {"format": "anthropic"}} if step.asks else {}
     answer = await api.post(f"{chat}/messages", {"messages": step.messages, **wish})
     for message in answer["messages"]:
@@ -94,7 +94,7 @@ async def _append(api: Api, chat: str, step: Step, played: Played) -> None:
 
 
 async def _wait_for_work(api: Api, chat: str) -> str | None:
-    """Wait until everything that is due is made; returns why that is given up, if it is."""
+    """Wait until all due work is done. Returns the reason if the wait is given up, else None."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
             while due := await _list_due(api, chat):
@@ -102,7 +102,7 @@ async def _wait_for_work(api: Api, chat: str) -> str | None:
                     return str(error)
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
-        return f"not all was made in {_PATIENCE_S:.0f} s"
+        return f"it was not done within {_PATIENCE_S:.0f} s"
     return None
 
 

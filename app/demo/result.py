@@ -1,4 +1,4 @@
-"""What came of a conversation: asks the service for everything that its settings make, and puts it into words."""
+"""The result of a replay: reads the memory of every enabled layer from the service and formats it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,17 +19,17 @@ from app.summary.settings import SummarySettings
 async def word_result(
     api: Api, chat: str, state: Mapping[str, Any], settings: ChatSettings, played: Played
 ) -> list[str]:
-    """The lines that tell it: each layer for itself, then the context and what the prompt cache saves.
+    """Return the lines of the result: each enabled layer, then the context and the savings of the prompt cache.
 
     Args:
         api: The service.
         chat: The path of the chat.
-        state: The chat as the service describes it.
-        settings: Its settings.
-        played: What was played.
+        state: The chat as the service returns it.
+        settings: The settings of the chat.
+        played: The replay.
 
     Raises:
-        DemoError: What the service answers is a refusal.
+        DemoError: The service rejects a request or does not respond.
 
     """
     calendar = Calendar(played.times, state["time_zone"])
@@ -54,7 +54,7 @@ async def word_result(
 async def _word_diaries(
     api: Api, chat: str, entries: Sequence[Mapping[str, Any]], names: Sequence[str], calendar: Calendar
 ) -> list[str]:
-    """The diary of each character that wrote one; where nobody did, that of the first."""
+    """Return the lines of the diary of each character with entries; if there are none, of the first character."""
     wrote = list(dict.fromkeys(entry["character"] for entry in entries))
     lines: list[str] = []
     for name in wrote or names[:1]:
@@ -65,7 +65,10 @@ async def _word_diaries(
 
 
 def _choose_character(names: Sequence[str], entries: Sequence[Mapping[str, Any]]) -> str | None:
-    """Of several characters the one that wrote last, else the first; None where the service needs no choice."""
+    """Return the character to assemble the context for: the last one that wrote an entry, else the first.
+
+    Returns None if the chat has fewer than two characters, because the service then needs none.
+    """
     wrote = [entry["character"] for entry in entries if entry["character"] in names]
     return [*names[:1], *wrote][-1] if len(names) > 1 else None
 

@@ -1,4 +1,4 @@
-"""`memobook demo`: the whole service, a conversation played into it over HTTP, and what it remembers of it."""
+"""`memobook demo`: runs the whole service, plays a conversation into it over HTTP, and shows the result."""
 
 import argparse
 import asyncio
@@ -32,24 +32,24 @@ _TIMEOUT_S = 30.0
 
 
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `memobook demo` takes besides the data directory and the address."""
+    """Add the options of `memobook demo` besides the data directory and the address."""
     parser.add_argument(
         "--input",
         type=Path,
         default=CONVERSATION,
         metavar="FILE",
-        help="play another conversation: JSONL of messages, or a SillyTavern chat",
+        help="play another conversation: a JSONL file of messages, or a SillyTavern chat",
     )
     parser.add_argument(
         "--preset",
         metavar="NAME",
-        help=f"what is remembered, and how: {', '.join(list_playable())} (default: as the conversation says, or memo)",
+        help=f"preset of the chat: {', '.join(list_playable())} (default: the preset in the conversation, or memo)",
     )
-    parser.add_argument("--once", action="store_true", help="end after showing it instead of serving")
+    parser.add_argument("--once", action="store_true", help="exit after showing the result instead of serving")
 
 
 async def run_demo(options: argparse.Namespace, settings: Settings) -> int:
-    """Run the demo until it ends or a signal comes; returns the exit code. Raises DemoError, LocalError, AppError."""
+    """Run the demo until it ends or a signal arrives; return the exit code. Raises DemoError, LocalError, AppError."""
     transcript = _read(options.input, options.preset)
     screen = Screen(sys.stdout)
     with until_signal(screen.say):
@@ -57,8 +57,8 @@ async def run_demo(options: argparse.Namespace, settings: Settings) -> int:
         async with _stack(options, settings, screen) as stack:
             chat = await _play_and_show(stack, settings, transcript, screen)
             if not options.once:
-                screen.say(f"\nThe chat stays at {stack.url}{chat}, all of the API at {stack.url}/docs.")
-                screen.say("Ctrl-C stops it.")
+                screen.say(f"\nThe chat is at {stack.url}{chat}, the API documentation at {stack.url}/docs.")
+                screen.say("Press Ctrl-C to stop.")
                 await asyncio.Event().wait()
     return 0
 
@@ -73,7 +73,7 @@ def _read(path: Path, preset: str | None) -> Transcript:
     except TranscriptError as error:
         raise DemoError(f"{path}: {error}") from None
     if len(transcript.messages) == len(transcript.hidden):
-        raise DemoError(f"{path}: there is nothing to play in it")
+        raise DemoError(f"{path}: contains no messages to play")
     return replace(transcript, chat=apply_preset(transcript.chat, preset)) if preset else transcript
 
 
@@ -84,14 +84,14 @@ def _stack(options: argparse.Namespace, settings: Settings, screen: Screen) -> S
         redis_url=settings.redis_url,
         host=options.host,
         port=options.port,
-        # Nobody edits a replay, so no memory need wait for it; and the log would stand between the lines.
-        environment={"MEMOBOOK_MEMO_SETTLE_S": "0", "MEMOBOOK_LOG_LEVEL": "warning"},
+        # A replay has no edits to wait for, and log lines would disturb the output.
+        environment={"MEMOBOOK_SETTLE_S": "0", "MEMOBOOK_LOG_LEVEL": "warning"},
         say=screen.say,
     )
 
 
 async def _play_and_show(stack: Stack, settings: Settings, transcript: Transcript, screen: Screen) -> str:
-    """Returns the path of the chat."""
+    """Play the conversation, print the result, and return the path of the chat."""
     reached = settings.model_copy(update={"database_url": stack.urls.database_url})
     async with (
         access(reached) as key,
@@ -99,7 +99,7 @@ async def _play_and_show(stack: Stack, settings: Settings, transcript: Transcrip
             base_url=stack.url,
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=_TIMEOUT_S,
-            trust_env=False,  # a proxy of the environment is not for loopback
+            trust_env=False,  # proxy settings of the environment do not apply to loopback
         ) as client,
     ):
         api = Api(client)
@@ -112,7 +112,7 @@ async def _play_and_show(stack: Stack, settings: Settings, transcript: Transcrip
 
 
 async def _find_free_chat(api: Api) -> str:
-    """The path of a chat of this run's own, so that every run begins with nothing."""
+    """Return the path of a chat that does not exist yet, so that every run starts with an empty chat."""
     chat, number = "/v1/chats/demo", 1
     while await api.exists(chat):
         number += 1
@@ -138,16 +138,16 @@ async def _play(api: Api, chat: str, transcript: Transcript, settings: ChatSetti
 
     played = await play(api, chat, moments, tell)
     if played.late:
-        screen.say(f"Memory was late, so the rest was played without waiting for it: {played.late}")
+        screen.say(f"Background work was late, so the rest was played without waiting for it: {played.late}")
     return played
 
 
 def _word_manner(settings: ChatSettings, calls: int, *, has_model: bool) -> Iterator[str]:
-    """How it is played, where that is not a matter of course."""
+    """Yield notes about special conditions of this replay."""
     if calls:
         entries = count(calls, "diary entry", "diary entries")
-        yield f"The characters write {entries} as they go, by the tool that a model would call."
+        yield f"The characters write {entries} as they go, with the tool that a model would call."
     if missing := " and ".join(settings.missing_layers()):
         yield f"This version does not make {missing} yet, so the preset {settings.preset} is played without."
     if not has_model:
-        yield "No model is configured (MEMOBOOK_LLM_BASE_URL), so what is remembered quotes what was said."
+        yield "No model is configured (MEMOBOOK_LLM_BASE_URL), so the memory consists of quotes from the messages."

@@ -1,14 +1,14 @@
-"""What a person sees while the demo runs: lines, and on a terminal one that changes."""
+"""The output of the demo: lines and, on a terminal, a progress line that is updated in place."""
 
 import shutil
 from typing import TextIO
 
 _STEPS = 10
-"""Where a line cannot change, progress is told this often."""
+"""How often progress is printed if the output is not a terminal."""
 
 
 class Screen:
-    """Writes to `out`, at once."""
+    """Writes lines and progress to `out`, without buffering."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -17,12 +17,12 @@ class Screen:
         self._told = 0
 
     def say(self, line: str) -> None:
-        """Write a line for good."""
+        """Write a line that stays."""
         self._write(f"\n{line}\n" if self._is_open else f"{line}\n")
         self._is_open = False
 
     def show(self, done: int, total: int, line: str) -> None:
-        """`line` tells how things stand when `done` of `total` is done."""
+        """Show `line` as the progress after `done` of `total` steps."""
         if self._changes:
             width = shutil.get_terminal_size().columns - 1
             self._write(f"\r\x1b[2K{line[:width]}")

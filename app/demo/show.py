@@ -1,4 +1,4 @@
-"""What the next call of the model gets, and what the prompt cache saves on all of them, in words. Pure."""
+"""Formats the context of the next call and the savings of the prompt cache. Pure."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,10 +8,10 @@ from app.demo.bill import CACHE_LIFE, READ_PRICE, WRITE_PRICE, Account
 from app.demo.words import WIDTH, count, fill, heading, join_seqs, word_range
 
 _HEAD_LINES, _TAIL_LINES = 4, 3
-"""Of a long segment as much is shown as tells what it is."""
+"""The number of lines shown of the beginning and the end of a long segment."""
 
 _MOST_RANGES = 4
-"""Where messages of one fate lie more scattered, only so many ranges are listed."""
+"""The maximum number of ranges listed for messages with the same status."""
 
 _SENT = {
     "verbatim": "word for word",
@@ -22,14 +22,14 @@ _COVERED = {
     "summary": "by the summary",
     "recap": "by the running recap",
 }
-"""Any other status is what a layer calls its coverage, and is shown by that name."""
+"""Any other status is the name that a layer uses for its coverage, and is shown as such."""
 
 _NOT_SENT = {
-    "out_of_budget": "not: their memo has no room",
-    "pending": "not yet: what is to stand for them is not made, or waits for the cut",
-    "failed": "not: what was to stand for them could not be made",
-    "expired": "no longer: their memo has left the prompt",
-    "excluded": "not: they were excluded",
+    "out_of_budget": "not: they or their memo do not fit the budget",
+    "pending": "not yet: their memo, summary or recap is not ready, or waits for the cut",
+    "failed": "not: their memo, summary or recap has failed",
+    "expired": "no longer: their memo is no longer in the prompt",
+    "excluded": "not: they are excluded",
     "hidden": "not: they are hidden",
     "none": "not: nothing in them is summarised",
 }
@@ -38,12 +38,12 @@ _NOT_SENT = {
 def word_context(
     context: Mapping[str, Any], inclusion: Sequence[Mapping[str, Any]], *, character: str | None = None
 ) -> Iterator[str]:
-    """The lines of a context in the `text` format: a table of its segments, how it knows each message, what it says.
+    """Yield the lines of a context in the `text` format: a table of its segments, its coverage, and its text.
 
     Args:
-        context: As the service assembles it.
-        inclusion: Of every message, what stands for it.
-        character: Whose turn it is assembled for, where there are several.
+        context: The context as the service returns it.
+        inclusion: For each message, whether the context contains or covers it.
+        character: The character it is assembled for; None if there is no choice.
 
     """
     turn = f" for {character}" if character else ""
@@ -58,14 +58,14 @@ def word_context(
     yield from _word_standing(inclusion)
     if context["memo_window"]["gaps"]:
         gaps = ", ".join(word_range(first, last) for first, last in context["memo_window"]["gaps"])
-        yield f"  Nothing stands for messages {gaps}: what should is missing."
+        yield f"  Messages {gaps} are not sent, and no memo, summary or recap covers them."
     for segment in segments:
         yield f"\n  ── {segment['name']} {'─' * (WIDTH - len(segment['name']) - 6)}"
         yield from (f"  {line}".rstrip() for line in _shorten(segment["text"]))
 
 
 def word_savings(account: Account) -> Iterator[str]:
-    """The lines that compare the calls with a window of the same size that slides."""
+    """Yield the lines that compare the cost of the calls with that of a sliding window of the same size."""
     at_once, paused = account.at_once, account.with_pauses
     full = at_once.anchored.tokens
     rows = (
@@ -78,9 +78,9 @@ def word_savings(account: Account) -> Iterator[str]:
     for label, *costs in rows:
         yield f"  {label:<38}" + "  ".join(f"{cost:>12,.0f} {cost / max(1, full):>5.0%}" for cost in costs)
     yield "\n" + fill(
-        f"In input tokens. What repeats the call before it, up to a breakpoint, is read from the cache at"
-        f" {READ_PRICE}; what is put there costs {WRITE_PRICE}. {account.cold} of the calls came more than"
-        f" {CACHE_LIFE.seconds // 60} minutes after the one before, when the cache had forgotten it; in such a pause"
+        f"In input tokens. A token that repeats the previous call, up to a breakpoint, is read from the cache and costs"
+        f" {READ_PRICE}; a token written to the cache costs {WRITE_PRICE}. {account.cold} of the calls came more than"
+        f" {CACHE_LIFE.seconds // 60} minutes after the previous one, when the cache had expired; during such a pause"
         " the service also cuts the history early, which a replay cannot show.",
         2,
     )
@@ -108,7 +108,7 @@ def _word_holding(segment: Mapping[str, Any], context: Mapping[str, Any]) -> str
 
 
 def _word_standing(inclusion: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """How the context knows each message."""
+    """Yield a table of how many messages the context contains or covers, by status."""
     if inclusion:
         yield "\n  messages     known to the model"
     known = _SENT | _COVERED

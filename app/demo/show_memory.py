@@ -1,6 +1,6 @@
-"""What was remembered, layer by layer, in words: memo book, diary, summary, scenes, running recap. Pure.
+"""Formats the memory of each layer: memo book, diary, summary, scenes, running recap. Pure.
 
-All of it is as the service lists it over HTTP.
+The functions take the items as the API returns them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _ENDINGS = {
 
 
 def word_book(memos: Sequence[Listed], calendar: Calendar, anchor_seq: int) -> Iterator[str]:
-    """The lines of the memo book, parted by what has become of each memo; the history begins at `anchor_seq`."""
+    """Yield the lines of the memo book, grouped by where each memo is used. The history begins at `anchor_seq`."""
     yield heading(f"The memo book: {count(len(memos), 'memo')} of {count(len(calendar), 'message')}")
     for place, group in groupby(memos, key=lambda memo: _word_place(memo, anchor_seq)):
         yield part(place)
@@ -42,7 +42,7 @@ def word_book(memos: Sequence[Listed], calendar: Calendar, anchor_seq: int) -> I
 
 
 def word_diary(character: str | None, entries: Sequence[Listed], folded: Listed, calendar: Calendar) -> Iterator[str]:
-    """The lines of a character's diary: what it wrote, and what its older part was folded into."""
+    """Yield the lines of a character's diary: its entries, and the text that older entries were folded into."""
     yield heading(f"{character or 'The character'}'s diary: {_count_entries(len(entries))}")
     if not entries:
         yield "\n" + fill("Nothing was written: entries come from the character's own calls of save_memory.", 2)
@@ -58,7 +58,7 @@ def word_diary(character: str | None, entries: Sequence[Listed], folded: Listed,
 
 
 def word_summary(summary: Listed) -> Iterator[str]:
-    """The lines of the rolling summary."""
+    """Yield the lines of the rolling summary."""
     if summary["version"] is None:
         yield heading("The summary: none yet")
         yield "\n" + fill("It begins once there are more messages than are kept word for word.", 2)
@@ -70,12 +70,12 @@ def word_summary(summary: Listed) -> Iterator[str]:
 
 
 def word_scenes(scenes: Sequence[Listed], calendar: Calendar, hidden_seqs: Sequence[int]) -> Iterator[str]:
-    """The lines of the scenes, each with its recap and why it ends; `hidden_seqs` are out of sight because of them."""
+    """Yield the lines of the scenes, each with its recap and why it ends. Auto-hide has hidden `hidden_seqs`."""
     closed = [scene for scene in scenes if not scene["open"]]
     yield heading(f"The scenes: {len(closed)} closed, {'one' if len(closed) < len(scenes) else 'none'} open")
     if any(scene["closed_by"] == "time" for scene in closed):
-        told = "Without a model nobody can tell where a scene ends, so they are parted where the story paused longest."
-        yield "\n" + fill(told, 2)
+        hint = "Without a model, scenes end where the story paused longest."
+        yield "\n" + fill(hint, 2)
     for scene in scenes:
         last_seq = scene["last_seq"] or scene["first_seq"] + scene["messages"] - 1
         author = "still open" if scene["open"] else _word_scene_author(scene)
@@ -88,11 +88,11 @@ def word_scenes(scenes: Sequence[Listed], calendar: Calendar, hidden_seqs: Seque
             yield fill(f"It ends with {_ENDINGS[scene['closed_by']]}{reason}.", 6)
     if hidden_seqs:
         ranges = ", ".join(word_range(*one) for one in join_seqs(hidden_seqs))
-        yield "\n" + fill(f"Auto-hide keeps the newest scenes in sight. Hidden are messages {ranges}.", 2)
+        yield "\n" + fill(f"Auto-hide only shows the newest scenes. Hidden are messages {ranges}.", 2)
 
 
 def word_recap(recap: Listed) -> Iterator[str]:
-    """The lines of the running recap."""
+    """Yield the lines of the running recap."""
     if recap["version"] is None:
         yield heading("The running recap: none yet")
         yield "\n" + fill("It begins with the first scene that ends.", 2)
@@ -110,7 +110,7 @@ def _word_place(memo: Listed, anchor_seq: int) -> str:
         return "in the prompt"
     if memo["first_seq"] is not None and memo["last_seq"] >= anchor_seq:
         return "waiting: their messages are still sent word for word"
-    return "in the book alone: they have left the prompt"
+    return "only in the book: no longer in the prompt"
 
 
 def _word_memo_author(memo: Listed) -> str:
@@ -144,7 +144,7 @@ def _word_entries(title: str, entries: Sequence[Listed], calendar: Calendar) -> 
 
 
 def _word_told(version: Listed, indent: int) -> Iterator[str]:
-    """The text of a narrative: prose, or without a model a list of quotations."""
+    """Yield the text of a narrative: prose, or a list of quotations if no model wrote it."""
     yield from fill_lines(version["text"], indent, BULLET if version["origin"] == "extractive" else "")
 
 
@@ -153,7 +153,7 @@ def _count_entries(number: int) -> str:
 
 
 def _word_entry_author(entry: Listed) -> str:
-    """Nothing where it is who it should be: the character itself."""
+    """Return a note on who wrote an entry, or an empty string if the character itself did."""
     if entry["origin"] == "tool":
         return ""
     return " · written by a person" if entry["origin"] == "person" else f" · written for it by {entry['model']}"
@@ -162,7 +162,7 @@ def _word_entry_author(entry: Listed) -> str:
 def _word_scene_author(scene: Listed) -> str:
     match scene["status"]:
         case "empty":
-            return "nothing to tell"
+            return "nothing to recap"
         case "ready":
             return word_author(scene)
         case status:
@@ -170,7 +170,7 @@ def _word_scene_author(scene: Listed) -> str:
 
 
 def _word_recap(recap: str, indent: int) -> Iterator[str]:
-    """Outcomes, threads and state; a heading with nothing under it is left out."""
+    """Yield outcomes, threads and state, without headings that have no lines."""
     title = ""
     for line in recap.splitlines():
         if line.startswith("# "):

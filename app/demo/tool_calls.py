@@ -1,7 +1,8 @@
-"""What a character wrote into its diary in the middle of a conversation, taken out of its messages. Pure.
+"""Extracts calls of the diary tool from the messages of a conversation. Pure.
 
-A frontend keeps such a call as its model's API has it: a message of the assistant with `tool_calls` and as a rule
-nothing said, followed by the tool's result. To the service it is no message: it is sent where the tool is.
+Frontends store such a call in the form of their model's API: a message of the assistant with `tool_calls` and usually
+without text, followed by a message with the tool's result. The service does not store these as messages; the call is
+sent to the tool's endpoint.
 """
 
 import json
@@ -11,15 +12,15 @@ from typing import Any, NamedTuple
 TOOL = "save_memory"
 
 Message = dict[str, Any]
-"""In the form that append takes."""
+"""A message in the form that append accepts."""
 
 
 class ToolCall(NamedTuple):
     """A call of the tool.
 
     Attributes:
-        character: Who called it, if that is said.
-        arguments: As the tool takes them.
+        character: The character that called the tool, or None if it is unknown.
+        arguments: The arguments of the tool.
 
     """
 
@@ -28,9 +29,9 @@ class ToolCall(NamedTuple):
 
 
 def take_calls(messages: Sequence[Message]) -> list[Message | ToolCall]:
-    """The same conversation in order, with calls in the place of the messages that were nothing else.
+    """Return the conversation in order, with messages that only call the tool replaced by those calls.
 
-    Their results are left out. A message that says something, or calls another tool as well, stays as it is.
+    The results of these calls are left out. A message that has text, or also calls another tool, is left unchanged.
     """
     taken: list[Message | ToolCall] = []
     answered: set[str] = set()
@@ -46,7 +47,7 @@ def take_calls(messages: Sequence[Message]) -> list[Message | ToolCall]:
 
 
 def _read_calls(message: Message) -> list[ToolCall]:
-    """The calls that `message` consists of; none if it is anything else."""
+    """Return the calls of the tool that `message` consists of, or none if it contains anything else."""
     if message["role"] != "assistant" or message["content"].strip():
         return []
     read = [_read_arguments(call) for call in message.get("tool_calls") or ()]
@@ -55,7 +56,10 @@ def _read_calls(message: Message) -> list[ToolCall]:
 
 
 def _read_arguments(call: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the tool was called with; None for another tool, also one of the same name that takes something else."""
+    """Return the arguments of a call of the tool.
+
+    Returns None for another tool, including one of the same name with different arguments.
+    """
     function = call.get("function")
     if not isinstance(function, dict) or function.get("name") != TOOL:
         return None

@@ -1,4 +1,4 @@
-"""How the demo words what all of its parts tell: headings, numbers, days, quotations. Pure."""
+"""Formatting that all parts of the demo share: headings, paragraphs, numbers, days. Pure."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +11,11 @@ BULLET = "· "
 
 
 class Calendar:
-    """When the messages of a chat were sent, in its own time zone.
+    """The times of the messages of a chat, in the chat's time zone.
 
     Args:
-        times: By seq.
-        zone: IANA name.
+        times: When each message was sent, by seq.
+        zone: The IANA name of the time zone.
 
     """
 
@@ -27,12 +27,12 @@ class Calendar:
         return len(self._times)
 
     def word_day(self, seq: int) -> str:
-        """The day of a message: `Sat 6 Sep 2025`; nothing for a seq that no message has."""
+        """Return the day of a message, such as `Sat 6 Sep 2025`, or an empty string if there is no such message."""
         at = self._find(seq)
         return f"{_word_day(at)} {at.year}" if at else ""
 
     def word_span(self, first_seq: int, last_seq: int) -> str:
-        """The days from one message to another, and their seqs."""
+        """Return the days from one message to another, and their seqs."""
         first, last = self._find(first_seq), self._find(last_seq)
         messages = f"messages {word_range(first_seq, last_seq)}"
         if first is None or last is None:
@@ -47,41 +47,41 @@ class Calendar:
 
 
 def heading(text: str) -> str:
-    """A heading, underlined."""
+    """Return an underlined heading."""
     return f"\n{text}\n{'═' * len(text)}"
 
 
 def part(text: str) -> str:
-    """What parts a list under a heading."""
+    """Return a subheading for a part of a list."""
     return "\n" + textwrap.fill(f"— {text} —", WIDTH)
 
 
 def fill(text: str, indent: int, bullet: str = "") -> str:
-    """`text` as a paragraph; what follows its first line stands under the text behind `bullet`."""
+    """Return `text` as a wrapped paragraph after `bullet`, with a hanging indent."""
     return textwrap.fill(
         text, WIDTH, initial_indent=" " * indent + bullet, subsequent_indent=" " * (indent + len(bullet))
     )
 
 
 def fill_lines(text: str, indent: int, bullet: str = "") -> Iterator[str]:
-    """The lines of `text`, each as a paragraph behind `bullet`, items of a list behind their own; blank ones stay."""
+    """Yield each line of `text` as a paragraph after `bullet`; list items always get a bullet. Keeps blank lines."""
     for line in text.splitlines():
         item = line.removeprefix("- ")
         yield fill(item, indent, bullet if item == line else BULLET) if item.strip() else ""
 
 
 def word_range(first: int, last: int) -> str:
-    """Two seqs, both inclusive."""
+    """Return a range of seqs, both inclusive, as text."""
     return f"{first}–{last}" if last > first else str(first)
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """How many of what."""
+    """Return a number with its noun, such as `1 memo` or `2 memos`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def word_author(made: Mapping[str, Any]) -> str:
-    """Who wrote what the service lists with its `origin` and its `model`."""
+    """Return who wrote an item, from its `origin` and `model`."""
     match made["origin"]:
         case "extractive":
             return "quoted, no model"
@@ -92,7 +92,7 @@ def word_author(made: Mapping[str, Any]) -> str:
 
 
 def join_seqs(seqs: Sequence[int]) -> list[tuple[int, int]]:
-    """Seqs in order as ranges, both ends inclusive."""
+    """Return ascending seqs as ranges, both ends inclusive."""
     ranges: list[tuple[int, int]] = []
     for seq in seqs:
         if ranges and seq == ranges[-1][1] + 1:

@@ -1,1 +1,1 @@
-"""The diaries: what a character wrote down, and the older part of it, folded in the character's own voice."""
+"""Diaries: the entries that a character wrote, and the older ones, folded in the character's own voice."""

@@ -1,41 +1,43 @@
-"""A model's answer, read as a diary or an entry of one, in the first person. Pure."""
+"""Parses a model's answer as a diary or a diary entry in the first person. Pure."""
 
 import re
 
 from app.diary.refusals import declines
-from app.summarising.former import is_remnant, leaves_former
-from app.summarising.prose import read_prose, tells_nothing
-from app.summarising.reading import UnusableAnswer
+from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former
+from app.summarising.prose import is_empty_answer, read_prose
 
 MAX_ENTRY_CHARS = 1_200
-"""Four long sentences; what goes beyond is cut off at the end of a sentence."""
+"""Four long sentences; a longer entry is cut at the end of a sentence."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s)|[。！？][」』）]*")
 
 
 def parse_diary(answer: str, *, former: str = "") -> str:
-    """The compressed diary that `former` has become.
+    """Return the compressed diary that replaces `former`.
 
-    Raises UnusableAnswer, also for "nothing" and "no changes": there is always something to keep of what was written.
+    Raises UnusableAnswer, also for "nothing" and "no changes": a fold always has something to keep.
     """
     text = read_prose(answer, refusing=declines)
-    if tells_nothing(text) or leaves_former(text, former):
+    if is_empty_answer(text) or leaves_former(text, former):
         raise UnusableAnswer("the answer is empty")
     if is_remnant(text, former):
-        raise UnusableAnswer("the answer tells next to nothing of the former diary")
+        raise UnusableAnswer("the answer keeps almost nothing of the former diary")
     return text
 
 
 def parse_diary_entry(answer: str) -> str | None:
-    """The entry as one paragraph of at most 1,200 characters; None where nothing mattered. Raises UnusableAnswer."""
+    """Return the entry as one paragraph of at most 1,200 characters, or None if nothing mattered.
+
+    Raises UnusableAnswer.
+    """
     text = read_prose(answer, refusing=declines)
-    if tells_nothing(text):
+    if is_empty_answer(text):
         return None
     return _cut_off(" ".join(text.split()))
 
 
 def _cut_off(text: str) -> str:
-    """`text` up to the last sentence, else the last word, that ends within the limit."""
+    """Return `text` up to the last sentence that ends within the limit, or else up to the last word."""
     if len(text) <= MAX_ENTRY_CHARS:
         return text
     head = text[:MAX_ENTRY_CHARS]

@@ -1,4 +1,4 @@
-"""The verbs of diaries: what people and characters read, write, edit and delete."""
+"""The operations on diaries: people and characters list, read, write, edit and delete entries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,15 @@ from typing import Any
 from uuid import UUID
 
 from app.chats.characters import Characters, accepts, find_sole, list_active, list_names
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
 from app.chats.hashes import identity
+from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import unschedule
-from app.chats.service import ChatRef, Head, get_line, lock_head
+from app.chats.service import get_line
 from app.diary import change_queries, queries
 from app.diary.choice import choose_diary
-from app.diary.errors import EntryNotFound
 from app.diary.handlers import (
     ENTRY,
     NAME,
@@ -29,32 +30,41 @@ from app.diary.handlers import (
 from app.diary.models import DiaryEntry
 from app.diary.segment import contribute
 from app.kit.db import DbSession, defer
-from app.kit.errors import Conflict
+from app.kit.errors import Conflict, NotFound
 from app.kit.ids import uuid7
 from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 
+
+class EntryNotFound(NotFound):
+    """The diaries of the chat have no entry with this id."""
+
+    code = "entry_not_found"
+    title = "Unknown diary entry"
+
+
 RETRY_WINDOW_S = 600
-"""How long the same words of a character at the same place of the story are a retry of its tool call."""
+"""For this long, the same text of a character at the same message is a retry of its tool call."""
 
 
 MOST_DIARIES = 32
-"""How many diaries a chat can have that does not say who is in it: there every name that is given begins another."""
+"""The most diaries of a chat that names no characters: there, every new name in a request begins another diary."""
 
 MOST_COUNTED = 1_000
-"""How many folded entries are counted: no request takes longer the longer a chat has become."""
+"""The most folded entries that are counted, so that a request does not take longer as the chat grows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The older part of a diary.
+    """The folded part of a diary.
 
     Attributes:
-        character: Whose it is.
-        version: The newest version that is true; None before the first.
-        entries: How many entries it tells of, counted up to `MOST_COUNTED`.
+        character: The character whose diary it is.
+        version: The latest valid version; None before the first.
+        entries: The number of entries that it covers, counted up to `MOST_COUNTED`.
         first_at, last_at: When the first and the last of them were written.
+        in_prompt: Whether contexts contain it.
 
     """
 
@@ -75,9 +85,9 @@ async def list_entries(
     after: tuple[int, int] | None,
     limit: int,
 ) -> tuple[Sequence[DiaryEntry], frozenset[str]]:
-    """A page of entries in story order, of one diary or of all; and the sources of what is in prompts.
+    """Return a page of entries in story order, of one diary or of all, and the sources in the prompts.
 
-    Raises ChatNotFound, LineNotFound, and Invalid for a character that neither is the chat's nor has written.
+    Raises ChatNotFound, LineNotFound, and Invalid for a character that has no entries and is not one of the chat's.
     """
     chat = await get_line(db_session, ref, line)
     entries = await queries.list_entries(
@@ -91,7 +101,7 @@ async def list_entries(
 async def get_entry(
     db_session: DbSession, ref: ChatRef, entry_id: UUID, *, line: UUID | None = None
 ) -> tuple[DiaryEntry, frozenset[str]]:
-    """An entry, and the sources of what is in prompts. Raises ChatNotFound, LineNotFound, EntryNotFound."""
+    """Return an entry and the sources in the prompts. Raises ChatNotFound, LineNotFound, EntryNotFound."""
     chat = await get_line(db_session, ref, line)
     entry = await queries.find_entry(db_session, (ref.key, chat.line_id), entry_id)
     if entry is None:
@@ -102,7 +112,7 @@ async def get_entry(
 async def write_entry(
     db_session: DbSession, ref: ChatRef, content: str, *, character: str | None, now: datetime
 ) -> UUID:
-    """Write into a character's diary as a person; returns the entry's id. Raises ChatNotFound, Invalid, Conflict."""
+    """Insert an entry that a person writes, and return its id. Raises ChatNotFound, Invalid, Conflict."""
     head = await lock_head(db_session, ref)
     name, _ = await _choose_diary(db_session, head, character, part="body")
     return await _write(db_session, head, name, content, words=None, now=now)
@@ -111,10 +121,10 @@ async def write_entry(
 async def save_memory(
     db_session: DbSession, ref: ChatRef, content: str, *, character: str | None, now: datetime
 ) -> UUID:
-    """Write into a character's diary as that character; returns the entry's id. Raises ChatNotFound, Invalid, Conflict.
+    """Insert an entry that the character writes, and return its id. Raises ChatNotFound, Invalid, Conflict.
 
-    The same words at the same place of the story, soon afterwards, are a retry: they add nothing, and bring nothing
-    back that was edited or deleted meanwhile.
+    The same text at the same message, within `RETRY_WINDOW_S`, is a retry: it returns the id of the first entry and
+    changes nothing, even if that entry was edited or deleted since then.
     """
     head = await lock_head(db_session, ref)
     name, cast = await _choose_diary(db_session, head, character, part="query")
@@ -128,12 +138,12 @@ async def save_memory(
         return known.entry_id
     await _forget_writing(db_session, head, name, at_seq)
     if set(list_names(list_active(cast))) <= {name}:
-        begin_period(head)  # with several, only this one's next entry is left out
+        begin_period(head)  # with several characters, the others' entries are still due
     return await _write(db_session, head, name, content, words=words, now=now)
 
 
 async def edit_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, content: str, *, now: datetime) -> None:
-    """Replace the words of an entry by a person's; no model rewrites them. Raises ChatNotFound, EntryNotFound."""
+    """Replace the text of an entry; no model rewrites it afterwards. Raises ChatNotFound, EntryNotFound."""
     head, entry = await _lock_entry(db_session, ref, entry_id)
     edited = entry.edited or entry.origin != "person"
     values = {"content": content, "origin": "person", "edited": edited, "source_hash": entry.current_hash}
@@ -141,30 +151,30 @@ async def edit_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, conten
 
 
 async def delete_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, *, now: datetime) -> None:
-    """Leave a tombstone. Raises ChatNotFound, EntryNotFound."""
+    """Soft-delete an entry. Raises ChatNotFound, EntryNotFound."""
     head, entry = await _lock_entry(db_session, ref, entry_id)
     await _change(db_session, head, entry, {"deleted_at": now}, now=now)
 
 
 async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None, character: str | None) -> Folded:
-    """What was folded of a diary, as far as it is true. Raises ChatNotFound, LineNotFound, Invalid."""
+    """Return the latest valid version of the folded part. Raises ChatNotFound, LineNotFound, Invalid."""
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
     name = character
     if name is None or name not in await queries.list_names(db_session, place):
         name = choose_diary(chat.characters, character, part="query")
-    link = (await narratives.read_chain(db_session, place, narrative_of(name))).newest_true()
+    link = (await narratives.read_chain(db_session, place, narrative_of(name))).latest_valid()
     if link is None:
         return Folded(name)
     version = await narratives.read_version(db_session, place, narrative_of(name), link.version)
-    counted = await queries.count_folded(db_session, place, name, link.last_place, at_most=MOST_COUNTED)
+    counted = await queries.count_folded(db_session, place, name, link.last_unit, at_most=MOST_COUNTED)
     return Folded(name, version, *counted, in_prompt=folded_source(link.version) in sources_of(chat, name))
 
 
 def sources_of(chat: ChatLine, character: str | None = None) -> frozenset[str]:
-    """Return what contexts contain of one diary or of all: `diary:<entry_id>`, `diary:folded:<version>`.
+    """Return the sources that contexts contain of one diary or of all: `diary:<entry_id>`, `diary:folded:<version>`.
 
-    Each diary is looked for in its character's prompt; one without a character in the prompt of no one in particular.
+    Each diary is looked up in its character's prompt, the unnamed diary in the default prompt.
     """
     cast = chat.characters
     names = chat.context_cache.get(NAME, {}).get("characters", {}) if character is None else [character]
@@ -175,7 +185,7 @@ def sources_of(chat: ChatLine, character: str | None = None) -> frozenset[str]:
 async def _choose_diary(
     db_session: DbSession, head: Head, character: str | None, *, part: str
 ) -> tuple[str, Characters]:
-    """Whose diary is to be written in, and the chat's characters. Raises Invalid, or Conflict for one too many."""
+    """Return the name of the diary to write in, and the characters. Raises Invalid, Conflict beyond `MOST_DIARIES`."""
     line = head.line
     cast = (await queries.read_cast(db_session, line)).characters
     name = choose_diary(cast, character, part=part)
@@ -183,15 +193,15 @@ async def _choose_diary(
         names = await queries.list_names(db_session, line)
         if name not in names and len(names) >= MOST_DIARIES:
             raise Conflict(
-                f"The chat has {MOST_DIARIES} diaries already, and names no characters; name them to have more."
+                f"The chat names no characters and already has {MOST_DIARIES} diaries. Name its characters to add more."
             )
     return name, cast
 
 
 async def _forget_writing(db_session: DbSession, head: Head, name: str, at_seq: int) -> None:
-    """Leave out the service's entry about the turns that the character writes about itself.
+    """Cancel the service's entry about the turns that the character now writes about itself.
 
-    The message that makes the call may have been the reply that completed them.
+    It can already be scheduled, because the message that calls the tool may be the reply that completed the turns.
     """
     writing = await change_queries.list_writing(db_session, head.line, NAME, WRITE, at_seq)
     keys = [row["key"] for row in writing if row["first_seq"] <= at_seq]
@@ -202,9 +212,9 @@ async def _forget_writing(db_session: DbSession, head: Head, name: str, at_seq: 
 async def _write(
     db_session: DbSession, head: Head, name: str, content: str, *, words: bytes | None, now: datetime
 ) -> UUID:
-    """Add an entry behind the newest message; `words` is the identity of a character's words, None for a person's.
+    """Insert an entry after the newest message; `words` is the identity of a character's text, None for a person's.
 
-    In the story a character writes when that message is sent, a person today.
+    A character's entry is dated by that message, a person's by the current time.
     """
     entry_id, origin = uuid7(), "person" if words is None else "tool"
     at_seq, sent_at = await queries.find_newest_message(db_session, head.line)
@@ -228,7 +238,7 @@ async def _write(
 async def _change(
     db_session: DbSession, head: Head, entry: DiaryEntry, values: dict[str, Any], *, now: datetime
 ) -> None:
-    """Change an entry for a person, and what follows; the service does not write it anew any more."""
+    """Update an entry for a person, cancel its rewriting by the service, and update the folds that cover it."""
     line = head.line
     await queries.update_entry(db_session, line, entry.entry_id, values)
     keys = [f"{ENTRY}{entry.entry_id}"]

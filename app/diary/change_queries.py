@@ -1,4 +1,4 @@
-"""SQL of diaries whose messages change."""
+"""SQL of diaries for messages that change, move or are truncated."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,8 +8,9 @@ import asyncpg
 
 from app.diary.queries import Line
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 
-# Periods do not overlap, so what was written of a message is of the first period that ends at it or behind it.
+# Periods do not overlap, so the entries about a message belong to the first period that ends at the message or later.
 _TOUCHED = """
     SELECT DISTINCT e.entry_id, e.character, e.number, e.at_seq, e.first_seq, e.last_seq, e.filters::text AS filters,
         e.source_hash, e.current_hash, e.origin
@@ -35,7 +36,7 @@ _DELETE_UNWRITTEN = """
         AND (origin <> 'person' OR deleted_at IS NOT NULL)
     RETURNING entry_id, first_seq"""
 
-# What a person edited has lost the messages that it was written from.
+# An entry that a person edited loses the messages that it was written from.
 _MOVE_WRITTEN = """
     UPDATE diary_entries SET at_seq = $3 - 1, first_seq = NULL, last_seq = NULL, filters = NULL,
         source_hash = NULL, current_hash = NULL
@@ -54,28 +55,29 @@ _WRITTEN_AFTER = """
     WHERE chat_key = $1 AND line_id = $2 AND at_seq > $3 AND deleted_at IS NULL AND origin <> 'model'
     ORDER BY at_seq, number"""
 
-# What a person edited of the service's can be here already: its messages began before the lines part, so it was copied
-# with them, and moved to the end of the copy.
-_COPY_WRITTEN = """
+# An entry of the service that a person edited can exist here already: if its messages begin before the lines diverge,
+# it was copied with them and moved to the end of the copy.
+_COPY_WRITTEN = f"""
     INSERT INTO diary_entries (chat_key, line_id, entry_id, character, number, at_seq, origin, content, identity, model,
         prompt_version, edited, dated_at, created_at)
     SELECT $1, $2, e.entry_id, e.character, e.number, n.at_seq,
         e.origin, e.content, e.identity, e.model, e.prompt_version, e.edited, e.dated_at, e.created_at
     FROM unnest($4::uuid[], $5::int[]) AS n (entry_id, at_seq) CROSS JOIN LATERAL (
-        SELECT * FROM diary_entries WHERE chat_key = $1 AND line_id = $3 AND entry_id = n.entry_id OFFSET 0) AS e
+        SELECT * FROM diary_entries WHERE chat_key = $1 AND line_id = $3 AND entry_id = n.entry_id
+        {ONE_LOOKUP_EACH}) AS e
     ON CONFLICT (chat_key, line_id, entry_id) DO UPDATE SET at_seq = excluded.at_seq
-    RETURNING character"""
+    RETURNING character"""  # noqa: S608
 
 _NAME_ENTRIES = """
     UPDATE diary_entries SET character = $3 WHERE chat_key = $1 AND line_id = $2 AND character = '' RETURNING number"""
 
 
 class Gone(NamedTuple):
-    """What a line that was cut off has lost of its diaries.
+    """The entries that a truncation removed from a line.
 
     Attributes:
-        entry_ids: The entries that are gone, or that are a person's now.
-        first_seqs: Where the messages began that the service had written them from.
+        entry_ids: The entries that were deleted, and those that lost their messages because a person wrote them.
+        first_seqs: The first message of each period that a deleted entry covered.
 
     """
 
@@ -84,22 +86,22 @@ class Gone(NamedTuple):
 
 
 async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[asyncpg.Record]:
-    """The service's entries that were written from one of `seqs`, by number."""
+    """Return the entries of the service that were written from one of `seqs`, by number."""
     return await db_session.raw.fetch(_TOUCHED, *line, list(seqs))
 
 
 async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, bytes]]) -> None:
-    """Say what the messages of entries say now; `rows` are (entry_id, current_hash)."""
+    """Update the current hashes of entries; `rows` are (entry_id, current_hash)."""
     await db_session.raw.execute(_UPDATE_HASHES, *line, *zip(*rows, strict=True))
 
 
 async def list_reaching(db_session: DbSession, line: Line, from_seq: int) -> dict[str, int]:
-    """The first entry from `from_seq` on of each diary that has one: its number, by the character's name."""
+    """Return the number of the first entry from `from_seq` on in each diary that has one, by character name."""
     return {row["character"]: row["number"] for row in await db_session.raw.fetch(_REACHING, *line, from_seq)}
 
 
 async def cut_off(db_session: DbSession, line: Line, from_seq: int) -> Gone:
-    """Delete the entries from `from_seq` on; what a person wrote or edited moves to the new head instead."""
+    """Delete the entries from `from_seq` on; those that a person wrote or edited move to the new head instead."""
     deleted = await db_session.raw.fetch(_DELETE_UNWRITTEN, *line, from_seq)
     moved = await db_session.raw.fetch(_MOVE_WRITTEN, *line, from_seq)
     return Gone(
@@ -111,23 +113,26 @@ async def cut_off(db_session: DbSession, line: Line, from_seq: int) -> Gone:
 async def list_writing(
     db_session: DbSession, line: Line, layer: str, prefix: str, from_seq: int
 ) -> list[asyncpg.Record]:
-    """The entries still to be written that reach `from_seq`, by their keys' prefix: key, first and last seq, number."""
+    """Return (key, first_seq, last_seq, number) of the scheduled entries that end at or after `from_seq`.
+
+    `prefix` is that of their work keys.
+    """
     return await db_session.raw.fetch(_LIST_WRITING, *line, layer, prefix, from_seq)
 
 
 async def name_entries(db_session: DbSession, line: Line, character: str) -> list[int]:
-    """Put the entries of the diary of nobody into a character's; returns their numbers."""
+    """Move the entries of the unnamed diary to a character's diary, and return their numbers."""
     return [row["number"] for row in await db_session.raw.fetch(_NAME_ENTRIES, *line, character)]
 
 
 async def list_written_after(db_session: DbSession, line: Line, seq: int) -> list[asyncpg.Record]:
-    """What characters and people wrote or edited behind a seq, as (entry_id, at_seq), in story order."""
+    """Return (entry_id, at_seq) of entries after a seq that characters or people wrote or edited, in story order."""
     return await db_session.raw.fetch(_WRITTEN_AFTER, *line, seq)
 
 
 async def copy_written(
     db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int]]
 ) -> set[str]:
-    """Have entries of another line at `places` (entry_id, at_seq) on this one; returns whose diaries have got some."""
+    """Copy entries from another line to `places` (entry_id, at_seq); return the characters whose diaries changed."""
     rows = await db_session.raw.fetch(_COPY_WRITTEN, *line, from_line_id, *zip(*places, strict=True))
     return {row["character"] for row in rows}

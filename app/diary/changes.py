@@ -1,7 +1,8 @@
-"""How diaries stay true to messages that change: the service's entries are written anew, folds made again.
+"""Updates diaries when messages change: schedules stale entries of the service, and folds that cover them.
 
-What a character wrote by its tool, or a person, was never made from messages: it stays, whatever becomes of them; but
-where the line is cut off before it, the character has not written it in this course of the story.
+Entries that a character wrote with its tool, or that a person wrote, are not made from messages, so a change of
+messages does not affect them. A truncation before a character's entry deletes it: in this course of the story, the
+character has not written it.
 """
 
 from collections.abc import Sequence
@@ -12,9 +13,9 @@ import orjson
 
 from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, Pair, SettingsChanged
+from app.chats.head import Head
 from app.chats.ranges import is_any_inside
 from app.chats.scheduling import schedule, unschedule
-from app.chats.service import Head, list_living
 from app.diary import change_queries, queries
 from app.diary.handlers import (
     ENTRY,
@@ -32,11 +33,12 @@ from app.diary.periods import OpenPeriod, count_turns
 from app.diary.settings import DiarySettings
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
+from app.messages.reads import list_not_deleted
 from app.narratives import service as narratives
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Rewrite the hashes of the entries that were written from changed messages; those that have gone stale are due."""
+    """Update the hashes of the entries written from changed messages, and schedule the entries that became stale."""
     head = event.head
     if NAME not in head.cursors:
         return
@@ -52,7 +54,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def _follow(db_session: DbSession, event: MessagesChanged, changed: Sequence[Rehashed[asyncpg.Record]]) -> None:
-    """Rewrite the hashes of entries whose messages changed; schedule what went stale, adapt the folds of them."""
+    """Update the hashes of entries whose messages changed, schedule the stale ones, and update the folds of them."""
     if not changed:
         return
     head, now, settle_s = event.head, event.now, event.settle_s
@@ -65,12 +67,12 @@ async def _follow(db_session: DbSession, event: MessagesChanged, changed: Sequen
 
 
 def find_first_turned(pairs: Sequence[Pair]) -> int | None:
-    """Return the first message that was deleted or brought back, from which on turns are counted again. Pure."""
+    """Return the seq of the first message that was deleted or restored, from which turns are counted again. Pure."""
     return next((after.seq for before, after in pairs if before.deleted != after.deleted), None)
 
 
 def group_by_diary(changed: Sequence[Rehashed[Any]]) -> dict[str, list[int]]:
-    """Return the numbers of the entries that the service wrote, by the character's name, in order of both. Pure."""
+    """Return the numbers of the entries that the service wrote, by character name, both sorted. Pure."""
     own = [one.row.of for one in changed if not one.row.is_kept]
     names = sorted({row["character"] for row in own})
     return {name: [row["number"] for row in own if row["character"] == name] for name in names}
@@ -90,9 +92,9 @@ def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """Make due what was neither folded nor written anew while diaries were switched off, or had room for more lines.
+    """Schedule the entries and folds that became due while diaries were off, or that a lower limit of lines makes due.
 
-    The chat may also have got another time zone, so that all days are others, or a name for its character.
+    The chat may also have a new time zone, which changes all dates, or a name for its character.
     """
     head, now, settle_s = event.head, event.now, event.settle_s
     if NAME not in head.cursors:
@@ -116,10 +118,10 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Forget what was written from where the line was cut off on; what a person wrote or edited moves to the new head.
+    """Delete the entries from the truncation on; those that a person wrote or edited move to the new head.
 
-    Folds that tell of any of it go, and the period that the cut goes through fills again from its start. A copy of the
-    line that ends here never had the later entries, nor maybe the current fold; so no diary is left out.
+    Folds that cover any of them are dropped, and the period that the truncation cuts through fills again from its
+    start. Every diary is checked, because a copy of the line that ends here may lack later entries or the current fold.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
@@ -141,10 +143,10 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Take over what characters and people wrote behind the messages that kept their places, to where these stand now.
+    """Copy the entries after `kept_seq` that characters or people wrote from the old line, to the messages' new seqs.
 
-    A character's tool is not called again for messages that have only moved, so its entries go with them; the
-    service's are written anew.
+    A character's tool is not called again for messages that have only moved, so its entries move along; entries of the
+    service are written again.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -159,9 +161,9 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
 
 
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
-    """Forget what is still to be written about the last periods whose closing reply is gone; returns where they begin.
+    """Cancel scheduled entries about the last periods whose closing reply was deleted; return where they begin.
 
-    A reply that is deleted to be made anew closes its period again when it comes; without this its question would be
+    A reply that is deleted to be regenerated closes its period again when it arrives. Otherwise the question would be
     in one period and the new reply in the next.
     """
     line, period = head.line, head.cursors[NAME].get("period")
@@ -169,7 +171,7 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
         return None
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, from_seq)
     ends = sorted({(row["last_seq"], row["last_seq"]) for row in writing})
-    closed = {message.seq for message in await list_living(db_session, *line, ends)} if ends else set()
+    closed = {message.seq for message in await list_not_deleted(db_session, *line, ends)} if ends else set()
     begins_seq, keys = OpenPeriod.from_json(period).first_seq, []
     for row in sorted(writing, key=lambda row: (row["last_seq"], row["first_seq"]), reverse=True):
         if row["last_seq"] not in closed and row["last_seq"] + 1 == begins_seq:
@@ -181,7 +183,7 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
 
 
 async def _write_again(db_session: DbSession, event: MessagesChanged) -> None:
-    """Have entries that are still to be written about changed messages wait again, also those that failed for good."""
+    """Reschedule the unwritten entries about changed messages, including those that have failed for good."""
     head, changed = event.head, event.changed_seqs
     if not changed:
         return
@@ -195,11 +197,11 @@ async def _write_again(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def _count_again(db_session: DbSession, head: Head, until_seq: int, *, at_most: int | None = None) -> None:
-    """Count the turns of the period that fills by its messages up to `until_seq`; it begins `at_most` there."""
+    """Count the turns of the open period again, up to `until_seq`; the period begins at `at_most` or earlier."""
     cursor = head.cursors[NAME]
     if not cursor.get("period"):
         return
     filling = OpenPeriod.from_json(cursor["period"])
     first_seq = filling.first_seq if at_most is None else min(filling.first_seq, at_most)
-    living = await list_living(db_session, *head.line, [(first_seq, until_seq)])
+    living = await list_not_deleted(db_session, *head.line, [(first_seq, until_seq)])
     cursor["period"] = count_turns(first_seq, living).to_json()

@@ -1,4 +1,4 @@
-"""Which diary a request means."""
+"""Chooses the diary that a request refers to."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from app.kit.errors import Invalid
 
 
 def choose_diary(characters: Characters, named: str | None, *, part: str) -> str:
-    """Return the name of the character whose diary is meant; empty if the chat names no characters.
+    """Return the name of the character whose diary a request refers to; empty if neither names one.
 
-    `part` is where the request names it: `body` or `query`. Raises Invalid if the chat has no character of that name,
-    or if none is named and the chat has no sole character.
+    `part` is the part of the request that names it: `body` or `query`. Raises Invalid if the chat has characters, but
+    none of that name, or if the request names none and the chat has no sole character.
     """
     if named is not None and not accepts(characters, named):
         raise _unclear(part, f"must be one of this chat's characters: {_quoted(list_names(characters))}")

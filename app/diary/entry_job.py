@@ -1,6 +1,6 @@
-"""The jobs that write for a character: an entry about the last turns, and a stale one again.
+"""The jobs that write for a character: a new entry about the last turns, and a stale entry again.
 
-Only a model can write in a character's voice, so without one they write nothing.
+Only a model can write in a character's voice, so without a model these jobs write nothing.
 """
 
 from collections.abc import Sequence
@@ -9,9 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from app.chats.characters import is_active
-from app.chats.service import Filters, hash_eligible, list_living, read_head
+from app.chats.eligibility import Filters, hash_eligible
+from app.chats.heads import read_head
 from app.diary import queries
-from app.diary.asking import NAMELESS, EntryDraft, ask_for_entry
+from app.diary.generation import NAMELESS, EntryDraft, ask_for_entry
 from app.diary.handlers import ENTRY, WRITE, note_entries
 from app.diary.prompts import DIARY_ENTRY
 from app.diary.queries import Written
@@ -21,10 +22,11 @@ from app.kit.ids import uuid7
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
+from app.messages.reads import list_not_deleted
 from app.summarising.source import Source, read_source
 
 REREAD_ENTRIES = 5
-"""How many of its last entries a character reads before it writes."""
+"""The number of the character's last entries that the prompt contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,10 @@ class _Period:
     """Messages to write about, for one character.
 
     Attributes:
-        character: Whose diary it is.
-        number: The entry's number in the diary.
+        character: The character whose diary it is.
+        number: The number of the entry.
         first_seq, last_seq: The range of messages, both inclusive.
-        filters: What decides on eligibility in it.
+        filters: The filters that decide which of its messages are eligible.
         source: The messages.
         last: The character's entries before this one.
 
@@ -51,16 +53,17 @@ class _Period:
 
     @property
     def speaks(self) -> bool:
-        """Whether a message of the character is left, or one without a name."""
+        """Whether the range still has an eligible message of the character, or one without a name."""
         names = (self.character, NAMELESS)
         said = (one for one in self.source.utterances if one.role == "assistant")
         return any(not self.character or one.name in names for one in said)
 
 
 async def _read_new(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Period | None:
-    """The period to write about.
+    """Return the period to write about.
 
-    None if the line or the character is gone, diaries are off, the character said nothing, or there is no model.
+    Returns None if the line or the character is gone, diaries are off, the character has no message in the period, or
+    there is no model.
     """
     line = claimed.owner.line
     head = await read_head(db_session, *line)
@@ -77,7 +80,7 @@ async def _read_new(ctx: JobContext, db_session: DbSession, claimed: Claimed) ->
 
 
 async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Period | None:
-    """What a stale entry is to be written from; None if it is not stale, or a person's, or diaries are off."""
+    """Return the period of a stale entry, or None if it is not stale, a person edited it, or diaries are off."""
     line = claimed.owner.line
     head = await read_head(db_session, *line)
     entry = await queries.find_service_entry(db_session, line, _entry_id(claimed))
@@ -96,7 +99,7 @@ async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed)
 
 
 async def _draft(ctx: JobContext, _claimed: Claimed, period: _Period) -> EntryDraft | None:
-    """What the character writes; an entry without text where none of its messages is left. None without a model."""
+    """Return the character's entry, without content if none of its messages is left; None if there is no model."""
     if not period.speaks:
         return EntryDraft(None, None, None)
     if ctx.model is None:
@@ -106,7 +109,7 @@ async def _draft(ctx: JobContext, _claimed: Claimed, period: _Period) -> EntryDr
 
 async def _is_period_unchanged(db_session: DbSession, made: Made[_Period, EntryDraft]) -> bool:
     period = made.source
-    messages = await list_living(db_session, *made.head.line, [(period.first_seq, period.last_seq)])
+    messages = await list_not_deleted(db_session, *made.head.line, [(period.first_seq, period.last_seq)])
     return hash_eligible(messages, period.filters) == period.source.hash
 
 
@@ -116,7 +119,7 @@ async def _is_entry_unchanged(db_session: DbSession, made: Made[_Period, EntryDr
 
 
 async def _save_new(db_session: DbSession, made: Made[_Period, EntryDraft]) -> None:
-    """Write the entry; nothing where nothing mattered."""
+    """Insert the entry, unless nothing mattered to the character."""
     period, draft, now = made.source, made.draft, made.now
     if draft.content is None:
         return
@@ -142,7 +145,7 @@ async def _save_new(db_session: DbSession, made: Made[_Period, EntryDraft]) -> N
 
 
 async def _save_again(db_session: DbSession, made: Made[_Period, EntryDraft]) -> None:
-    """Replace the text of the entry; by none where nothing matters any more."""
+    """Replace the text of the entry; it becomes empty if nothing matters any more."""
     period, draft = made.source, made.draft
     values: dict[str, Any] = {
         "content": draft.content or "",

@@ -1,17 +1,17 @@
-"""The job that folds the older part of a diary."""
+"""The job that folds the oldest entries of a diary."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.chats.service import read_head
+from app.chats.heads import read_head
 from app.diary import queries
-from app.diary.asking import ask_for_diary, dated
+from app.diary.extractive import EXTRACT_VERSION, fold_quotes
 from app.diary.folding import MOST_ENTRIES, fit_lines, lines_of, most_folded_lines
+from app.diary.generation import ask_for_diary, dated
 from app.diary.handlers import FOLD, find_last_folded, hash_of, judge, narrative_of, read_diary
 from app.diary.prompts import DIARY
 from app.diary.queries import Cast, Written
-from app.diary.quotes import EXTRACT_VERSION, fold_quotes
 from app.diary.settings import DiarySettings
 from app.diary.wording import count_lines, word_entry
 from app.kit.db import DbSession
@@ -26,7 +26,7 @@ from app.narratives.service import FoldDraft, Line, Narrative
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """Entries of a diary, the version they are folded into, and how many lines the result may take."""
+    """The entries to fold, the version that they are folded into, and the most lines that the result may have."""
 
     base: Link | None
     former: str
@@ -37,7 +37,7 @@ class _Fold:
 
     @property
     def first_number(self) -> int:
-        return self.base.last_place + 1 if self.base else 1
+        return self.base.last_unit + 1 if self.base else 1
 
 
 def _character(claimed: Claimed) -> str:
@@ -45,7 +45,7 @@ def _character(claimed: Claimed) -> str:
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Fold | None:
-    """The next fold; None if the line is gone, diaries are off, or the diary is short enough."""
+    """Return the next fold, or None if the line is gone, diaries are off, or the diary is short enough."""
     line, character = claimed.owner.line, _character(claimed)
     head = await read_head(db_session, *line)
     if head is None or not DiarySettings.of(head.settings).enabled:
@@ -54,7 +54,7 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
     last_number = find_last_folded(diary, limit)
     if last_number is None:
         return None
-    first_number = diary.base.last_place + 1 if diary.base else 1
+    first_number = diary.base.last_unit + 1 if diary.base else 1
     entries = await queries.list_step(db_session, line, character, first_number, last_number, limit=MOST_ENTRIES)
     former_lines = lines_of(count_lines(diary.folded), [count_lines(word_entry(one.content, "")) for one in entries])
     return _Fold(
@@ -69,7 +69,7 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> FoldDraft:
     if ctx.model is None:
-        # In a thread, because long entries take longer than the event loop may wait.
+        # In a thread, because long entries would block the event loop.
         text = await asyncio.to_thread(
             fold_quotes,
             fold.former,
@@ -85,11 +85,11 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> 
     line, character, fold = made.head.line, _character(made.claimed), made.source
     chain = await narratives.read_chain(db_session, line, narrative_of(character))
     entries = await queries.list_step(db_session, line, character, fold.first_number, fold.last_number)
-    return chain.newest_true() == fold.base and hash_of(entries) == hash_of(fold.entries)
+    return chain.latest_valid() == fold.base and hash_of(entries) == hash_of(fold.entries)
 
 
 async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
-    """Write the version; what is left of a long diary is scheduled."""
+    """Save the version, and schedule the next fold if the diary is still too long."""
     head, fold, draft, character = made.head, made.source, made.draft, _character(made.claimed)
     narrative = narrative_of(character)
     await narratives.save_fold(
@@ -98,8 +98,8 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
         narrative,
         FoldDraft(fit_lines(draft.text, fold.most_lines), draft.origin, draft.model, draft.prompt_version),
         base=fold.base,
-        first_place=fold.first_number,
-        last_place=fold.last_number,
+        first_unit=fold.first_number,
+        last_unit=fold.last_number,
         begins_seq=await _find_begin(db_session, head.line, narrative, fold),
         source_hash=hash_of(fold.entries),
         filters=None,
@@ -109,7 +109,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
 
 
 async def _find_begin(db_session: DbSession, line: Line, narrative: Narrative, fold: _Fold) -> int:
-    """The seq of the newest entry that the fold or its base covers: a copy that ends earlier must not have the fold."""
+    """Return the highest `at_seq` that the fold or its base covers: a copy that ends earlier must not have the fold."""
     last_seq = max(entry.at_seq for entry in fold.entries)
     if fold.base is None:
         return last_seq

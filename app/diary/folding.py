@@ -1,7 +1,7 @@
-"""Which entries of a diary are folded next, and into how many lines. Pure.
+"""Chooses which entries of a diary are folded next, and into how many lines. Pure.
 
-A diary is folded when it takes more lines than the prompt has room for. What is folded and what stays then share that
-room, and the more has been folded before, the fewer entries stay: so there is room for some entries until the next.
+A diary is folded when it has more lines than the prompt may show. The entries that remain then take at most half of the
+lines that the folded text leaves, so that new entries fit before the next fold.
 """
 
 import hashlib
@@ -11,19 +11,19 @@ from itertools import accumulate
 from app.chats.hashes import range_hash
 
 MOST_ENTRIES = 30
-"""So many entries at most are folded at once: what cheap models still read well."""
+"""The most entries that are folded at once: as many as cheap models still read well."""
 
 
 def find_fold(folded_lines: int, entries: Sequence[tuple[int, int]], limit: int) -> int | None:
-    """The number of the last entry that is to be folded, or None while all of it has room.
+    """Return the number of the last entry to fold, or None if the whole diary fits.
 
-    What stays takes at most half of the lines that what was folded before leaves.
+    The entries that remain take at most half of the lines that the folded text leaves.
 
     Args:
-        folded_lines: How many lines the text takes that was folded before.
-        entries: (number, lines) of those that are not folded, in order; the oldest may be missing, where the rest
-            already has too many lines.
-        limit: How many lines of a diary are shown.
+        folded_lines: The number of lines of the folded text.
+        entries: (number, lines) of the entries that are not folded, in order. The oldest may be missing if the others
+            already have too many lines.
+        limit: The number of lines of a diary that are shown.
 
     """
     if not entries or lines_of(folded_lines, [lines for _, lines in entries]) <= limit:
@@ -36,23 +36,23 @@ def find_fold(folded_lines: int, entries: Sequence[tuple[int, int]], limit: int)
 
 
 def lines_of(folded_lines: int, entry_lines: Sequence[int]) -> int:
-    """How many lines a diary takes below its heading, with the blank ones between what was folded and the entries."""
+    """Return the number of lines of a diary below its heading, including the blank lines between its parts."""
     parts = [lines for lines in (folded_lines, *entry_lines) if lines]
     return sum(parts) + max(0, len(parts) - 1)
 
 
 def most_folded_lines(limit: int, former_lines: int) -> int:
-    """How many lines a fold may take: below half of what is shown, and fewer than it was made of, but always one."""
+    """Return the most lines of a fold: less than half of `limit` and fewer than `former_lines`, but at least one."""
     return max(1, min((limit - 1) // 2, former_lines - 1))
 
 
 def fit_lines(text: str, most_lines: int) -> str:
-    """The same words in at most `most_lines` lines: without blank ones, the oldest joined to one paragraph."""
+    """Return `text` in at most `most_lines` lines: without blank lines, and with the first lines joined into one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     joined = max(0, len(lines) - most_lines) + 1
     return "\n".join([" ".join(lines[:joined]), *lines[joined:]])
 
 
 def step_hash(members: Iterable[tuple[int, str]]) -> bytes:
-    """The hash of what is folded in one step: `members` are (number, content) of its entries, in order."""
+    """Return the hash of the entries that one step folds; `members` are their (number, content), in order."""
     return range_hash([(number, hashlib.sha256(content.encode()).digest()) for number, content in members])

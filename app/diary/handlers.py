@@ -1,9 +1,9 @@
-"""What diaries do at an append, and what is due of a diary; what they do when messages change is in `changes.py`.
+"""Handles appends, caches the prompt text of diaries, and schedules folds; `changes.py` handles changed messages.
 
-A line's cursor holds `number`, the highest that an entry was given, `period`, the turns that fill for the next entry of
-the service, and `outdated`, whose diaries have changed since they were shown last: true for all. Entries of all diaries
-share the numbers, so none is ever given twice. The service's has its number from the moment it is due, so that entries
-stand in the order of the story, whichever is made first.
+A line's cursor has three fields. `number` is the highest number of an entry. `period` is the open period, whose turns
+lead to the next entry of the service. `outdated` lists the characters whose diaries have changed since they were
+cached; true means all. The diaries of a line share the numbers, so no number is used twice. An entry of the service
+gets its number when it is scheduled, so that entries are in story order, whichever is written first.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from app.chats.events import MessagesAppended
+from app.chats.head import Head
+from app.chats.heads import find_cache, update_cache
 from app.chats.scheduling import cancel_automatic, find_scheduled, schedule
-from app.chats.service import Head, find_cache, update_cache
 from app.diary import queries
 from app.diary.folding import find_fold, step_hash
 from app.diary.periods import OpenPeriod, Period, choose_writers, form_periods
@@ -30,11 +31,11 @@ from app.narratives.service import Narrative
 NAME = "diary"
 
 FOLD = "fold:"
-"""Due work is keyed by what is to be done: a diary folded, by the character's name;"""
+"""The prefix of the work keys of folds: `fold:<character>`."""
 WRITE = "write:"
-"""an entry written, by the first message of its period and the name;"""
+"""The prefix of the work keys of new entries: `write:<first seq of the period>:<character>`."""
 ENTRY = "entry:"
-"""one written anew, by its id."""
+"""The prefix of the work keys of stale entries: `entry:<entry_id>`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class Diary:
     """The part of a diary that can be shown.
 
     Attributes:
-        base: The newest version of what was folded that is true.
-        folded: Its text; empty without one.
+        base: The latest valid version of the folded part; None if there is none.
+        folded: Its text; empty if there is none.
         entries: The newest entries that are not folded, in order.
 
     """
@@ -73,42 +74,42 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Write on the chat's row what goes into a character's prompt of each diary that has changed; mostly none has."""
+    """Store the prompt text of each diary that has changed on the chat's row; usually none has."""
     outdated = head.cursors.get(NAME, {}).pop("outdated", None)
     if not outdated:
         return
     line = head.line
     if outdated is True:
-        names, told = await queries.list_names(db_session, line), {}
+        names, included = await queries.list_names(db_session, line), {}
     else:
-        names, told = outdated, (await find_cache(db_session, *line, NAME)).get("characters", {})
+        names, included = outdated, (await find_cache(db_session, *line, NAME)).get("characters", {})
     time_zone = (await queries.read_cast(db_session, line)).time_zone
     for name in names:
         diary = await read_diary(db_session, head, name)
         shown = _show(diary, time_zone, DiarySettings.of(head.settings).lines)
         if shown:
-            told[name] = shown
+            included[name] = shown
         else:
-            told.pop(name, None)
-    await update_cache(db_session, *line, NAME, {"characters": told} if told else None)
+            included.pop(name, None)
+    await update_cache(db_session, *line, NAME, {"characters": included} if included else None)
 
 
 async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary:
-    """What can be shown of a diary; where diaries are off, what its character or a person wrote.
+    """Return the part of a diary that can be shown; if diaries are off, the entries that its character or people wrote.
 
-    As many entries as the diary may have lines are more than enough.
+    Reads at most as many entries as the diary may show lines, because an entry has at least one.
     """
     line, settings = head.line, DiarySettings.of(head.settings)
     base, folded = None, ""
     if settings.enabled:
-        base = (await narratives.read_chain(db_session, line, narrative_of(character))).newest_true()
+        base = (await narratives.read_chain(db_session, line, narrative_of(character))).latest_valid()
     if base:
         folded = await narratives.find_text(db_session.raw, line, narrative_of(character), base.version) or ""
     entries = await queries.list_newest(
         db_session,
         line,
         character,
-        after_number=base.last_place if base else 0,
+        after_number=base.last_unit if base else 0,
         limit=settings.lines,
         by_service=settings.enabled,
     )
@@ -116,8 +117,8 @@ async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary
 
 
 def find_last_folded(diary: Diary, limit: int) -> int | None:
-    """The number of the last entry that is to be folded now, or None while the diary is short enough."""
-    # The day takes as many characters in every zone, so lines can be counted without knowing it.
+    """Return the number of the last entry to fold now, or None if the diary is short enough."""
+    # The date does not affect the number of lines, so it is left out.
     lines = [(entry.number, count_lines(word_entry(entry.content, ""))) for entry in diary.entries]
     return find_fold(count_lines(diary.folded), lines, limit)
 
@@ -125,10 +126,10 @@ def find_last_folded(diary: Diary, limit: int) -> int | None:
 async def judge(
     db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float, again: bool = True
 ) -> None:
-    """Make a fold due if the diary is too long as it stands, or forget one that is due no more.
+    """Schedule a fold if the diary is too long, or cancel the scheduled one; mark the diary's cached text as outdated.
 
-    One that is due waits again, as what it folds may have changed; not so with `again` false: a new entry at the end
-    of the diary changes nothing of it. Whatever changes a diary has it judged, so from here on it is shown anew.
+    A fold that is already scheduled waits again, because the entries that it folds may have changed. With `again` false
+    it does not: a new entry at the end of the diary does not change them.
     """
     note_outdated(head, character)
     key = f"{FOLD}{character}"
@@ -146,19 +147,22 @@ async def judge(
 async def note_entries(
     db_session: DbSession, head: Head, character: str, numbers: Sequence[int], *, now: datetime, settle_s: float
 ) -> None:
-    """Entries say something else, or nothing any more: rewrite the hashes of the steps that hold them, judge anew."""
+    """Update the hashes of the folds that cover changed entries, and schedule a fold if one is due.
+
+    `numbers` are those of the entries that were added, changed or deleted.
+    """
     line = head.line
     steps = await narratives.list_steps(db_session, line, NAME, min(numbers), max(numbers), subject=character)
     hashes = []
     for step in steps:
-        entries = await queries.list_step(db_session, line, character, step.first_place, step.last_place)
+        entries = await queries.list_step(db_session, line, character, step.first_unit, step.last_unit)
         hashes.append((character, step.version, hash_of(entries)))
     await narratives.update_hashes(db_session, line, NAME, hashes)
     await judge(db_session, head, character, now=now, settle_s=settle_s)
 
 
 def note_outdated(head: Head, character: str | None = None) -> None:
-    """Have a diary be shown anew, or all of them; the head remembers it until that is done."""
+    """Mark the cached text of a diary, or of all diaries, as outdated until `refresh_cache` runs."""
     cursor = head.cursors.setdefault(NAME, {"number": 0})
     former = cursor.get("outdated") or []
     if character is None or former is True:
@@ -168,49 +172,49 @@ def note_outdated(head: Head, character: str | None = None) -> None:
 
 
 def take_number(head: Head) -> int:
-    """The number of the next entry; the head remembers that it is given."""
+    """Return the number of the next entry, and store on the head that it is used."""
     cursor = head.cursors.setdefault(NAME, {"number": 0})
     cursor["number"] += 1
     return int(cursor["number"])
 
 
 def begin_period(head: Head) -> None:
-    """Count the turns up to the service's next entry anew from here."""
+    """Begin a new period after the head: the turns before it do not count for the service's next entry."""
     cursor = head.cursors.get(NAME)
     if cursor and cursor.get("period"):
         cursor["period"] = OpenPeriod(head.head_seq + 1).to_json()
 
 
 def writing_work(character: str, first_seq: int, last_seq: int, number: int) -> work_queue.NewWork:
-    """An entry of the service that is to be written about the messages of a period, both inclusive."""
+    """Return the work item of an entry that the service writes about the messages of a period, both inclusive."""
     payload = {"first_seq": first_seq, "last_seq": last_seq, "number": number}
     return work_queue.NewWork(key=f"{WRITE}{first_seq}:{character}", at_seq=first_seq, payload=payload)
 
 
 def hash_of(entries: Sequence[Written]) -> bytes:
-    """What entries say, as a digest."""
+    """Return the hash of the numbers and texts of entries."""
     return step_hash((entry.number, entry.content) for entry in entries)
 
 
 def narrative_of(character: str) -> Narrative:
-    """What was folded of a character's diary."""
+    """Return the narrative that holds the folded part of a character's diary."""
     return Narrative(NAME, character)
 
 
 def _show(diary: Diary, time_zone: str, limit: int) -> dict[str, Any] | None:
-    """The diary as the chat's row holds it; None for an empty one."""
+    """Return the diary as it is cached on the chat's row, or None if it is empty."""
     worded = [word_entry(entry.content, word_date(entry.dated_at, time_zone)) for entry in diary.entries]
     excerpt = cut_to_lines(diary.folded, worded, limit)
     text = word_diary(excerpt)
     if not text:
         return None
     version = diary.base.version if diary.base and excerpt.folded else None
-    told = diary.entries[len(diary.entries) - len(excerpt.entries) :]
+    included = diary.entries[len(diary.entries) - len(excerpt.entries) :]
     folded = [] if version is None else [folded_source(version)]
     return {
         "text": text,
         "tokens": count_tokens(text),
-        "sources": [*folded, *(f"diary:{entry.entry_id}" for entry in told)],
+        "sources": [*folded, *(f"diary:{entry.entry_id}" for entry in included)],
         "version": version,
     }
 
@@ -218,7 +222,7 @@ def _show(diary: Diary, time_zone: str, limit: int) -> dict[str, Any] | None:
 async def _schedule_entries(
     db_session: DbSession, head: Head, periods: Sequence[Period], *, now: datetime, settle_s: float
 ) -> None:
-    """An entry for each character that spoke in a period, unless it wrote one itself meanwhile."""
+    """Schedule an entry for each character that spoke in a period, unless the character wrote one itself in it."""
     line = head.line
     characters = (await queries.read_cast(db_session, line)).characters
     items = [
@@ -232,5 +236,5 @@ async def _schedule_entries(
 
 
 def folded_source(version: int) -> str:
-    """How the sources of a context name a version of what was folded."""
+    """Return the name of a version of the folded part in the sources of a context."""
     return f"diary:folded:{version}"

@@ -1,4 +1,4 @@
-"""Diaries as a layer."""
+"""The descriptor of the diary layer."""
 
 from app.diary.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.diary.entry_job import REWRITE_ENTRY, WRITE_ENTRY

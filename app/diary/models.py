@@ -1,4 +1,4 @@
-"""What the characters wrote down, entry by entry."""
+"""The table of diary entries."""
 
 from datetime import datetime
 from uuid import UUID
@@ -15,16 +15,18 @@ Json = JSONB(none_as_null=True)
 
 
 class DiaryEntry(MessageRangeColumns, Table):
-    """One entry in the diary of a character.
+    """An entry in the diary of a character.
 
-    `number` orders the entries of one character, from 1, and is never given twice on a line; the service's has it from
-    when it is due. `at_seq` is the newest message when it was written. `origin` is who wrote the text as it is now: the
-    character with its `tool`, a `person`, or the service with a `model` in the character's voice; `edited` that a
-    person replaced the text of a tool or a model. An entry of the service has the range of messages that it was made
-    from (both inclusive) and hashes of it: unequal is stale. An empty one found nothing that mattered in its range and
-    is kept for when that changes. An entry that a tool wrote has the `identity` of its first text, by which a retry of
-    the tool call is recognised after an edit, too. `dated_at` is the moment of the story that
-    its date tells, `created_at` that of the service.
+    `number` orders the entries of a character, from 1; no number is used twice on a line. An entry of the service gets
+    its number when it is scheduled. `at_seq` is the newest message when the entry was written. `origin` is who wrote
+    the current text: the character with its `tool`, a `person`, or the service with a `model` in the character's
+    voice. `edited` is whether a person replaced the text of a tool or a model.
+
+    An entry of the service has the range of messages that it was made from (both inclusive) and their hashes; it is
+    stale while the two hashes differ. Its `content` is empty if nothing in the range matters any more; the row is kept
+    because the messages can change again. An entry that a tool wrote has the `identity` of its first text, which
+    identifies a retry of the tool call even after an edit. `dated_at` is the time in the story that the entry's date
+    shows; `created_at` is when the row was inserted.
     """
 
     __tablename__ = "diary_entries"

@@ -1,7 +1,7 @@
-"""The turns after which the service writes into the diaries. Pure.
+"""Periods: the turns after which the service writes into the diaries. Pure.
 
-A period is so many turns in a row. It is formed once, by the reply that completes it; what is still open is kept with
-the line, so that an append reads no messages for it.
+A period is a fixed number of consecutive turns. It is formed once, by the reply that completes it. The open period is
+stored with the line, so that an append reads no earlier messages.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from app.chats.characters import Characters, find_sole, list_active, list_names
 
 
 class Spoken(Protocol):
-    """What of a message takes turns; rows and new messages both have it."""
+    """The fields of a message that turns are counted by; rows and new messages both have them."""
 
     @property
     def seq(self) -> int: ...  # noqa: D102 - fields
@@ -25,7 +25,7 @@ class Spoken(Protocol):
 
 
 class Period(NamedTuple):
-    """The messages of some turns, both inclusive."""
+    """The range of the messages of a period, both inclusive."""
 
     first_seq: int
     last_seq: int
@@ -33,24 +33,24 @@ class Period(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenPeriod:
-    """The period that fills: where it begins, how many turns it has, whether the user spoke last."""
+    """The period that is still filling: its first seq, its number of turns, and whether the user spoke last."""
 
     first_seq: int
     turns: int = 0
     awaits_reply: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept with the line."""
+        """Return the period as it is stored with the line."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "OpenPeriod":
-        """Read what `to_json` wrote."""
+        """Return the period that `to_json` serialised."""
         return cls(**stored)
 
 
 def form_periods(filling: OpenPeriod, messages: Iterable[Spoken], every_turns: int) -> tuple[list[Period], OpenPeriod]:
-    """The periods that `messages`, which follow in seq order, complete; and the one that fills then."""
+    """Return the periods that `messages` (the next ones, in seq order) complete, and the one that is filling then."""
     formed = []
     for message in messages:
         former, filling = filling, _take_up(filling, message)
@@ -61,7 +61,7 @@ def form_periods(filling: OpenPeriod, messages: Iterable[Spoken], every_turns: i
 
 
 def count_turns(first_seq: int, messages: Iterable[Spoken]) -> OpenPeriod:
-    """The period that begins at `first_seq` and holds `messages`, however many turns these are."""
+    """Return the period that begins at `first_seq` and contains `messages`, regardless of their number of turns."""
     filling = OpenPeriod(first_seq)
     for message in messages:
         filling = _take_up(filling, message)
@@ -71,7 +71,7 @@ def count_turns(first_seq: int, messages: Iterable[Spoken]) -> OpenPeriod:
 def choose_writers(characters: Characters, speakers: Iterable[str | None]) -> list[str]:
     """Return the active characters that spoke, in the chat's order.
 
-    A chat that names no characters has one diary, without a name. A message without a name is the sole character's.
+    A chat that names no characters has one unnamed diary. A message without a name belongs to the sole character.
     """
     spoke = set(speakers)
     if not characters:

@@ -1,12 +1,12 @@
-"""What the model is asked for a diary: a new entry, older ones folded. `docs/prompts.md` tells why it is as it is.
+"""The prompts for diaries: a new entry, and a fold of older ones. `docs/prompts.md` explains why each part is there.
 
-Both speak as the character: a neutral voice would be accurate, and nobody's.
+Both ask for the character's voice: a diary in a neutral voice would be accurate, but not the character's.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.kit.fillable import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage
 from app.summarising.fitting import Passage, cost_of, fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_language, name_one
@@ -14,8 +14,8 @@ from app.summarising.quoting import quoted, shorten_to_share
 from app.summarising.transcript import Utterance
 
 MOST_PERSONA, MOST_WRITTEN = 1 / 4, 1 / 3
-"""What a persona, and what was written before, may take of what the prompt's own words leave of the budget: the most
-is for what is new."""
+"""The largest shares of a persona and of earlier entries in the budget that the prompt's own words leave; the rest is
+for the new text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +200,14 @@ def diary_messages(
     name: str,
     persona: str,
     language: str | None = None,
-    prompt: Fillable = DIARY,
+    prompt: PromptTemplate = DIARY,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
-    """Ask the character `name` for the compressed diary that `former`, which may be empty, becomes with `entries`.
+    """Return the request to the character `name` to compress `former`, which may be empty, and `entries` into one text.
 
-    `language` is a name or a tag, None for that of the entries. `budget_tokens` is for both messages together;
-    persona, former and entries are shortened to fit. Raises DoesNotFit where nothing would be left of an entry.
+    `language` is a name or a tag; None is the language of the entries. `budget_tokens` limits both messages together;
+    persona, former and entries are shortened to fit. Raises DoesNotFit if nothing would be left of an entry.
     """
     about = {
         "name": quoted(name),
@@ -231,15 +231,15 @@ def diary_entry_messages(
     times: Mapping[int, str] | None = None,
     user_name: str | None = None,
     language: str | None = None,
-    prompt: Fillable = DIARY_ENTRY,
+    prompt: PromptTemplate = DIARY_ENTRY,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
-    """Ask the character `name` for an entry about `said`; `entries` are the last ones of that diary.
+    """Return the request to the character `name` for an entry about `said`; `entries` are the last ones of its diary.
 
-    `times` says when something was said, by seq; `language` is a name or a tag, None for that of the messages.
-    `budget_tokens` is for both messages together; persona, entries and what was said are shortened to fit, and entries
-    left out of which nothing would be left. Raises DoesNotFit where nothing would be left of a message.
+    `times` are the times of messages, by seq; `language` is a name or a tag; None is the language of the messages.
+    `budget_tokens` limits both messages together; persona, entries and messages are shortened to fit. Entries of which
+    nothing would be left are dropped. Raises DoesNotFit if nothing would be left of a message.
     """
     about = {
         "name": quoted(name),
@@ -251,14 +251,14 @@ def diary_entry_messages(
     room_tokens = budget_tokens - cost_of(prompt.fill(**about, messages=""), count_tokens)
     about["persona"] = quoted(*_shorten([persona], room_tokens * MOST_PERSONA, count_tokens))
     kept = _shorten([entry.text for entry in entries], room_tokens * MOST_WRITTEN, count_tokens)
-    told = [_entry_passage(entry).quote(text) for entry, text in zip(entries, kept, strict=True) if text]
-    about["entries"] = "\n".join(told)
+    quotes = [_entry_passage(entry).quote(text) for entry, text in zip(entries, kept, strict=True) if text]
+    about["entries"] = "\n".join(quotes)
     passages = [utterance_passage(utterance, time=(times or {}).get(utterance.seq)) for utterance in said]
     return fill_to_fit(prompt, about, passages, budget_tokens=budget_tokens, count_tokens=count_tokens)
 
 
 def _shorten(texts: Sequence[str], budget_tokens: float, count_tokens: Callable[[str], int]) -> list[str]:
-    """Texts that together take at most so many tokens once they are quoted."""
+    """Return `texts`, shortened to at most `budget_tokens` together when quoted."""
     return shorten_to_share(texts, int(budget_tokens), lambda text: count_tokens(quoted(text)))
 
 

@@ -1,4 +1,4 @@
-"""SQL of diaries: their entries as they are read, written, folded and shown."""
+"""SQL of diaries."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,12 +11,13 @@ from sqlalchemy import insert, select, tuple_, update
 from app.chats.characters import Characters
 from app.diary.models import DiaryEntry
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-# What an entry says, if anything, holds as long as nobody deleted it, and what the service wrote, as long as its
-# messages say what it was written from; but what a person made of that holds whatever they say.
+# An entry is valid unless it is soft-deleted or empty. An entry of the service is also invalid while diaries are off
+# ($3 is false) or while it is stale; once a person edits it, it is valid regardless of its messages.
 _HOLDS = """deleted_at IS NULL AND content <> ''
     AND (origin <> 'model' OR ($3 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
@@ -31,7 +32,7 @@ _STEP = f"""
     WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number BETWEEN $5 AND $6
     ORDER BY number LIMIT $7"""  # noqa: S608
 
-# Counted up to a limit, and the last one looked up by its number: a long diary costs no more than one of that many.
+# Counts up to a limit, and looks up the last entry by its number, so the cost does not grow with the diary.
 _COUNT_FOLDED = f"""
     SELECT count(*) AS entries, min(created_at) AS first_at, (
         SELECT created_at FROM diary_entries
@@ -44,7 +45,7 @@ _COUNT_FOLDED = f"""
         ORDER BY number LIMIT $6
     ) AS first_ones"""  # noqa: S608
 
-# One probe of the index for each name: a long diary costs no more than a short one.
+# One index probe for each name, so the cost does not grow with the diaries.
 _NAMES = """
     WITH RECURSIVE names (name) AS (
         SELECT min(character) FROM diary_entries WHERE chat_key = $1 AND line_id = $2
@@ -55,19 +56,20 @@ _NAMES = """
     )
     SELECT name FROM names WHERE name IS NOT NULL"""
 
-# In the order of the range, so that it is looked up by the key, also where statistics know nothing of the line.
-SPEAKERS = """
+# ORDER BY seq makes the planner use the primary key, even while the statistics do not know the line yet.
+SPEAKERS = f"""
     SELECT p.first_seq, p.last_seq, array(
         SELECT DISTINCT m.name FROM (
             SELECT * FROM messages
-            WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN p.first_seq AND p.last_seq ORDER BY seq OFFSET 0
+            WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN p.first_seq AND p.last_seq ORDER BY seq
+            {ONE_LOOKUP_EACH}
         ) AS m WHERE m.role = 'assistant' AND m.kind IS NULL AND m.deleted_at IS NULL
     ) AS speakers, array(
         SELECT DISTINCT e.character FROM diary_entries e
         WHERE e.chat_key = $1 AND e.line_id = $2 AND e.at_seq BETWEEN p.first_seq AND p.last_seq
             AND e.identity IS NOT NULL
     ) AS wrote
-    FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""
+    FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""  # noqa: S608
 
 
 DOCUMENTS = """
@@ -80,11 +82,11 @@ _SAYS_SOMETHING = (DiaryEntry.deleted_at.is_(None), DiaryEntry.content != "")
 
 
 class Cast(NamedTuple):
-    """What a diary asks of the chat's row.
+    """The fields of the chat's row that diaries need.
 
     Attributes:
         characters: The chat's characters.
-        language: BCP 47, if the chat says so.
+        language: BCP 47, if the chat has one.
         time_zone: IANA name of the chat's zone.
 
     """
@@ -95,7 +97,7 @@ class Cast(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a prompt asks of an entry."""
+    """The fields of an entry that prompts and folds need."""
 
     entry_id: UUID
     number: int
@@ -105,7 +107,7 @@ class Written(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """Who did what in a period: who spoke (None is somebody without a name), and who wrote a diary entry then."""
+    """A period with the characters that spoke in it (None is an unnamed one), and those that wrote an entry in it."""
 
     first_seq: int
     last_seq: int
@@ -114,7 +116,7 @@ class Turns(NamedTuple):
 
 
 async def read_cast(db_session: DbSession, line: Line) -> Cast:
-    """The chat's characters, language and time zone, as the line has them."""
+    """Return the characters, language and time zone of the line; defaults if the line is gone."""
     row = await db_session.raw.fetchrow(
         "SELECT characters::text AS characters, language, time_zone FROM chats WHERE chat_key = $1 AND line_id = $2",
         *line,
@@ -123,7 +125,7 @@ async def read_cast(db_session: DbSession, line: Line) -> Cast:
 
 
 async def list_names(db_session: DbSession, line: Line) -> list[str]:
-    """Whose diaries there are, also where every entry was deleted."""
+    """Return the names of the characters with diaries, including diaries whose entries are all soft-deleted."""
     return [row["name"] for row in await db_session.raw.fetch(_NAMES, *line)]
 
 
@@ -137,7 +139,10 @@ async def list_newest(
     limit: int,
     by_service: bool,
 ) -> list[Written]:
-    """The newest `limit` entries of a diary between two numbers (exclusive), in order; the service's if asked for."""
+    """Return the newest `limit` valid entries of a diary between two numbers (exclusive), in order.
+
+    Entries of the service are included only if `by_service` is true.
+    """
     rows = await db_session.raw.fetch(_NEWEST, *line, by_service, character, after_number, before_number, limit)
     return [Written(*row) for row in reversed(rows)]
 
@@ -145,7 +150,7 @@ async def list_newest(
 async def list_step(
     db_session: DbSession, line: Line, character: str, first_number: int, last_number: int, *, limit: int | None = None
 ) -> list[Written]:
-    """The entries between two numbers (both inclusive) that hold, in order; the first `limit` of them."""
+    """Return the first `limit` valid entries between two numbers (both inclusive), in order."""
     return [
         Written(*row)
         for row in await db_session.raw.fetch(_STEP, *line, True, character, first_number, last_number, limit)
@@ -155,13 +160,16 @@ async def list_step(
 async def count_folded(
     db_session: DbSession, line: Line, character: str, last_number: int, *, at_most: int
 ) -> tuple[int, datetime | None, datetime | None]:
-    """How many entries up to a number (inclusive) hold, at most so many; when the first and the last were written."""
+    """Return the number of valid entries up to a number (inclusive), and when the first and the last were written.
+
+    Counts up to `at_most`.
+    """
     row = await db_session.raw.fetchrow(_COUNT_FOLDED, *line, True, character, last_number, at_most)
     return (row["entries"], row["first_at"], row["last_at"]) if row else (0, None, None)
 
 
 async def list_turns(db_session: DbSession, line: Line, periods: Sequence[tuple[int, int]]) -> list[Turns]:
-    """Who spoke and who wrote in each of `periods` (both ends inclusive), in their order."""
+    """Return the characters that spoke and those that wrote in each of `periods` (both ends inclusive), in order."""
     firsts, lasts = [first for first, _ in periods], [last for _, last in periods]
     return [Turns(*row) for row in await db_session.raw.fetch(SPEAKERS, *line, firsts, lasts)]
 
@@ -169,7 +177,7 @@ async def list_turns(db_session: DbSession, line: Line, periods: Sequence[tuple[
 async def list_entries(
     db_session: DbSession, line: Line, *, character: str | None, after: tuple[int, int] | None, limit: int
 ) -> Sequence[DiaryEntry]:
-    """Entries in story order, of one diary or of all."""
+    """Return entries in story order, of one diary or of all, without soft-deleted and empty ones."""
     query = select(DiaryEntry).where(*_on(line), *_SAYS_SOMETHING)
     if character is not None:
         query = query.where(DiaryEntry.character == character)
@@ -180,13 +188,13 @@ async def list_entries(
 
 
 async def find_entry(db_session: DbSession, line: Line, entry_id: UUID) -> DiaryEntry | None:
-    """One entry, unless it was deleted or is empty."""
+    """Return an entry, or None if it is soft-deleted or empty."""
     query = select(DiaryEntry).where(*_on(line), DiaryEntry.entry_id == entry_id, *_SAYS_SOMETHING)
     return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
 
 
 async def find_service_entry(db_session: DbSession, line: Line, entry_id: UUID) -> DiaryEntry | None:
-    """One entry of the service, also an empty one, unless a person deleted it."""
+    """Return an entry that the service wrote, also if it is empty, or None if it is soft-deleted."""
     query = select(DiaryEntry).where(
         *_on(line),
         DiaryEntry.entry_id == entry_id,
@@ -199,7 +207,7 @@ async def find_service_entry(db_session: DbSession, line: Line, entry_id: UUID) 
 async def find_repeated(
     db_session: DbSession, line: Line, *, character: str, identity: bytes, at_seq: int, since: datetime
 ) -> DiaryEntry | None:
-    """The newest entry that the character wrote with these words at this seq since then, whatever became of it."""
+    """Return the newest entry that a tool wrote with this text at this seq since a time, even if edited or deleted."""
     query = (
         select(DiaryEntry)
         .where(
@@ -216,7 +224,7 @@ async def find_repeated(
 
 
 async def find_newest_message(db_session: DbSession, line: Line) -> tuple[int, datetime | None]:
-    """The seq of the newest message that was not deleted, and when it was sent; 0 and None without any."""
+    """Return the seq of the newest message that is not deleted, and when it was sent; (0, None) if there is none."""
     row = await db_session.raw.fetchrow(
         "SELECT seq, sent_at FROM messages WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL"
         " ORDER BY seq DESC LIMIT 1",
@@ -226,12 +234,12 @@ async def find_newest_message(db_session: DbSession, line: Line) -> tuple[int, d
 
 
 async def insert_entry(db_session: DbSession, line: Line, values: Mapping[str, Any]) -> None:
-    """Write an entry."""
+    """Insert an entry."""
     await db_session.execute(insert(DiaryEntry).values(chat_key=line[0], line_id=line[1], **values))
 
 
 async def update_entry(db_session: DbSession, line: Line, entry_id: UUID, values: Mapping[str, Any]) -> None:
-    """Change an entry."""
+    """Update an entry."""
     await db_session.execute(update(DiaryEntry).where(*_on(line), DiaryEntry.entry_id == entry_id).values(**values))
 
 

@@ -1,8 +1,8 @@
-"""Whether a model declines to write a diary, told apart from what a character says in one. Pure.
+"""Detects a model that declines to write a diary, as distinct from a character's own words. Pure.
 
-A diary may well begin with "I'm sorry" or "I can't", and a character may be an AI: only what declines the task, and
-goes on with nothing but a reason of the provider's or an offer of other help, is a refusal. Asked for a diary in
-another language, models decline in that.
+A diary may begin with "I'm sorry" or "I can't", and a character may be an AI. So a text is a refusal only if it
+declines the task and continues at most with the provider's reason or an offer of other help. Models decline in the
+language that they are asked to write in.
 """
 
 import re
@@ -27,7 +27,7 @@ _ENGLISH = re.compile(
     re.I,
 )
 
-# Each names what was asked for: a request, a task, a content. "I can't", even "I'm sorry, I can't", is not enough.
+# Each must name the request, the task or the content. "I can't", or even "I'm sorry, I can't", is not enough.
 _CHINESE = (
     r"(?:(?:很|非常|十分)?抱歉|对不起|對不起|不好意思)?[，,。！ ]*(?:但是?)?我?(?:无法|無法|不能)(?:[为為][您你])?"
     r"(?:协助|協助|帮助|幫助|提供|生成|创作|創作|撰写|撰寫|编写|編寫|完成|满足|滿足|处理|處理|回应|回應|继续|繼續)"
@@ -79,7 +79,7 @@ _OFFER_ELSEWHERE = re.compile(
 
 
 def declines(text: str) -> bool:
-    """Whether `text` only declines to write a diary, in one of the larger languages."""
+    """Whether `text` only declines to write a diary, in one of the major languages."""
     if declined := _ENGLISH.match(text):
         rest = text[declined.end() :].strip()
         return not rest or is_offer(rest)

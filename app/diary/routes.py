@@ -1,4 +1,4 @@
-"""HTTP of diaries."""
+"""The HTTP routes of diaries."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -11,10 +11,10 @@ from app.diary.models import DiaryEntry
 from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.wire import JsonAnswer, Name
+from app.kit.wire import Name, OrjsonResponse
 
 EntryId = Annotated[UUID, Path(description="The entry's id.")]
-OfCharacter = Annotated[Name | None, Query(description="Whose diary.")]
+OfCharacter = Annotated[Name | None, Query(description="The character whose diary it is.")]
 
 router = APIRouter(prefix="/v1/chats/{chat_id}/diary", tags=["narratives"])
 
@@ -28,7 +28,7 @@ async def list_diary(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """What was written down, in story order: of one character, or of all."""
+    """List diary entries in story order, of one character or of all."""
     after = decode_cursor(cursor, int, int) if cursor else None
     entries, sources = await book.list_entries(
         db_session,
@@ -39,7 +39,7 @@ async def list_diary(
         limit=limit + 1,
     )
     last = entries[limit - 1] if len(entries) > limit else None
-    return JsonAnswer(
+    return OrjsonResponse(
         {
             "items": [_entry_out(entry, sources) for entry in entries[:limit]],
             "next_cursor": encode_cursor(last.at_seq, last.number) if last else None,
@@ -51,40 +51,40 @@ async def list_diary(
 async def get_folded_diary(
     ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
 ) -> Response:
-    """The older part of a diary, folded: while diaries are on it stands in the prompt before the newest entries.
+    """Return the folded part of a diary. While diaries are on, the prompt contains it before the newest entries.
 
-    Entries that are folded are still in the list.
+    Folded entries are still listed.
     """
-    return JsonAnswer(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
+    return OrjsonResponse(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
 
 
 @router.post("", status_code=201, response_model=EntryOut)
 async def write_diary_entry(ref: WritingChat, body: EntryIn, db_session: Db, clock: Now) -> Response:
-    """Write into a character's diary; it shows at once."""
+    """Write an entry into a character's diary."""
     entry_id = await book.write_entry(db_session, ref, body.content, character=body.character, now=clock())
     await db_session.run_deferred()
-    return JsonAnswer(_entry_out(*await book.get_entry(db_session, ref, entry_id)), status_code=201)
+    return OrjsonResponse(_entry_out(*await book.get_entry(db_session, ref, entry_id)), status_code=201)
 
 
 @router.get("/{entry_id}", response_model=EntryOut)
 async def get_diary_entry(ref: ReadingChat, entry_id: EntryId, db_session: Db, line: Line = None) -> Response:
-    """One entry."""
-    return JsonAnswer(_entry_out(*await book.get_entry(db_session, ref, entry_id, line=line)))
+    """Return a diary entry."""
+    return OrjsonResponse(_entry_out(*await book.get_entry(db_session, ref, entry_id, line=line)))
 
 
 @router.patch("/{entry_id}", response_model=EntryOut)
 async def edit_diary_entry(
     ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now
 ) -> Response:
-    """Replace the words of an entry; what was folded of it is folded anew."""
+    """Replace the text of an entry. A fold that covers the entry is made again."""
     await book.edit_entry(db_session, ref, entry_id, body.content, now=clock())
     await db_session.run_deferred()
-    return JsonAnswer(_entry_out(*await book.get_entry(db_session, ref, entry_id)))
+    return OrjsonResponse(_entry_out(*await book.get_entry(db_session, ref, entry_id)))
 
 
 @router.delete("/{entry_id}", status_code=204)
 async def delete_diary_entry(ref: WritingChat, entry_id: EntryId, db_session: Db, clock: Now) -> None:
-    """Delete an entry; what was folded of it is folded anew without it."""
+    """Delete an entry. A fold that covers the entry is made again without it."""
     await book.delete_entry(db_session, ref, entry_id, now=clock())
 
 

@@ -1,4 +1,4 @@
-"""What a diary puts into a context, from what the chat's row holds of it. Pure."""
+"""Contributes a diary to a context, from its cached text on the chat's row. Pure."""
 
 from app.diary.settings import DiarySettings
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, place
@@ -11,7 +11,7 @@ SEGMENT = SegmentSpec(
 
 
 def contribute(view: View) -> Contributed:
-    """The diary of the character whose prompt it is; without one, that of a chat which names no characters."""
+    """Return the diary of the character whose prompt it is, or the unnamed diary if it is no character's prompt."""
     diary = view.cached.get("characters", {}).get(view.character or "")
     placement = place(DiarySettings.of(view.settings))
     if placement is None or not diary:

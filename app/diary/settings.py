@@ -14,13 +14,14 @@ class DiarySettings(LayerSettings, PlacementSettings):
 
     enabled: bool = Field(
         False,
-        description="Whether diaries are folded, and the service may write into them. "
-        "What a character or a person wrote is shown all the same.",
+        description="Whether diaries are folded and the service may write into them. "
+        "Entries that a character or a person wrote are shown in either case.",
     )
-    lines: int = Field(50, ge=1, le=500, description="How many of the last lines go into the prompt.")
+    lines: int = Field(50, ge=1, le=500, description="The number of a diary's last lines in the prompt.")
     auto_write_turns: int | None = Field(
         None,
         ge=1,
         le=1_000,
-        description="Write an entry every so many turns without a tool call; null is off.",
+        description="The number of turns after which the service writes an entry if the character has not called "
+        "the tool; null is off.",
     )

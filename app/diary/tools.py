@@ -1,4 +1,4 @@
-"""The tool by which a character writes into its diary."""
+"""The tool with which a character writes into its diary."""
 
 from typing import Annotated
 

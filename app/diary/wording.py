@@ -1,6 +1,6 @@
-"""A diary as it stands in the prompt: each entry under its date, of all of it the last lines. Pure.
+"""The text of a diary in the prompt: the last lines of the folded part and of the entries, each under its date. Pure.
 
-What is older has been folded and stands before the entries. Every line counts, blank ones between entries too.
+The folded part comes before the entries. Blank lines between entries count as lines.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ HEADING = "## Diary"
 
 
 class Excerpt(NamedTuple):
-    """What is shown of a diary.
+    """The part of a diary that is shown.
 
     Attributes:
-        folded: The last lines of what was folded; empty where they have no room.
-        entries: The newest entries in order, as they are worded.
+        folded: The last lines of the folded part; empty if there is no room for them.
+        entries: The texts of the newest entries, in order.
 
     """
 
@@ -25,24 +25,24 @@ class Excerpt(NamedTuple):
 
 
 def word_date(at: datetime, time_zone: str) -> str:
-    """The day of an entry in the chat's time zone: `04/01`."""
+    """Return the date of an entry in the chat's time zone: `04/01`."""
     return f"{at.astimezone(ZoneInfo(time_zone)):%m/%d}"
 
 
 def word_entry(content: str, date: str) -> str:
-    """An entry under its date."""
+    """Return an entry under its date."""
     return f"## {date} — memo entry\n" + "\n".join(content.strip().splitlines())
 
 
 def count_lines(text: str) -> int:
-    """How many lines a text takes; none if it is empty."""
+    """Return the number of lines of a text; 0 if it is empty."""
     return text.count("\n") + 1 if text else 0
 
 
 def cut_to_lines(folded: str, entries: Sequence[str], limit: int) -> Excerpt:
-    """The last `limit` lines of a diary.
+    """Return the last `limit` lines of a diary, without entries that would be cut.
 
-    No entry is shown in part, but for a newest one that is longer than all of it: of that the last lines.
+    If the newest entry alone is longer than `limit`, its last lines are returned.
     """
     left, kept = limit, 0
     for entry in reversed(entries):
@@ -60,9 +60,9 @@ def cut_to_lines(folded: str, entries: Sequence[str], limit: int) -> Excerpt:
 
 
 def word_diary(excerpt: Excerpt) -> str:
-    """The text of the segment; empty for an empty diary."""
-    told = [text for text in (excerpt.folded, *excerpt.entries) if text]
-    return "\n\n".join((HEADING, *told)) if told else ""
+    """Return the text of the segment; empty for an empty diary."""
+    texts = [text for text in (excerpt.folded, *excerpt.entries) if text]
+    return "\n\n".join((HEADING, *texts)) if texts else ""
 
 
 def _last_lines(text: str, limit: int) -> str:

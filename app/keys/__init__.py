@@ -1,1 +1,1 @@
-"""Keys, tokens and tenants: who may call, and whose data they reach."""
+"""API keys and tokens, which determine the tenant and the scopes of a caller."""

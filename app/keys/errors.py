@@ -1,25 +1,25 @@
-"""What can be wrong with a key, or with a request that has none."""
+"""Errors of keys, and of requests without a key."""
 
 from app.kit.auth import Forbidden
 from app.kit.errors import Conflict, NotFound
 
 
 class KeyNotFound(NotFound):
-    """There is no such key, or it has been revoked."""
+    """The key does not exist or has been revoked."""
 
     code = "key_not_found"
     title = "Unknown key"
 
 
 class FirstKeyNotAdmin(Conflict):
-    """The first key closes the service to whoever has none, so it must be able to make the next."""
+    """Every request needs a key once the first one exists, so the first key must be able to create others."""
 
     code = "first_key_not_admin"
-    title = "The first key must be an admin's"
+    title = "The first key must have the scope admin"
 
 
 class LoopbackOnly(Forbidden):
-    """While no key exists only this machine is served, and this request may come from elsewhere."""
+    """While no key exists, only requests from this machine are served; this one may come from another."""
 
     code = "loopback_only"
-    title = "Only from this machine"
+    title = "Only requests from this machine are allowed"

@@ -1,4 +1,4 @@
-"""What was looked up a moment ago: bounded in time and in number. Pure."""
+"""A cache whose entries expire. Pure."""
 
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ Value = TypeVar("Value")
 
 
 class ExpiringCache(Generic[Value]):
-    """Values by name, each for `ttl_s` seconds, at most `max_entries`: the oldest makes room."""
+    """Values by name, each kept for `ttl_s` seconds. Holds at most `max_entries`; a new entry evicts the oldest."""
 
     def __init__(self, *, ttl_s: float, max_entries: int) -> None:
         self._ttl = timedelta(seconds=ttl_s)
@@ -15,7 +15,10 @@ class ExpiringCache(Generic[Value]):
         self._entries: dict[str, tuple[datetime, Value]] = {}
 
     def get(self, name: str, now: datetime) -> Value | None:
-        """The value put under `name`, unless that was too long ago (or, by a clock set back, is to come)."""
+        """Return the value stored under `name`, or None if it is absent or expired.
+
+        An entry from the future, after the clock was set back, counts as expired.
+        """
         entry = self._entries.get(name)
         if entry is None:
             return None
@@ -23,12 +26,12 @@ class ExpiringCache(Generic[Value]):
         return value if put_at <= now < put_at + self._ttl else None
 
     def put(self, name: str, value: Value, now: datetime) -> None:
-        """Keep `value` under `name`."""
+        """Store `value` under `name`."""
         self._entries.pop(name, None)
         if len(self._entries) >= self._max_entries:
             del self._entries[next(iter(self._entries))]
         self._entries[name] = (now, value)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._entries.clear()

@@ -1,4 +1,4 @@
-"""Who is calling, told from the tables of keys without asking them each time."""
+"""Identifies callers by the keys in the database, with a short-lived cache."""
 
 import secrets
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ from app.kit.clock import Clock
 from app.kit.db import Database
 
 KEY_TTL_S: Final = 5.0
-"""How long a key that was revoked by another process still works here at most."""
+"""The maximum time that this process accepts a key after another process has revoked it."""
 
 TOKEN_TTL_S: Final = 60.0
 OPEN_TTL_S: Final = 1.0
-"""How long this process stays open at most after another one has made the first key."""
+"""The maximum time that this process accepts requests without a key after another process has created the first."""
 
 MAX_ENTRIES: Final = 10_000
 
@@ -41,16 +41,16 @@ class KnownKey:
 
 
 class DatabaseKeyring:
-    """Knows the keys of a database, and signs tokens.
+    """Verifies keys and tokens against the database, and signs tokens.
 
-    What it has read it holds for a few seconds, so a request costs no statement. This process's own changes
-    it is told (`forget`), so those count at once.
+    Rows are cached for a few seconds, so most requests need no statement. `forget` clears the cache after changes made
+    by this process, so those take effect immediately.
 
     Args:
-        database: Where the keys are.
-        clock: Tells when a token has ended.
-        jwt_secret: What signs tokens; without it a secret is made and kept in the database.
-        trusted_origins: Web pages that may call while no key exists, though they are not from this machine.
+        database: The database with the keys.
+        clock: Used to check whether a token has expired.
+        jwt_secret: The secret that signs tokens; None to use one that is generated and stored in the database.
+        trusted_origins: Origins of web pages whose requests are served while no key exists, besides local ones.
 
     """
 
@@ -66,7 +66,7 @@ class DatabaseKeyring:
         self._clock = clock
         self._jwt_secret = jwt_secret.encode() if jwt_secret else None
         self._trusted_origins = frozenset(trusted_origins)
-        # Apart, so that a flood of unknown ids pushes no known one out.
+        # Separate caches, so that many unknown ids cannot evict known keys.
         self._known = ExpiringCache[KnownKey](ttl_s=KEY_TTL_S, max_entries=MAX_ENTRIES)
         self._unknown = ExpiringCache[bool](ttl_s=KEY_TTL_S, max_entries=MAX_ENTRIES)
         self._tokens = ExpiringCache[Claims](ttl_s=TOKEN_TTL_S, max_entries=MAX_ENTRIES)
@@ -75,7 +75,7 @@ class DatabaseKeyring:
         self._generation = 0
 
     async def identify(self, request: Request) -> Caller:
-        """The caller of `request`. Raises Unauthorized, or LoopbackOnly while no key exists."""
+        """Return the caller of `request`. Raises Unauthorized, or LoopbackOnly while no key exists."""
         header = request.headers.get("authorization")
         if header is None:
             await self._require_open(request)
@@ -86,22 +86,22 @@ class DatabaseKeyring:
         text = text.strip()
         caller = await self._key_caller(text) or await self._token_caller(text, request)
         if caller is None:
-            raise Unauthorized("This key or token is not known, or no longer valid.")
+            raise Unauthorized("The key or token is unknown or no longer valid.")
         return caller
 
     async def sign(self, claims: Claims) -> str:
-        """A token that says `claims`."""
+        """Return a signed token with `claims`."""
         return sign_token(claims, await self._secret())
 
     def forget(self) -> None:
-        """Look at the tables anew: this process has made or revoked a key."""
+        """Clear the cache; call it after this process has created or revoked a key."""
         self._generation += 1
         self._known.clear()
         self._unknown.clear()
         self._open.clear()
 
     async def _key_caller(self, text: str) -> Caller | None:
-        """The caller of a key. The environment's key has any form, so it is compared first."""
+        """Return the caller of a key, or None. The environment's key may have any form, so it is compared first."""
         secret_hash = hash_of(text)
         for name in (_ENVIRONMENT, key_id_in(text)):
             key = await self._find(name) if name else None
@@ -110,8 +110,11 @@ class DatabaseKeyring:
         return None
 
     async def _token_caller(self, text: str, request: Request) -> Caller | None:
-        """The caller of a token; one that was made without a key ends with the first key."""
-        if text.count(".") != 2:  # spares what is no token the reading of the secret
+        """Return the caller of a token, or None. A token made without a key is invalid once a key exists.
+
+        Raises Unauthorized if the token has expired, and what `_require_open` raises.
+        """
+        if text.count(".") != 2:  # not a token; avoids reading the secret
             return None
         now = self._clock()
         claims = self._tokens.get(text, now)
@@ -128,7 +131,7 @@ class DatabaseKeyring:
         return claims.caller() if await self._find(claims.key_id) else None
 
     async def _find(self, name: str) -> KnownKey | None:
-        """The key with this id, or the environment's."""
+        """Return the key with the id `name`, or the environment's key for `_ENVIRONMENT`; None if it is not valid."""
         now = self._clock()
         key = self._known.get(name, now)
         if key or self._unknown.get(name, now):
@@ -142,7 +145,7 @@ class DatabaseKeyring:
         if row:
             caller = Caller(row["tenant"], frozenset(row["scopes"]), row["key_id"])
             key = KnownKey(caller, row["secret_hash"])
-        if generation == self._generation:  # else what was read may be from before a change of our own
+        if generation == self._generation:  # otherwise the row may predate a change by this process
             if key:
                 self._known.put(name, key, now)
             else:
@@ -150,19 +153,19 @@ class DatabaseKeyring:
         return key
 
     async def _require_open(self, request: Request) -> None:
-        """Let whoever has no key pass while no key exists. Raises Unauthorized or LoopbackOnly."""
+        """Raise Unauthorized if a key exists, or LoopbackOnly if the request may come from another machine."""
         if not await self._is_open():
             raise Unauthorized("Send `Authorization: Bearer <key>`.")
         peer = request.client.host if request.client else None
         sign = sign_of_a_stranger(request.scope["headers"], peer, self._trusted_origins)
         if sign:
             raise LoopbackOnly(
-                f"While no key exists only this machine is served, and the request {sign}. "
-                "Make a key: memobook keys create --tenant default --scopes read,write,admin"
+                f"While no key exists, only requests from this machine are served, and the request {sign}. "
+                "Create a key: memobook keys create --tenant default --scopes read,write,admin"
             )
 
     async def _is_open(self) -> bool:
-        """Whether no key was ever made. Once one was, that stays so."""
+        """Return whether no key was ever created. Once a key has existed, the service stays closed."""
         now = self._clock()
         if self._closed or self._open.get(_ANY, now):
             return not self._closed

@@ -1,9 +1,8 @@
-"""Whether a request comes from this machine's own user. Pure.
+"""Checks whether a request comes from a user of this machine. Pure.
 
-While no key exists whoever reaches the service is trusted, so three ways in are closed: from another
-machine (the peer's address), through a proxy (forwarding headers), and through a web page in this
-machine's browser. A page's request names the page's own host in `Host` if its name was rebound to
-127.0.0.1, and in `Origin` if it asks across sites.
+While no key exists, every request that reaches the service is trusted. Requests are therefore rejected if they come
+from another machine (the peer's address), through a proxy (forwarding headers), or from a web page in a browser on this
+machine. A page's request has the page's host in `Host` after DNS rebinding, or in `Origin` if it is cross-site.
 """
 
 import re
@@ -21,12 +20,12 @@ _FORWARDING = re.compile(
 def sign_of_a_stranger(
     headers: Iterable[tuple[bytes, bytes]], peer: str | None, trusted_origins: Collection[str] = ()
 ) -> str | None:
-    """What shows that a request may come from elsewhere, as the end of a sentence; None if nothing does.
+    """Return why a request may come from elsewhere, as the end of a sentence, or None if it is local.
 
     Args:
-        headers: As ASGI has them, names in lower case.
-        peer: The address of the other end; None, when it is not known, is a stranger's.
-        trusted_origins: Origins of web pages that may call although they are not from here.
+        headers: The headers as in ASGI, with names in lower case.
+        peer: The client's address; None if it is unknown, which counts as not local.
+        trusted_origins: Origins of web pages that are allowed besides local ones.
 
     """
     if peer is None or not _is_loopback(peer):
@@ -39,7 +38,7 @@ def sign_of_a_stranger(
                 return "has a Host header that is not localhost, 127.0.0.1 or [::1]"
         elif name == b"origin":
             if not _ORIGIN.fullmatch(value) and value.decode("latin-1") not in trusted_origins:
-                return "was made by a web page from elsewhere (its Origin header)"
+                return "was sent by a web page from another host (its Origin header)"
         elif _FORWARDING.fullmatch(name):
             return f"was forwarded (its header {name.decode('latin-1')})"
     return None if hosts else "has no Host header"

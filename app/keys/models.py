@@ -1,4 +1,4 @@
-"""Tables of keys, and of what the service itself keeps secret."""
+"""Tables of keys and of the service's own secrets."""
 
 from datetime import datetime
 
@@ -13,10 +13,10 @@ TENANT_PATTERN = r"^[A-Za-z0-9._:@-]{1,100}$"
 
 
 class Key(Table):
-    """A key, without its secret.
+    """A key, stored as a hash.
 
-    A revoked key keeps its row: that a key was ever made is what closes the service to callers without one,
-    so revoking the last key opens nothing.
+    A revoked key keeps its row. The service requires a key once any key has existed, so revoking the last key does not
+    open it again.
     """
 
     __tablename__ = "keys"
@@ -37,7 +37,7 @@ class Key(Table):
 
 
 class Secret(Table):
-    """A secret that the service made for itself and that all its processes share."""
+    """A secret that the service generated and that all its processes share."""
 
     __tablename__ = "secrets"
 

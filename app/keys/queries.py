@@ -1,4 +1,4 @@
-"""SQL of keys and secrets. What the keyring asks runs on a bare connection, the rest in a unit of work."""
+"""SQL of keys and secrets. The keyring's queries run on an asyncpg connection, the others in a unit of work."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -25,29 +25,29 @@ _PUT_ENVIRONMENT = """
 
 
 async def key_exists(connection: Connection) -> bool:
-    """Whether a key was ever made, revoked or not."""
+    """Return whether any key was ever created, revoked or not."""
     return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM keys)"))
 
 
 async def find_key(connection: Connection, key_id: str) -> asyncpg.Record | None:
-    """A key that has not been revoked."""
+    """Return the key, or None if it does not exist or has been revoked."""
     return await connection.fetchrow(_FIND, key_id)
 
 
 async def find_environment_key(connection: Connection) -> asyncpg.Record | None:
-    """The environment's key, unless it has been revoked."""
+    """Return the environment's key, or None if there is none or it has been revoked."""
     return await connection.fetchrow(_FIND_ENVIRONMENT)
 
 
 async def put_environment_key(
     connection: Connection, key_id: str, tenant: str, scopes: Sequence[str], *, secret_hash: bytes, now: datetime
 ) -> None:
-    """Make it the environment's key. One with the same secret stays as it is, revoked or not."""
+    """Replace the environment's key. A key with the same secret is left unchanged, revoked or not."""
     await connection.execute(_PUT_ENVIRONMENT, key_id, tenant, scopes, secret_hash, now)
 
 
 async def get_secret(connection: Connection, name: str, *, otherwise: bytes) -> bytes:
-    """The secret called `name`; if there is none yet, `otherwise` becomes it, unless another process is faster."""
+    """Return the secret `name`; if there is none yet, store `otherwise`, unless another process has been faster."""
     insert = "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"
     await connection.execute(insert, name, otherwise)
     value: bytes = await connection.fetchval("SELECT value FROM secrets WHERE name = $1", name)
@@ -55,7 +55,7 @@ async def get_secret(connection: Connection, name: str, *, otherwise: bytes) -> 
 
 
 async def list_keys(db_session: DbSession, *, before: tuple[datetime, str] | None, limit: int) -> list[Key]:
-    """Keys that have not been revoked, newest first, those after `before` in that order."""
+    """Return keys that have not been revoked, newest first, beginning after `before` in that order."""
     query = select(Key).where(Key.revoked_at.is_(None))
     if before:
         query = query.where(tuple_(Key.created_at, Key.key_id) < before)
@@ -64,13 +64,13 @@ async def list_keys(db_session: DbSession, *, before: tuple[datetime, str] | Non
 
 
 async def find_listed(db_session: DbSession, key_id: str) -> Key | None:
-    """One key as lists show it, unless it was revoked."""
+    """Return the key, or None if it does not exist or has been revoked."""
     return (
         await db_session.execute(select(Key).where(Key.key_id == key_id, Key.revoked_at.is_(None)))
     ).scalar_one_or_none()
 
 
 async def update_revoked(db_session: DbSession, key_id: str, now: datetime) -> bool:
-    """Revoke a key. Returns whether there was one to revoke."""
+    """Revoke a key. Returns False if it does not exist or has already been revoked."""
     query = update(Key).where(Key.key_id == key_id, Key.revoked_at.is_(None)).values(revoked_at=now)
     return await db_session.scalar(query.returning(Key.key_id)) is not None

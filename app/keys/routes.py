@@ -1,4 +1,4 @@
-"""HTTP of keys and tokens."""
+"""HTTP routes of keys and tokens."""
 
 from datetime import datetime
 from typing import Annotated
@@ -19,13 +19,13 @@ router = APIRouter(prefix="/v1", tags=["keys"])
 
 
 async def keyring(request: Request) -> DatabaseKeyring:
-    """The application's keyring."""
+    """Return the application's keyring."""
     found: DatabaseKeyring = request.app.state.keyring
     return found
 
 
 async def anyone(request: Request) -> Caller:
-    """The caller, whatever it may do."""
+    """Return the caller, with any scopes."""
     return await (await keyring(request)).identify(request)
 
 
@@ -38,7 +38,10 @@ KeyId = Annotated[str, Path(pattern=KEY_ID_PATTERN, description="The key's id.",
 async def create_key(
     wanted: KeyIn, caller: Admin, db_session: Db, clock: Now, ring: Ring, response: Response
 ) -> NewKeyOut:
-    """Make a key; it is shown this once. From the first key on every request needs one."""
+    """Create a key.
+
+    The key is returned only once. Once the first key exists, every request needs a key or a token.
+    """
     service.require_admin_first(caller, wanted.scopes)
     created = await service.create_key(db_session, wanted.tenant, wanted.scopes, clock())
     after_commit(db_session, ring.forget)
@@ -50,7 +53,7 @@ async def create_key(
 async def list_keys(
     _caller: Admin, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Page[KeyOut]:
-    """The keys of all tenants, newest first, without their secrets."""
+    """List the keys of all tenants, newest first, without their secrets."""
     before = decode_cursor(cursor, datetime, str) if cursor else None
     found = await service.list_keys(db_session, before=(before[0], before[1]) if before else None, limit=limit + 1)
     page = found[:limit]
@@ -60,20 +63,23 @@ async def list_keys(
 
 @router.get("/keys/{key_id}")
 async def get_key(key_id: KeyId, _caller: Admin, db_session: Db) -> KeyOut:
-    """One key, without its secret."""
+    """Read a key, without its secret."""
     return _key_out(await service.get_key(db_session, key_id))
 
 
 @router.delete("/keys/{key_id}", status_code=204)
 async def revoke_key(key_id: KeyId, _caller: Admin, db_session: Db, clock: Now, ring: Ring) -> None:
-    """End a key at once, with the tokens that were made with it."""
+    """Revoke a key and all tokens that were created with it."""
     await service.revoke_key(db_session, key_id, clock())
     after_commit(db_session, ring.forget)
 
 
 @router.post("/tokens", status_code=201)
 async def create_token(wanted: TokenIn, caller: Anyone, clock: Now, ring: Ring, response: Response) -> TokenOut:
-    """Make a short-lived token for a browser, limited to a user or a chat and never wider than the key."""
+    """Create a short-lived token for a browser, limited to a user or a chat.
+
+    Its scopes are at most those of the key.
+    """
     token, expires_at = await service.issue_token(ring, caller, wanted, clock())
     response.headers["Cache-Control"] = "no-store"
     return TokenOut(token=token, expires_at=expires_at)

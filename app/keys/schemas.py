@@ -1,4 +1,4 @@
-"""What goes over the wire about keys and tokens."""
+"""Requests and responses of keys and tokens."""
 
 from datetime import datetime
 from typing import Annotated, Literal, Self
@@ -7,24 +7,24 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.keys.models import TENANT_PATTERN
 from app.kit.auth import Scope
-from app.kit.blame import FieldError
+from app.kit.error_location import FieldError
 from app.kit.wire import CHAT_ID_PATTERN, Text
 
 MAX_TTL_S = 86_400
 
 _KEY_ID = "3f9c2a7be014"
-_SCOPES = "`read` and `write` reach the tenant's data; `admin` makes, lists and revokes keys of every tenant."
+_SCOPES = "`read` and `write` permit access to the tenant's data; `admin` permits managing the keys of all tenants."
 
 
 class KeyIn(BaseModel):
-    """A key to be made. The first one needs the scope `admin`."""
+    """A key to create. The first key needs the scope `admin`."""
 
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={"examples": [{"tenant": "default", "scopes": ["read", "write", "admin"]}]},
     )
 
-    tenant: str = Field(pattern=TENANT_PATTERN, description="Whose data it reaches; nothing else exists for it.")
+    tenant: str = Field(pattern=TENANT_PATTERN, description="The tenant whose data the key gives access to.")
     scopes: Annotated[set[Scope], Field(min_length=1)] = Field(description=_SCOPES)
 
 
@@ -45,26 +45,26 @@ class KeyOut(BaseModel):
         }
     )
 
-    id: str = Field(description="Its id, which is also the second part of the key.")
-    tenant: str = Field(description="Whose data it reaches.")
+    id: str = Field(description="The id of the key; it is also the part after `mb_` in the key.")
+    tenant: str = Field(description="The tenant whose data the key gives access to.")
     scopes: list[Scope] = Field(description=_SCOPES)
-    from_environment: bool = Field(description="Whether it is the one that MEMOBOOK_ADMIN_KEY holds.")
-    created_at: datetime = Field(description="When it was made.")
+    from_environment: bool = Field(description="Whether the key was set with MEMOBOOK_ADMIN_KEY.")
+    created_at: datetime = Field(description="When the key was created.")
 
 
 class NewKeyOut(BaseModel):
-    """A key that was just made."""
+    """A new key."""
 
-    id: str = Field(description="Its id, to revoke it by.", examples=[_KEY_ID])
-    tenant: str = Field(description="Whose data it reaches.", examples=["default"])
+    id: str = Field(description="The id of the key, needed to revoke it.", examples=[_KEY_ID])
+    tenant: str = Field(description="The tenant whose data the key gives access to.", examples=["default"])
     scopes: list[Scope] = Field(description=_SCOPES, examples=[["read", "write", "admin"]])
     key: str = Field(
-        description="The key itself, shown this once.", examples=[f"mb_{_KEY_ID}_{'0123456789abcdef' * 4}"]
+        description="The key itself. It is returned only once.", examples=[f"mb_{_KEY_ID}_{'0123456789abcdef' * 4}"]
     )
 
 
 class TokenIn(BaseModel):
-    """A token to be made: for one user's chats, for one chat, or for one chat if it is that user's."""
+    """A token to create, limited to the chats of a user, to one chat, or to one chat of a user."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -72,23 +72,25 @@ class TokenIn(BaseModel):
     )
 
     user_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="Only this user's chats."
+        None, description="Limits the token to the chats of this user."
     )
-    chat_id: Annotated[str, Field(pattern=CHAT_ID_PATTERN)] | None = Field(None, description="Only this chat.")
+    chat_id: Annotated[str, Field(pattern=CHAT_ID_PATTERN)] | None = Field(
+        None, description="Limits the token to this chat."
+    )
     scopes: Annotated[set[Literal["read", "write"]], Field(min_length=1)] = Field(
-        description="What it may do: no more than its key."
+        description="The scopes of the token; only scopes of the key are allowed."
     )
-    ttl_s: int = Field(ge=1, le=MAX_TTL_S, description="How many seconds it lives.")
+    ttl_s: int = Field(ge=1, le=MAX_TTL_S, description="The lifetime of the token in seconds.")
 
     @model_validator(mode="after")
     def _limited(self) -> Self:
         if self.user_id is None and self.chat_id is None:
-            raise FieldError(("user_id",), "a token is limited to a user, a chat (`chat_id`) or both")
+            raise FieldError(("user_id",), "a token needs `user_id`, `chat_id` or both to limit it")
         return self
 
 
 class TokenOut(BaseModel):
-    """A token that was just made."""
+    """A new token."""
 
     token: str = Field(description="Send it like a key: `Authorization: Bearer <token>`.", examples=["eyJhbGciOi…"])
-    expires_at: datetime = Field(description="From then on it is refused.", examples=["2026-04-01T23:15:00Z"])
+    expires_at: datetime = Field(description="When the token expires.", examples=["2026-04-01T23:15:00Z"])

@@ -1,4 +1,4 @@
-"""The verbs of keys and tokens: create, list, revoke, register the environment's, issue a token."""
+"""Operations on keys and tokens."""
 
 import logging
 import re
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CreatedKey:
-    """A key with its text, which is not kept."""
+    """A new key with its text, which is not stored."""
 
     key_id: str
     tenant: str
@@ -48,12 +48,12 @@ class CreatedKey:
 
 
 async def create_key(db_session: DbSession, tenant: str, scopes: Iterable[str], now: datetime) -> CreatedKey:
-    """Make a key. Raises Invalid for a tenant or a scope that cannot be."""
+    """Create a key. Raises Invalid if the tenant or a scope is not valid."""
     wanted = set(scopes)
     if not re.fullmatch(TENANT_PATTERN, tenant):
-        raise Invalid("tenant: must be 1 to 100 of A-Z a-z 0-9 . _ : @ -")
+        raise Invalid("tenant: must be 1 to 100 characters of A-Z a-z 0-9 . _ : @ -")
     if not wanted or not wanted.issubset(SCOPES):
-        raise Invalid(f"scopes: must be some of {', '.join(SCOPES)}")
+        raise Invalid(f"scopes: must be one or more of {', '.join(SCOPES)}")
     key_id = new_key_id()
     created = CreatedKey(key_id, tenant, [scope for scope in SCOPES if scope in wanted], new_key_text(key_id))
     db_session.add(
@@ -70,12 +70,12 @@ async def create_key(db_session: DbSession, tenant: str, scopes: Iterable[str], 
 
 
 async def list_keys(db_session: DbSession, *, before: tuple[datetime, str] | None = None, limit: int) -> list[Key]:
-    """Keys of all tenants that have not been revoked, newest first, those after `before` in that order."""
+    """Return keys of all tenants that have not been revoked, newest first, beginning after `before` in that order."""
     return await queries.list_keys(db_session, before=before, limit=limit)
 
 
 async def get_key(db_session: DbSession, key_id: str) -> Key:
-    """One key that has not been revoked. Raises KeyNotFound."""
+    """Return the key. Raises KeyNotFound if it does not exist or has been revoked."""
     key = await queries.find_listed(db_session, key_id)
     if key is None:
         raise KeyNotFound(f"There is no key {key_id!r}.")
@@ -83,45 +83,46 @@ async def get_key(db_session: DbSession, key_id: str) -> Key:
 
 
 async def revoke_key(db_session: DbSession, key_id: str, now: datetime) -> None:
-    """End a key and the tokens that were made with it. Raises KeyNotFound."""
+    """Revoke a key and the tokens that were created with it. Raises KeyNotFound."""
     if not await queries.update_revoked(db_session, key_id, now):
         raise KeyNotFound(f"There is no key {key_id!r}.")
 
 
 async def has_keys(db_session: DbSession) -> bool:
-    """Whether a key was ever made. Without one the service may only listen on loopback."""
+    """Return whether any key was ever created. Without one, the service may only listen on loopback."""
     return await queries.key_exists(db_session.raw)
 
 
 async def ensure_admin_key(db_session: DbSession, admin_key: str, now: datetime) -> None:
-    """Make `admin_key` the environment's key, in place of the former one, whose tokens end with it.
+    """Make `admin_key` the environment's key. It replaces the previous one, whose tokens become invalid.
 
-    One that is so already stays as it is; if it has been revoked it stays revoked, and the log says so.
-    Raises SettingsError if it is too weak, or cannot be sent in a header.
+    If it already is the environment's key, nothing changes; if it has been revoked, it stays revoked and a warning is
+    logged. Raises SettingsError if it is too short or cannot be sent in a header.
     """
     if not re.fullmatch(r"[!-~]{32,}", admin_key):
-        raise SettingsError(f"{PREFIX}ADMIN_KEY: must be at least 32 characters of ASCII without spaces")
+        raise SettingsError(f"{PREFIX}ADMIN_KEY: must be at least 32 printable ASCII characters without spaces")
     await queries.put_environment_key(
         db_session.raw, new_key_id(), DEFAULT_TENANT, SCOPES, secret_hash=hash_of(admin_key), now=now
     )
     if await queries.find_environment_key(db_session.raw) is None:
-        log.warning("%sADMIN_KEY holds a key that was revoked; set another one", PREFIX)
+        log.warning("%sADMIN_KEY contains a key that has been revoked; set another one", PREFIX)
 
 
 def require_admin_first(caller: Caller, scopes: Iterable[str]) -> None:
-    """Refuse a first key that could not make another. Raises FirstKeyNotAdmin."""
+    """Raise FirstKeyNotAdmin if the first key would lack the scope `admin`."""
     if caller.key_id is None and "admin" not in scopes:
         raise FirstKeyNotAdmin(
-            "From the first key on every request needs one, so without the scope 'admin' you would lock yourself out."
+            "The first key must have the scope 'admin': once it exists, every request needs a key, and only an admin "
+            "key can create others."
         )
 
 
 async def issue_token(keyring: DatabaseKeyring, caller: Caller, wanted: TokenIn, now: datetime) -> tuple[str, datetime]:
-    """A token for a user or chat of the caller's tenant, and when it ends. Raises Forbidden."""
+    """Return a token for a user or chat of the caller's tenant, and when it expires. Raises Forbidden."""
     if caller.user_id is not None or caller.chat_id is not None:
-        raise Forbidden("A token cannot make tokens.")
+        raise Forbidden("A token cannot create tokens; use a key.")
     if not wanted.scopes <= caller.scopes:
-        raise Forbidden(f"This key has no more than {', '.join(sorted(caller.scopes))}.")
+        raise Forbidden(f"The key only has the scopes {', '.join(sorted(caller.scopes))}.")
     expires_at = now.replace(microsecond=0) + timedelta(seconds=wanted.ttl_s)
     claims = Claims(
         exp=int(expires_at.timestamp()),

@@ -1,4 +1,4 @@
-"""Short-lived tokens for browsers: what a key may do, narrowed to one user or chat, signed (JWT, HS256)."""
+"""Short-lived tokens for browsers: signed JWTs (HS256), limited to a user or a chat."""
 
 from typing import Literal
 
@@ -11,12 +11,12 @@ _ALGORITHM = "HS256"
 
 
 class Claims(BaseModel):
-    """What a token says.
+    """The claims of a token.
 
     Attributes:
-        iss: Tells our tokens from others that were signed with the same secret.
-        exp: When it ends, in seconds since 1970.
-        key_id: The key it was made with and dies with; None if there was no key yet.
+        iss: Distinguishes our tokens from others that are signed with the same secret.
+        exp: When the token expires, in seconds since 1970.
+        key_id: The key that created the token; revoking it invalidates the token. None if there was no key yet.
 
     """
 
@@ -31,19 +31,19 @@ class Claims(BaseModel):
     chat_id: str | None
 
     def caller(self) -> Caller:
-        """Whoever presents the token."""
+        """Return the caller that the token identifies."""
         return Caller(self.tenant, frozenset(self.scopes), self.key_id, self.user_id, self.chat_id)
 
 
 def sign_token(claims: Claims, secret: bytes) -> str:
-    """The token that says `claims`."""
+    """Return a signed token with `claims`."""
     return jwt.encode(claims.model_dump(), secret, _ALGORITHM)
 
 
 def read_token(text: str, secret: bytes) -> Claims | None:
-    """What a token says, or None if it is not one of ours; whether it has expired is left to the caller."""
+    """Return the claims of a token, or None if it is not one of ours. Expiry is not checked."""
     try:
-        # The model looks at the claims, and the time is the service's clock's: here only the signature counts.
+        # Only the signature is verified here: `Claims` validates `iss`, and the keyring checks `exp` with its clock.
         options: jwt.types.Options = {"verify_exp": False, "verify_iss": False}
         return Claims.model_validate(jwt.decode(text, secret, [_ALGORITHM], options))
     except (jwt.InvalidTokenError, ValidationError):

@@ -1,1 +1,1 @@
-"""What every room uses and what knows none of them: settings, database, errors, due work, the model client."""
+"""Shared infrastructure: settings, database, errors, the work queue, the model client. Imports no feature package."""

@@ -1,7 +1,7 @@
-"""Who is calling: a tenant, its scopes, and for a browser's token the user or chat it is limited to.
+"""Authentication: the caller of a request and the scopes that a route requires.
 
-Rooms above depend on `Reader`, `Writer` or `Admin`; how a key or token is checked is told by the keyring
-that the application carries (`app/keys`).
+Routes depend on `Reader`, `Writer` or `Admin`. The keyring in `app.state.keyring` checks the key or token; `app/keys`
+implements it.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ Scope = Literal["read", "write", "admin"]
 DEFAULT_TENANT = "default"
 
 bearer = HTTPBearer(auto_error=False, description="A key (`mb_…`) or a short-lived token.")
-"""Only declares the scheme for the explorer's Authorize button; the keyring reads the header itself."""
+"""Declares the scheme for the Authorize button at `/docs`. The keyring reads the header itself."""
 
 
 class Unauthorized(AppError):
-    """No key, or none that is known."""
+    """The key or token is missing or invalid."""
 
     status = 401
     code = "unauthorized"
@@ -28,12 +28,12 @@ class Unauthorized(AppError):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Name the scheme that is expected."""
+        """The expected authentication scheme."""
         return {"WWW-Authenticate": "Bearer"}
 
 
 class Forbidden(AppError):
-    """The key is known, but its scopes do not reach so far."""
+    """The key or token is valid but does not permit the request."""
 
     status: ClassVar[int] = 403
     code = "forbidden"
@@ -42,14 +42,14 @@ class Forbidden(AppError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a request.
+    """The sender of a request.
 
     Attributes:
-        tenant: Whose data it reaches; nothing else exists for it.
-        scopes: What it may do.
-        key_id: The key it came with, or None while the service has no key.
-        user_id: A token's limit to one user's chats.
-        chat_id: A token's limit to one chat.
+        tenant: The tenant whose data the caller can access.
+        scopes: The granted scopes.
+        key_id: The id of the key, or of the key that the token was made with; None if there was no key.
+        user_id: The user whose chats the token is limited to; None for no such limit.
+        chat_id: The chat that the token is limited to; None for no such limit.
 
     """
 
@@ -60,34 +60,34 @@ class Caller:
     chat_id: str | None = None
 
     def require(self, scope: Scope) -> "Caller":
-        """Return the caller; raises Forbidden without `scope`."""
+        """Return the caller itself. Raises Forbidden if it lacks `scope`."""
         if scope not in self.scopes:
-            raise Forbidden(f"This needs a key with the scope {scope!r}.")
+            raise Forbidden(f"This request requires the scope {scope!r}.")
         return self
 
 
 class Keyring(Protocol):
-    """Tells who is calling."""
+    """Identifies callers by their key or token."""
 
     async def identify(self, request: Request) -> Caller:
-        """The caller of `request`. Raises Unauthorized."""
+        """Return the caller of `request`. Raises Unauthorized or Forbidden."""
         ...
 
 
 async def reader(request: Request) -> Caller:
-    """The caller, who may read."""
+    """Return the caller. Raises Forbidden without the scope `read`."""
     keyring: Keyring = request.app.state.keyring
     return (await keyring.identify(request)).require("read")
 
 
 async def writer(request: Request) -> Caller:
-    """The caller, who may write."""
+    """Return the caller. Raises Forbidden without the scope `write`."""
     keyring: Keyring = request.app.state.keyring
     return (await keyring.identify(request)).require("write")
 
 
 async def admin(request: Request) -> Caller:
-    """The caller, who may administer."""
+    """Return the caller. Raises Forbidden without the scope `admin`."""
     keyring: Keyring = request.app.state.keyring
     return (await keyring.identify(request)).require("admin")
 

@@ -1,7 +1,7 @@
-"""The service's clock: the one place that asks what time it is.
+"""The service's clock.
 
-Code takes the time from a `Clock` that is handed in, so a test can step it.
-Leases are the exception: they run by the database's clock, which all workers share.
+Code receives a `Clock` as an argument, so tests can control the time. Leases are the exception: they use the database's
+clock, which all workers share.
 """
 
 from collections.abc import Callable
@@ -11,21 +11,21 @@ Clock = Callable[[], datetime]
 
 
 def system_clock() -> datetime:
-    """The current time, aware, in UTC."""
+    """Return the current time in UTC as an aware datetime."""
     return datetime.now(UTC)
 
 
 class SteppedClock:
-    """A clock that stands still until it is moved."""
+    """A clock that only advances when `step` is called."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start
 
     def __call__(self) -> datetime:
-        """The time it was moved to."""
+        """Return the clock's time."""
         return self._now
 
     def step(self, seconds: float) -> datetime:
-        """Move forward by `seconds` and return the new time."""
+        """Advance by `seconds` and return the new time."""
         self._now += timedelta(seconds=seconds)
         return self._now

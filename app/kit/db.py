@@ -1,16 +1,16 @@
-"""The database: one engine, one committer.
+"""The database: one engine, and one place that commits.
 
-The engine runs in AUTOCOMMIT, so a read costs one round trip; a transaction is begun and ended by
-`Database.unit_of_work()` and nowhere else. Inside it an ORM session and the asyncpg connection below it
-share one transaction: what is hot runs on the connection, the rest on whichever reads better.
+The engine runs in AUTOCOMMIT, so a read costs one round trip. Only `Database.unit_of_work()` begins and ends
+transactions. Inside it, an ORM session and the asyncpg connection below it share one transaction. Performance-critical
+statements use the connection; others use whichever is more readable.
 
     async with database.unit_of_work() as db_session: ...   # BEGIN … COMMIT
     async with database.raw() as connection: ...            # single reads, asyncpg's own speed
 
-`defer(db_session, MessagesAppended(…))` triggers upwards by the event's type: its follower, from the table that the
-application hands in, runs before the commit, in the same transaction.
-`after_commit(db_session, callback)` is for what must not happen if the transaction fails.
-`db_session.last_writes` holds what is written last, because it depends on all that the transaction changes: revisions.
+`defer(db_session, MessagesAppended(…))` runs the follower that is registered for the event's type, before the commit
+and in the same transaction. `after_commit(db_session, callback)` runs a callback only if the transaction commits.
+`db_session.last_writes` holds writes that depend on everything else in the transaction, such as revisions; they run
+just before the commit.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import PoolProxiedConnection
 
 from app.kit.errors import Unavailable
-from app.kit.shelf import Connection, Shelf
+from app.kit.idle_connections import Connection, IdleConnections
 
 __all__ = [
     "Connection",
@@ -51,10 +51,10 @@ __all__ = [
 Follower = Callable[["DbSession", Any], Awaitable[None]]
 
 _MAX_DEFERRED = 1_000
-"""More than this in one transaction is a circle of followers, not work."""
+"""More deferred events than this in one transaction means that followers trigger each other endlessly."""
 
 _ROLLBACK_S = 5.0
-"""Longer than the server needs to end the statement that was cancelled."""
+"""Longer than the server needs to end a cancelled statement."""
 
 _SESSION_SETTINGS = {
     "application_name": "memobook",
@@ -62,10 +62,10 @@ _SESSION_SETTINGS = {
     "lock_timeout": "3s",
     "idle_in_transaction_session_timeout": "15s",
 }
-"""Given with the connection, so no statement sets them; a pooler in between has to let them pass or ignore them.
+"""Sent as startup parameters, so no statement sets them. A connection pooler must forward or ignore them.
 
-Whoever waits for a chat's row holds a connection meanwhile, and all chats share the pool: without an end to the
-waiting, one chat that is locked would take the others with it. The second ends whoever keeps a lock and does nothing.
+A request that waits for a locked chat holds a connection, and all chats share the pool. Without `lock_timeout`, one
+locked chat could exhaust the pool. `idle_in_transaction_session_timeout` ends idle transactions that hold a lock.
 """
 
 _AWAY = (
@@ -81,17 +81,18 @@ _AWAY = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.LockNotAvailableError,
     asyncpg.DeadlockDetectedError,
-    asyncpg.InternalClientError,  # a connection that died in the middle of an answer
+    asyncpg.InternalClientError,  # a connection that was lost in the middle of a response
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 
 
 class Table(DeclarativeBase):
-    """The base of all tables; constraints are named by convention so that migrations can find them.
+    """The base of all tables. Constraints are named by convention so that migrations can refer to them.
 
-    A table whose primary key begins (chat_key, line_id) or (owner_key, line_id) is copied with its line. Its `info`
-    says how: `begins` is an expression for the seq that a row begins at, and a column's `copied_as` one for the value
-    in the copy, where that is another one. A table of users and tenants alone says `has_lines: False`.
+    A table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) is copied with its line. The
+    table's `info["begins"]` is an SQL expression for the seq at which a row begins. A column's `info["copied_as"]` is
+    an SQL expression for its value in the copy, if that differs. A table that only holds rows of users and tenants sets
+    `info["has_lines"]` to False.
     """
 
     metadata = MetaData(
@@ -109,42 +110,42 @@ _tables_of_layers: list[CoreTable] = []
 
 
 def use_tables(tables: Iterable[CoreTable]) -> None:
-    """Name the tables of the layers in use; they may have a metadata of their own. `app/registry.py` calls it."""
+    """Register the tables of the layers in use, which may have their own MetaData. Called by `app/registry.py`."""
     _tables_of_layers[:] = tables
 
 
 def list_tables() -> list[CoreTable]:
-    """Every table of the service and of the layers in use, by name."""
+    """Return all tables of the service and of the layers in use, sorted by name."""
     tables = {table.name: table for table in (*Table.metadata.tables.values(), *_tables_of_layers)}
     return [tables[name] for name in sorted(tables)]
 
 
 class _BoundLate(Session):
-    """A session that finds its connection when it is first used: most appends never use it."""
+    """A session that obtains its connection on first use; most appends never use the ORM."""
 
     bind_late: Callable[[], SyncConnection]
     _bound: SyncConnection | None = None
 
     def get_bind(self, *_arguments: Any, **_options: Any) -> SyncConnection:
-        """The connection of the unit of work."""
+        """Return the connection of the unit of work."""
         if self._bound is None:
             self._bound = self.bind_late()
         return self._bound
 
 
 class LastWrite(Protocol):
-    """What a unit of work writes to one row just before it commits."""
+    """A write to one row that a unit of work makes just before it commits."""
 
     async def write(self, db_session: "DbSession", /) -> None:
-        """Write the row, unless an earlier statement has."""
+        """Write the row, unless an earlier statement already did."""
         ...
 
 
 class DbSession(AsyncSession):
     """An ORM session inside a unit of work, with the asyncpg connection it runs on.
 
-    `settle_s` is how long due work that is scheduled in it waits for further edits. `last_writes` is written in the
-    order of its keys, so that all transactions lock these rows in the same order: chats, users, tenants.
+    `settle_s` is how long work that is scheduled in it waits for further edits. `last_writes` are written in the order
+    of their keys, so that all transactions lock these rows in the same order: chats, users, tenants.
     """
 
     sync_session_class = _BoundLate
@@ -166,7 +167,7 @@ class DbSession(AsyncSession):
         self._followers = followers
 
     async def run_deferred(self) -> None:
-        """Run what is deferred now, for an answer that has to tell of it; the commit would run it anyway."""
+        """Run the deferred followers now, for a response that depends on them. Otherwise they run before the commit."""
         for _ in range(_MAX_DEFERRED):
             if not self.deferred:
                 return
@@ -175,41 +176,44 @@ class DbSession(AsyncSession):
         raise RuntimeError(f"followers trigger each other without end: {type(event).__name__}")
 
     async def restart(self) -> None:
-        """Begin the transaction anew, which gives its locks back. Raises RuntimeError if it has done more than lock."""
+        """Restart the transaction, which releases its locks. Use it before any write.
+
+        Raises RuntimeError if an event was deferred or the ORM was used.
+        """
         if self.deferred or self.is_used():
-            raise RuntimeError("the transaction has changed something")
+            raise RuntimeError("cannot restart a transaction that may have changed something")
         await self.raw.execute("ROLLBACK")
         self.last_writes.clear()
         await self.raw.execute("BEGIN")
 
     async def write_last(self) -> None:
-        """Write what is written just before the commit."""
+        """Write `last_writes`; the unit of work calls it just before the commit."""
         for _, last in sorted(self.last_writes.items(), key=itemgetter(0)):
             await last.write(self)
 
     def is_used(self) -> bool:
-        """Whether the ORM was asked for anything."""
+        """Return whether the ORM session has been used."""
         return self.in_transaction() or bool(self.new)
 
 
 def defer(db_session: DbSession, event: object) -> None:
-    """Run the follower of the event's type before the commit, in the same transaction."""
+    """Schedule the follower of the event's type to run before the commit, in the same transaction."""
     db_session.deferred.append(event)
 
 
 def after_commit(db_session: DbSession, callback: Callable[[], None]) -> None:
-    """Call `callback` once the transaction stands; it must not block or raise."""
+    """Call `callback` after the transaction has committed. It must not block or raise."""
     db_session.committed.append(callback)
 
 
 @contextmanager
 def unavailable_if_away() -> Iterator[None]:
-    """Raise `Unavailable` for an error that says that PostgreSQL is away, lets nobody in, or keeps a lock."""
+    """Raise `Unavailable` if PostgreSQL is unreachable, rejects the connection, or a lock cannot be acquired."""
     try:
         yield
     except _AWAY as error:
         raise _unavailable(error) from error
-    except (DBAPIError, EmulatedDBAPIException) as error:  # the latter from the pool, which does not wrap it
+    except (DBAPIError, EmulatedDBAPIException) as error:  # the pool raises the latter unwrapped
         lost = isinstance(error, InterfaceError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
         cause = driver_error(error)
         if not lost and not isinstance(cause, _AWAY):
@@ -218,7 +222,7 @@ def unavailable_if_away() -> Iterator[None]:
 
 
 def driver_error(error: DBAPIError | EmulatedDBAPIException) -> BaseException | None:
-    """What asyncpg raised; None for an error of SQLAlchemy's own."""
+    """Return the asyncpg error that SQLAlchemy wrapped, or None if the error is SQLAlchemy's own."""
     orig = error.orig
     return orig.orig if isinstance(orig, EmulatedDBAPIException) else orig
 
@@ -226,22 +230,22 @@ def driver_error(error: DBAPIError | EmulatedDBAPIException) -> BaseException | 
 def _unavailable(error: BaseException | None) -> Unavailable:
     match error:
         case asyncpg.LockNotAvailableError() | asyncpg.DeadlockDetectedError():
-            return Unavailable("Another request is keeping what this one needs; try again.")
+            return Unavailable("Another request holds a lock that this request needs; try again.")
         case asyncpg.InvalidCatalogNameError():
             return Unavailable("The database does not exist.")
         case asyncpg.InvalidAuthorizationSpecificationError():
-            return Unavailable("The database lets nobody in with these credentials.")
+            return Unavailable("The database rejects the configured credentials.")
     return Unavailable("The database is not reachable.")
 
 
 class Database:
-    """A pool of connections to one PostgreSQL.
+    """A pool of connections to one PostgreSQL database.
 
     Args:
         url: `postgresql+asyncpg://…`.
-        pool_size: The most connections this process opens.
-        followers: What runs when an event is deferred, by the event's type.
-        settle_s: How long due work waits for further edits, for whoever schedules it in a unit of work.
+        pool_size: The maximum number of connections this process opens.
+        followers: The handlers of deferred events, by the event's type.
+        settle_s: How long work that is scheduled in a unit of work waits for further edits.
 
     """
 
@@ -257,24 +261,25 @@ class Database:
             url,
             isolation_level="AUTOCOMMIT",
             pool_size=pool_size,
-            hide_parameters=True,  # what people say is not for the log
+            hide_parameters=True,  # messages of users must not appear in the log
             max_overflow=0,
             pool_timeout=10,
             pool_use_lifo=True,
-            # PostgreSQL writes 1e20 out; orjson reads that as the number it was, json as one it cannot answer with.
+            # PostgreSQL writes 1e20 with all its digits. orjson reads that as a float; json reads an integer that
+            # orjson cannot encode in a response.
             json_deserializer=orjson.loads,
             connect_args={"timeout": 5, "server_settings": _SESSION_SETTINGS},
         )
         event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
-        self._shelf = Shelf(self._engine)
+        self._idle = IdleConnections(self._engine)
         self._followers = dict(followers or {})
         self._settle_s = settle_s
 
     @asynccontextmanager
     async def unit_of_work(self) -> AsyncGenerator[DbSession]:
-        """One transaction: committed when the block ends, rolled back when it raises.
+        """Run the block in one transaction: commit when it ends, roll back when it raises.
 
-        Raises `Unavailable` when PostgreSQL is away, or somebody else keeps a lock that the block needs.
+        Raises `Unavailable` if PostgreSQL is unreachable or another transaction holds a lock that the block needs.
         """
         committed: DbSession | None = None
         with unavailable_if_away():
@@ -303,34 +308,34 @@ class Database:
 
     @asynccontextmanager
     async def raw(self) -> AsyncGenerator[Connection]:
-        """An asyncpg connection in AUTOCOMMIT, for single statements. Raises `Unavailable`."""
+        """Yield an asyncpg connection in AUTOCOMMIT, for single statements. Raises `Unavailable`."""
         with unavailable_if_away():
             async with self._taken() as pooled:
                 yield cast("Connection", pooled.driver_connection)
 
     @asynccontextmanager
     async def _taken(self) -> AsyncGenerator[PoolProxiedConnection]:
-        pooled = await self._shelf.take()
+        pooled = await self._idle.take()
         try:
             yield pooled
         finally:
-            self._shelf.put_back(pooled)
+            self._idle.put_back(pooled)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._shelf.close()
+        await self._idle.close()
 
 
 async def _commit(raw: Connection) -> None:
-    """Commit. PostgreSQL rolls back instead, and calls it no error, after one that somebody has swallowed."""
+    """Commit. Raises RuntimeError if a statement had failed: PostgreSQL then rolls back without an error."""
     if await raw.execute("COMMIT") != "COMMIT":
-        raise RuntimeError("a statement of the transaction had failed")
+        raise RuntimeError("the transaction was rolled back because one of its statements had failed")
 
 
 async def _rollback(raw: Connection) -> None:
-    """Roll back, however often this is cancelled meanwhile; close the connection where that is not possible.
+    """Roll back, even if this task is cancelled meanwhile; terminate the connection if the rollback fails.
 
-    Closed at once, it would keep its locks until the statement ends that it runs.
+    Terminating it at once would keep its locks until the running statement ends.
     """
     rolling_back = asyncio.create_task(raw.execute("ROLLBACK", timeout=_ROLLBACK_S))
     cancelled = False
@@ -346,6 +351,6 @@ async def _rollback(raw: Connection) -> None:
 
 
 def _refuse_closed(adapted: AdaptedConnection, *_rest: object) -> None:
-    """Have the pool replace a connection that died in it; raw statements hide from it that one is dead."""
+    """Make the pool replace a closed connection; it does not notice connections lost during raw statements."""
     if cast("Connection", adapted.driver_connection).is_closed():
         raise DisconnectionError("the connection was closed")

@@ -1,4 +1,4 @@
-"""What routes ask for: the database session of this request, the clock, the settings."""
+"""FastAPI dependencies: the request's database session, the database, the clock."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -10,20 +10,20 @@ from app.kit.db import Database, DbSession
 
 
 async def unit_of_work(request: Request) -> AsyncIterator[DbSession]:
-    """One transaction for the request, committed before the answer is sent."""
+    """Run the request in one transaction, which is committed before the response is sent."""
     database: Database = request.app.state.database
     async with database.unit_of_work() as db_session:
         yield db_session
 
 
 async def database(request: Request) -> Database:
-    """The application's database, for reads outside a transaction."""
+    """Return the application's database, for reads outside a transaction."""
     found: Database = request.app.state.database
     return found
 
 
 async def clock(request: Request) -> Clock:
-    """The application's clock."""
+    """Return the application's clock."""
     found: Clock = request.app.state.clock
     return found
 

@@ -1,4 +1,4 @@
-"""Errors that carry their HTTP status.
+"""Errors with an HTTP status.
 
 AppError
 ├── Unauthorized             401  kit/auth.py
@@ -20,31 +20,31 @@ AppError
 │   ├── CheckpointTaken           chats/errors.py
 │   ├── LineIsCheckpoint          chats/errors.py
 │   └── FirstKeyNotAdmin          keys/errors.py
-├── Invalid                  422  a shape that only the service can judge
+├── Invalid                  422  a request that its schema accepts but the service does not
 │   ├── UnknownCharacter          context/errors.py
 │   ├── WrongArguments            tools/errors.py
 │   └── BudgetTooSmall            context/errors.py
 └── Unavailable              503  raised in kit/db.py
     └── ChatBusy                  chats/errors.py
 
-Memory layers derive theirs from these, each in its own errors.py (app/registry.py lists the layers).
+Each memory layer derives its own errors from these in its errors.py (app/registry.py lists the layers).
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 MAX_ERRORS = 100
-"""A problem document lists at most so many places; a body of thousands of messages can be wrong in each."""
+"""The maximum number of errors in a problem document; a body of thousands of messages can have an error in each."""
 
 
 class AppError(Exception):
-    """A problem with the request, told to the caller as RFC 9457.
+    """A problem with a request, returned to the caller as an RFC 9457 problem document.
 
     Args:
         detail: One sentence about this occurrence.
-        errors: `[{"loc": [...], "msg": "...", "id"?: "..."}]`, where single places are to blame; `id` is one that is
-            taken. An answer lists the first MAX_ERRORS of them.
-        extra: Further members of the problem document.
+        errors: `[{"loc": [...], "msg": "...", "id"?: "..."}]`, one for each invalid location; `id` is an id that is
+            already taken. A response lists the first MAX_ERRORS of them.
+        extra: Additional members of the problem document.
 
     """
 
@@ -66,12 +66,12 @@ class AppError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers that belong to the answer."""
+        """Headers of the response."""
         return {}
 
 
 class NotFound(AppError):
-    """It is not there, or it is another tenant's."""
+    """The resource does not exist, or the caller has no access to it."""
 
     status = 404
     code = "not_found"
@@ -79,7 +79,7 @@ class NotFound(AppError):
 
 
 class Conflict(AppError):
-    """It cannot be done as things stand."""
+    """The request conflicts with the current state."""
 
     status = 409
     code = "conflict"
@@ -87,7 +87,7 @@ class Conflict(AppError):
 
 
 class Invalid(AppError):
-    """The request's shape is wrong in a way that its schema cannot tell."""
+    """The request is invalid in a way that its schema cannot express."""
 
     status = 422
     code = "invalid"
@@ -95,7 +95,7 @@ class Invalid(AppError):
 
 
 class Unavailable(AppError):
-    """PostgreSQL is away, or a row that is needed stays locked; the same request may be sent again."""
+    """PostgreSQL is unreachable, or a required row stays locked. The client may retry the request."""
 
     status = 503
     code = "unavailable"
@@ -103,5 +103,5 @@ class Unavailable(AppError):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Ask for the retry after two seconds."""
+        """A `Retry-After` of two seconds."""
         return {"Retry-After": "2"}

@@ -1,7 +1,7 @@
-"""Entity tags: an answer that has not changed since a client read it is a 304 without a body.
+"""Entity tags: a response that has not changed since the client read it is a 304 without a body.
 
-A tag is a hash of what decides on the answer, such as a revision and the options of the request, never of the answer
-itself: to know that nothing has changed, nothing needs to be rendered. So it is a weak tag.
+A tag is a hash of the inputs of a response, such as a revision and the request's options, not of the response itself.
+Unchanged responses are therefore recognised without rendering them, and the tags are weak.
 """
 
 import re
@@ -13,13 +13,13 @@ import orjson
 from fastapi import Depends, Header, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 
 RELEASE = "0.1.0"
-"""The version of the service. It is a part of each tag, as another version may answer otherwise."""
+"""The version of the service. It is part of each tag because another version may return a different response."""
 
 REVALIDATE = "private, no-cache"
-"""Cache-Control of an answer with a tag: a client may keep it, and asks each time whether it still holds."""
+"""Cache-Control of a response with a tag: the client may store it and must revalidate it before each use."""
 
 NO_STORE = "no-store"
 
@@ -27,34 +27,34 @@ _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 
 _ETAG_HEADER = {
     "ETag": {
-        "description": "Changes with the answer. Missing where the answer also depends on something else than the "
-        "chat and the request, such as the time.",
+        "description": "Changes whenever the response changes. Absent if the response also depends on anything other "
+        "than the chat and the request, such as the time.",
         "schema": {"type": "string", "examples": ['W/"5c2f1d0b9a7e4f6d8c3b2a1908f7e6d5"']},
     }
 }
 
 TAGGED: dict[int | str, dict[str, Any]] = {
     200: {"headers": _ETAG_HEADER},
-    304: {"description": "Not changed since the answer with this `ETag`; without a body.", "headers": _ETAG_HEADER},
+    304: {"description": "Not changed since the response with this `ETag`. Has no body.", "headers": _ETAG_HEADER},
 }
-"""The `responses` of a route whose answers have tags."""
+"""The `responses` of a route whose responses have tags."""
 
 
 def make_tag(*parts: Any) -> str:
-    """Return the tag of everything that decides on an answer: JSON values, UUIDs and times. The release is a part."""
+    """Return the tag for all inputs of a response (JSON values, UUIDs and times); it includes the release."""
     hashed = sha256(orjson.dumps([RELEASE, *parts], default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z))
     return f'W/"{hashed.hexdigest()[:32]}"'
 
 
 def names(if_none_match: str | None, tag: str) -> bool:
-    """Whether a header `If-None-Match` lists the tag, by weak comparison."""
+    """Return whether the `If-None-Match` header lists the tag, by weak comparison."""
     return if_none_match is not None and _opaque(tag) in map(_opaque, _TAG.findall(if_none_match))
 
 
 def is_known(if_none_match: str | None, tag: str) -> bool:
-    """Whether the client has the answer: the header lists its tag, or is `*`.
+    """Return whether the client has the current response: the header lists its tag, or is `*`.
 
-    `*` stands for any answer that there is. So ask this only once it is certain that the answer is no error.
+    `*` matches every response, so call this only once it is certain that the response is not an error.
     """
     return names(if_none_match, tag) or (if_none_match is not None and if_none_match.strip() == "*")
 
@@ -64,26 +64,26 @@ def _opaque(tag: str) -> str:
 
 
 def not_modified(tag: str) -> Response:
-    """Return the 304."""
+    """Return the 304 response."""
     return Response(status_code=304, headers={"ETag": tag, "Cache-Control": REVALIDATE})
 
 
 def tagged(content: Mapping[str, Any], tag: str | None) -> Response:
-    """Return the answer with its tag; with None it has none, and nothing may keep it."""
+    """Return the response with its tag. If the tag is None, the response has none and must not be stored."""
     headers = None if tag is None else {"ETag": tag, "Cache-Control": REVALIDATE}
-    return JsonAnswer(content, headers=headers)
+    return OrjsonResponse(content, headers=headers)
 
 
 def read_known(request: Request) -> str | None:
-    """Return the header `If-None-Match`; several are one list."""
+    """Return the `If-None-Match` header, or None; repeated headers are joined to one list."""
     return ", ".join(request.headers.getlist("if-none-match")) or None
 
 
 async def _known(
     request: Request,
-    if_none_match: Annotated[  # noqa: ARG001 - declared for OpenAPI: a list may come as several headers
+    if_none_match: Annotated[  # noqa: ARG001 - declared for OpenAPI; the request may repeat the header
         str | None,
-        Header(description="Tags of answers that the client has: a 304 without a body if one of them still holds."),
+        Header(description="Tags of responses that the client has stored; returns 304 if one of them is current."),
     ] = None,
 ) -> str | None:
     return read_known(request)
@@ -93,13 +93,13 @@ KnownTags = Annotated[str | None, Depends(_known)]
 
 
 class NoStore:
-    """Middleware: an answer that does not say how it may be cached must not be stored."""
+    """Middleware that adds `Cache-Control: no-store` to responses without a Cache-Control header."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or pass on what is none."""
+        """Serve an HTTP request; pass on other scopes."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""Fair allocation of the free model slots: to tenants first, then to the owners of each tenant in turn. Pure."""
+"""Fair allocation of free model slots, first among tenants, then among the owners of each tenant. Pure."""
 
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
@@ -12,12 +12,12 @@ def allocate_to_owners(
     running: Mapping[str, Mapping[Name, int]],
     waiting: Mapping[str, Mapping[Name, int]],
 ) -> dict[Name, int]:
-    """Return how many more items of each owner may start now: tenants share first, then the owners of each.
+    """Return how many more items of each owner may start now. Slots go to tenants first, then to their owners.
 
     Args:
-        total: All slots.
+        total: The total number of slots.
         running: Slots in use, by tenant and owner.
-        waiting: Items that could start, by tenant and owner; among equals the first comes first.
+        waiting: Items that could start, by tenant and owner. Ties go to the first in this order.
 
     """
     shares = allocate_to_tenants(
@@ -34,13 +34,13 @@ def allocate_to_owners(
 def allocate_to_tenants(*, total: int, running: Mapping[str, int], waiting: Mapping[str, int]) -> dict[str, int]:
     """Return how many more items of each tenant may start now.
 
-    While other tenants wait, no tenant gets more than half of all slots (at least one). Slots that no other tenant
-    can use are free for all.
+    While other tenants wait, a tenant gets at most half of all slots (at least one). Slots that no other tenant can use
+    have no such limit.
 
     Args:
-        total: All slots.
+        total: The total number of slots.
         running: Slots in use, by tenant.
-        waiting: Items that could start, by tenant; among equals the first comes first.
+        waiting: Items that could start, by tenant. Ties go to the first in this order.
 
     """
     return allocate(total - sum(running.values()), running=running, waiting=waiting, at_most=max(1, total // 2))
@@ -49,9 +49,9 @@ def allocate_to_tenants(*, total: int, running: Mapping[str, int], waiting: Mapp
 def allocate(
     slots: int, *, running: Mapping[Name, int], waiting: Mapping[Name, int], at_most: int | None = None
 ) -> dict[Name, int]:
-    """Give out `slots` one at a time, each to the name that holds fewest; among equals to the first in `waiting`.
+    """Allocate `slots` one at a time, each to the name that holds the fewest; ties go to the first in `waiting`.
 
-    A name that holds `at_most` gets no more while another one waits.
+    A name that holds `at_most` slots gets no more while another name waits.
     """
     held = dict(running)
     allocated: dict[Name, int] = {}

@@ -1,4 +1,4 @@
-"""Identifiers: time-ordered UUIDs, and the keys under which the rows of a chat, a user or a tenant are stored."""
+"""Identifiers: time-ordered UUIDs, and the keys of chats, users and tenants in the database."""
 
 import hashlib
 import os
@@ -13,9 +13,9 @@ _sequence = 0
 
 
 def uuid7() -> UUID:
-    """A UUIDv7 (RFC 9562): 48 bits of milliseconds, a 12-bit counter, 62 random bits.
+    """Return a UUIDv7 (RFC 9562): 48 bits of milliseconds, a 12-bit counter, 62 random bits.
 
-    Within one process the ids only grow, also within a millisecond and when the clock steps back.
+    Ids of one process are strictly increasing, even within a millisecond and when the clock steps back.
     """
     global _last_ms, _sequence
     with _lock:
@@ -31,18 +31,18 @@ def uuid7() -> UUID:
 
 
 def chat_key(tenant: str, chat_id: str) -> UUID:
-    """The key of a chat: the first 16 bytes of sha-256(tenant ‖ 0 ‖ chat_id). Computed, never looked up."""
+    """Return the key of a chat: the first 16 bytes of sha-256(tenant ‖ 0 ‖ chat_id). No lookup is needed."""
     return _key(tenant, chat_id)
 
 
 def user_key(tenant: str, user_id: str) -> UUID:
-    """The key of a user of a tenant, made like `chat_key`."""
+    """Return the key of a tenant's user, computed like `chat_key`."""
     return _key(tenant, user_id)
 
 
 @lru_cache(maxsize=1_024)
 def tenant_key(tenant: str) -> UUID:
-    """The key of a tenant, made like `chat_key` with an empty id, which no chat and no user has."""
+    """Return the key of a tenant, computed like `chat_key` with an empty id, which no chat or user has."""
     return _key(tenant, "")
 
 

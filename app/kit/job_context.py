@@ -1,23 +1,49 @@
-"""What a job works with."""
+"""The context that background jobs run in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from app.kit.clock import Clock
 from app.kit.db import Database
-from app.kit.fillable import Fillable
-from app.kit.llm import LanguageModel
+from app.kit.llm import ChatMessage, LanguageModel
+
+
+class PromptTemplate(Protocol):
+    """A prompt template. Implemented by `app.summarising.prompts.Prompt`."""
+
+    @property
+    def name(self) -> str:
+        """The name of the prompt, unique among all layers."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The version of the prompt, stored with every result that it produces."""
+        ...
+
+    def fill(self, **texts: str) -> list[ChatMessage]:
+        """Return the messages of the prompt with each placeholder replaced by the text of the same name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """The database, the clock, the model if one is configured, and the prompts that replace built-in ones, by name."""
+    """The dependencies of a background job.
+
+    Attributes:
+        database: The database.
+        clock: The service's clock.
+        model: The model; None if none is configured.
+        prompts: Prompts that replace built-in ones, by name.
+
+    """
 
     database: Database
     clock: Clock
     model: LanguageModel | None = None
-    prompts: Mapping[str, Fillable] = field(default_factory=dict)
+    prompts: Mapping[str, PromptTemplate] = field(default_factory=dict)
 
-    def prompt(self, built_in: Fillable) -> Fillable:
-        """Return the prompt that replaces `built_in`, else `built_in`."""
+    def prompt(self, built_in: PromptTemplate) -> PromptTemplate:
+        """Return the prompt that replaces `built_in`, or `built_in` itself if there is none."""
         return self.prompts.get(built_in.name, built_in)

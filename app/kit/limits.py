@@ -1,4 +1,4 @@
-"""How many tokens the model may use for a tenant in a month. Pure."""
+"""Monthly token limits of tenants. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ class TokenLimits:
     """The monthly limit of each tenant, in tokens of prompts and answers together.
 
     Attributes:
-        default: Holds for every tenant that has none of its own; None is no limit.
-        of: The limits of single tenants, in place of the default; None is no limit.
+        default: The limit of every tenant without its own limit; None means unlimited.
+        of: The limits of individual tenants, which override the default; None means unlimited.
 
     """
 
@@ -18,16 +18,16 @@ class TokenLimits:
     of: Mapping[str, int | None] = field(default_factory=dict)
 
     def limit_of(self, tenant: str) -> int | None:
-        """The tenant's limit, or None if it has none."""
+        """Return the tenant's limit in tokens, or None if it is unlimited."""
         return self.of.get(tenant, self.default)
 
     def is_reached(self, tenant: str, used_tokens: int) -> bool:
-        """Whether a tenant that has used so many tokens in a month may use no more in it."""
+        """Return whether a tenant that has used `used_tokens` in a month has reached its limit."""
         limit_tokens = self.limit_of(tenant)
         return limit_tokens is not None and used_tokens >= limit_tokens
 
     def limits_anyone(self) -> bool:
-        """Whether any tenant can have a limit at all."""
+        """Return whether any tenant has a limit."""
         return self.default is not None or any(limit is not None for limit in self.of.values())
 
 

@@ -1,7 +1,7 @@
-"""The client of a language model: any server with OpenAI's `POST /chat/completions`.
+"""A client for language models behind an OpenAI-compatible `POST /chat/completions`.
 
-A call ends within its time limit, whatever the server does: the limit spans the connection, every byte
-of the answer, and the waits between attempts.
+A call always ends within its time limit, which covers the connection, every byte of the response, and the waits between
+attempts.
 """
 
 import asyncio
@@ -21,55 +21,56 @@ __all__ = ["MAX_ANSWER_BYTES", "ChatMessage", "Completion", "LanguageModel", "Mo
 MAX_ANSWER_BYTES = 1_048_576
 _CONNECT_TIMEOUT_S = 10.0
 
-# A proxy from the environment cannot reach the servers of this machine.
+# A proxy from the environment cannot reach servers on this machine.
 _DIRECT: dict[str, httpx.AsyncBaseTransport | None] = dict.fromkeys(
     ("all://localhost", "all://127.0.0.1", "all://[::1]")
 )
 
 _SOMETIMES_REFUSED = ("max_tokens", "temperature")
-"""By newer models: the first has another name there, the second cannot be chosen."""
+"""Parameters that newer models reject: the first has another name there, the second cannot be set."""
 
 
 class ChatMessage(TypedDict):
-    """One message as a model takes it."""
+    """A message of a request to the model."""
 
     role: Literal["system", "user", "assistant"]
     content: str
 
 
 class LanguageModel(Protocol):
-    """What a job asks: a model's client, or one whose calls are counted (`kit/metered.py`)."""
+    """The interface that jobs use: a model client, or one whose calls are counted (`kit/metered.py`)."""
 
     @property
     def context_tokens(self) -> int:
-        """What the model takes, prompt and answer together."""
+        """The size of the model's context window, prompt and answer together."""
         ...
 
     async def complete(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float | None = None
     ) -> Completion:
-        """Let the model answer `messages` with at most `max_tokens` tokens. Raises ModelError."""
+        """Return the model's answer to `messages`, at most `max_tokens` long. Raises ModelError."""
         ...
 
 
 class ModelClient:
-    """One model of one server. Make one per process: the bounds hold for the calls of one client.
+    """A client for one model on one server. Create one per process: `concurrency` applies to each client separately.
 
     Args:
-        base_url: As the server documents it, e.g. `http://localhost:11434/v1`; `/chat/completions` is added
-            to its path. A user and password in it are sent as Basic authentication.
+        base_url: The base URL as the server documents it, e.g. `http://localhost:11434/v1`; `/chat/completions` is
+            appended to its path. A user and password in it are sent as Basic authentication.
         model: The model's name on that server.
-        api_key: Sent as a bearer token; None where the server wants none.
-        timeout_s: The longest a call may last once it has a slot. Waiting for the slot doesn't count:
-            a call must not fail because those before it were slow.
-        concurrency: How many calls run at once; further ones wait for a slot.
-        max_attempts: How often a call is tried, the first time included.
-        context_tokens: What the model takes, prompt and answer together. Who writes a prompt fits it to
-            this; nothing is counted here.
-        clock: Says how far away a Retry-After date is.
-        sleep: Waits between two attempts.
+        api_key: Sent as a bearer token; None if the server requires none.
+        timeout_s: The maximum duration of a call once it has a slot. Waiting for a slot does not count, so slow
+            earlier calls do not make a call fail.
+        concurrency: The number of calls that run at once; further calls wait for a slot.
+        max_attempts: The maximum number of attempts per call, including the first.
+        context_tokens: The size of the model's context window, prompt and answer together. The client does not check
+            it; callers fit their prompts to it.
+        clock: Used to convert a Retry-After date to a delay.
+        sleep: Called to wait between attempts.
 
-    Raises ValueError, without the value, on a `base_url` or an `api_key` that HTTP cannot carry.
+    Raises ValueError if `base_url` is not an http(s) URL or `api_key` cannot be sent in a header. The message does not
+    contain the value.
 
     """
 
@@ -96,21 +97,21 @@ class ModelClient:
         self._slots = asyncio.Semaphore(concurrency)
         self._refused: set[str] = set()
         url = _parse_url(base_url)
-        # Without its user info: httpx logs the URL of every request.
+        # The user info is removed because httpx logs the URL of every request.
         self._url = url.copy_with(path=url.path.rstrip("/") + "/chat/completions", userinfo=b"")
         self._http = httpx.AsyncClient(
             auth=(url.username, url.password) if url.userinfo else None,
             headers=_headers(api_key),
             timeout=httpx.Timeout(None, connect=_CONNECT_TIMEOUT_S),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=concurrency),
-            follow_redirects=False,  # the key is for this server only
+            follow_redirects=False,  # the key must not reach another server
             mounts=_DIRECT,
         )
 
     async def complete(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float | None = None
     ) -> Completion:
-        """Let the model answer `messages` with at most `max_tokens` tokens. Raises ModelError."""
+        """Return the model's answer to `messages`, at most `max_tokens` long. Raises ModelError."""
         request = _Request(messages, max_tokens, temperature)
         async with self._slots:
             deadline_s = asyncio.get_running_loop().time() + self.timeout_s
@@ -122,11 +123,11 @@ class ModelClient:
                 raise ModelError(reason, transient=True) from None
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close all connections."""
         await self._http.aclose()
 
     async def _try_until(self, deadline_s: float, request: "_Request") -> Completion:
-        """Ask, and ask again while the error is transient and the wait for it ends before the deadline.
+        """Return the answer; retry transient errors while attempts are left and the wait ends before the deadline.
 
         `deadline_s` is in the event loop's time.
         """
@@ -143,7 +144,7 @@ class ModelClient:
             await self._sleep(wait_s)
 
     async def _ask(self, request: "_Request") -> Completion:
-        """One attempt. A parameter that the model turns out to refuse costs one request, once."""
+        """Make one attempt. If the model rejects a parameter, adapt the request and remember that for later calls."""
         while True:
             body = request.body(self.model, self._refused)
             response, answer = await self._post(body)
@@ -156,14 +157,14 @@ class ModelClient:
             self._refused.add(parameter)
 
     async def _post(self, body: dict[str, object]) -> tuple[httpx.Response, bytes]:
-        """The response and its body; of refusals only a 400 has one, as it says more than its status."""
+        """Return the response and its body. The body of an error is only read for a 400, which it explains."""
         try:
             async with self._http.stream("POST", self._url, json=body) as response:
                 wanted = response.is_success or response.status_code == 400
                 return response, await _read_body(response) if wanted else b""
         except (httpx.ConnectError, httpx.ConnectTimeout):
             raise ModelError("the model server cannot be reached", transient=True) from None
-        except httpx.TransportError:  # whose text may quote what was sent
+        except httpx.TransportError:  # its text may quote the request
             raise ModelError("the connection to the model server broke", transient=True) from None
 
 
@@ -173,7 +174,7 @@ class _Request(NamedTuple):
     temperature: float | None
 
     def body(self, model: str, refused: set[str]) -> dict[str, object]:
-        """The request's JSON without what the model has `refused`."""
+        """Return the request body. If in `refused`, `max_tokens` gets its newer name and `temperature` is omitted."""
         limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
         body: dict[str, object] = {"model": model, "messages": list(self.messages), limit: self.max_tokens}
         if self.temperature is not None and "temperature" not in refused:
@@ -182,7 +183,7 @@ class _Request(NamedTuple):
 
 
 async def _read_body(response: httpx.Response) -> bytes:
-    """All of the body, as it was sent. Raises ModelError when it exceeds MAX_ANSWER_BYTES."""
+    """Return the raw body. Raises ModelError if it exceeds MAX_ANSWER_BYTES."""
     body = bytearray()
     async for part in response.aiter_raw():
         body += part
@@ -197,16 +198,16 @@ def _parse_url(base_url: str) -> httpx.URL:
     except httpx.InvalidURL:
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError("the model's base URL is no http(s) address")
+        raise ValueError("the model's base URL is not a valid http(s) URL")
     return url
 
 
 def _headers(api_key: str | None) -> dict[str, str]:
-    # Unpacked answers only: a few kilobytes sent must not become more than the limit in memory.
+    # No compression: a response of a few kilobytes must not exceed the limit once it is decompressed.
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    key = (api_key or "").strip()  # a key read from a file ends with a newline
+    key = (api_key or "").strip()  # a key that was read from a file ends with a newline
     if not re.fullmatch(r"[\x21-\x7e]*", key):
-        raise ValueError("the model's API key has characters that a header cannot carry")
+        raise ValueError("the model's API key has characters that are not allowed in a header")
     if key:
         headers["Authorization"] = f"Bearer {key}"
     return headers

@@ -1,11 +1,10 @@
-"""Reading what an OpenAI-compatible server answers. Pure.
+"""Parsing of responses from OpenAI-compatible servers. Pure.
 
-Whatever comes, it is a `Completion` with text or a `ModelError`. An error is *transient* where the same
-request may succeed a little later: no connection, no time, 408, 429, 5xx. It is not where asking
-at once again would cost a call and bring the same: a refused key or request, an answer that is not JSON,
-has no choices or no text, or in which the model declines.
+Every response becomes a `Completion` with text or a `ModelError`. An error is *transient* if the same request may
+succeed later: no connection, a time-out, 408, 429, 5xx. It is not transient if a retry would cost a call and fail
+again: a refused key or request, an answer that is not JSON, has no choices or no text, or in which the model declines.
 
-Reasons are made here from nothing but the status. A server's own words may quote the prompt or the key.
+The reasons of errors are fixed texts. They never quote the server, whose messages may contain the prompt or the key.
 """
 
 from dataclasses import dataclass
@@ -26,14 +25,14 @@ _WORD_CHARS = 200
 
 
 class ModelError(Exception):
-    """The model gave nothing usable.
+    """The model returned no usable answer.
 
     Attributes:
-        reason: One line that may be shown to a person: it holds no key, no prompt and no address.
+        reason: One line that may be shown to people; it contains no key, prompt or address.
         transient: Whether the same request may succeed later.
-        retry_after_s: How long the server asks to wait, if it does.
-        prompt_tokens: What the answer took all the same, as the server counts it; None if it doesn't say.
-        completion_tokens: Likewise, thinking included.
+        retry_after_s: The delay that the server asked for, or None.
+        prompt_tokens: The prompt tokens that the failed call used, as counted by the server, or None.
+        completion_tokens: Likewise for the answer, including reasoning.
 
     """
 
@@ -56,14 +55,14 @@ class ModelError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What the model wrote.
+    """An answer of the model.
 
     Attributes:
-        text: Stripped, never empty, without NUL (which PostgreSQL's text cannot hold).
-        model: The model's name as the server gives it, else as it was asked for.
-        prompt_tokens: As the server counts them; None if it doesn't say.
-        completion_tokens: Likewise, thinking included.
-        finish_reason: `stop`; `length` if the text was cut off at `max_tokens`; or the server's own word.
+        text: The text, stripped, not empty, and without NUL, which PostgreSQL's text type cannot store.
+        model: The model's name as the server returned it, or as requested.
+        prompt_tokens: As counted by the server, or None.
+        completion_tokens: Likewise, including reasoning.
+        finish_reason: `stop`; `length` if the text was cut off at `max_tokens`; or another value of the server.
 
     """
 
@@ -75,13 +74,16 @@ class Completion:
 
 
 def read_completion(body: bytes, *, asked_model: str) -> Completion:
-    """The completion in the body of a 2xx answer. Raises ModelError, with what an answer without text has taken."""
+    """Return the completion in the body of a 2xx response.
+
+    Raises ModelError, which includes the token counts of an answer without usable text.
+    """
     answer = _read_object(body)
     if not answer:
         what = "something that is not a JSON object" if body.strip() else "nothing"
         raise ModelError(f"the model server answers {what}", transient=False)
     status = _object(answer.get("error")).get("code")
-    if isinstance(status, int) and 400 <= status <= 599:  # routers answer 200 before they know
+    if isinstance(status, int) and 400 <= status <= 599:  # routers send 200 before they know the outcome
         raise refusal(status)
     choices = answer.get("choices")
     choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
@@ -107,7 +109,7 @@ def read_completion(body: bytes, *, asked_model: str) -> Completion:
 
 
 def refusal(status: int, *, retry_after_s: float | None = None) -> ModelError:
-    """The error that an HTTP status other than 2xx stands for."""
+    """Return the error for an HTTP status other than 2xx."""
     if status >= 500:
         reason = "the model server fails"
     elif 300 <= status < 400:
@@ -119,7 +121,7 @@ def refusal(status: int, *, retry_after_s: float | None = None) -> ModelError:
 
 
 def refused_parameter(body: bytes) -> str | None:
-    """The parameter that the body of a 400 says this model does not take, if it says so.
+    """Return the parameter that the body of a 400 reports as unsupported, or None.
 
     The documented form: `{"error": {"code": "unsupported_parameter" | "unsupported_value", "param": name}}`.
     """
@@ -130,7 +132,7 @@ def refused_parameter(body: bytes) -> str | None:
 
 
 def _read_object(body: bytes) -> dict[str, Any]:
-    """`body` as a JSON object; empty if it is none."""
+    """Return `body` as a JSON object, or an empty one if it is not a JSON object."""
     try:
         return _object(orjson.loads(body))
     except orjson.JSONDecodeError:
@@ -150,7 +152,7 @@ def _count(value: object) -> int | None:
 
 
 def _text(content: object) -> str:
-    """The text of a message's content: a string, or a list of parts of which only text counts."""
+    """Return the text of a message's content, which is a string or a list of parts; other parts are ignored."""
     if isinstance(content, list):
         parts = [_object(part) for part in content]
         content = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")

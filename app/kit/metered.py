@@ -1,4 +1,4 @@
-"""A model whose calls are counted for one tenant and layer."""
+"""A model client that counts its calls for one tenant and layer."""
 
 import asyncio
 import logging
@@ -17,27 +17,27 @@ from app.kit.usage import ModelCall, count_call
 log = logging.getLogger(__name__)
 
 _MOST_TOKENS = 2**31 - 1
-"""No call takes more; a server that says so must not make the sum of all calls too large to be kept."""
+"""The upper limit for the tokens of one call, so that a wrong count from a server cannot overflow the sum."""
 
 
 class MeteredModel:
-    """The same model; every call that ends is counted, whether it brought something or not.
+    """A wrapper around a model that counts every completed call, including failed ones.
 
-    What the client tries again by itself, as after a 503, is one call, with all of its waiting time.
-    A failed call counts the tokens that the server tells of: an answer without text is paid for too. Where it tells
-    nothing they count as none, for a day without a model must not use up the month.
-    One that is given up, as by a worker that is told to stop, is not counted, as it is no attempt either.
-    What cannot be counted is logged and costs nobody the answer.
+    A call that the client retries by itself, such as after a 503, counts as one call with its total waiting time.
+    A failed call counts the tokens that the server reports, because an answer without text is billed too. If the server
+    reports none, it counts as zero tokens, so that an outage of the model does not use up the month's limit.
+    A cancelled call, such as when a worker stops, is not counted; it is not an attempt either.
+    If counting fails, a warning is logged and the answer is returned all the same.
 
     Args:
-        model: Whom to ask.
-        database: Where to count, each time in a statement of its own.
-        clock: Says which month it is.
-        tenant: For whom the model is asked.
-        layer: For what.
+        model: The model to call.
+        database: Where calls are counted, each in its own statement.
+        clock: Determines the month.
+        tenant: The tenant to count for.
+        layer: The layer to count for.
 
     Attributes:
-        has_answered: Whether any call has brought an answer.
+        has_answered: Whether any call has returned an answer.
 
     """
 
@@ -51,13 +51,13 @@ class MeteredModel:
 
     @property
     def context_tokens(self) -> int:
-        """What the model takes, prompt and answer together."""
+        """The size of the model's context window, prompt and answer together."""
         return self._model.context_tokens
 
     async def complete(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float | None = None
     ) -> Completion:
-        """Let the model answer, and count it. Raises ModelError."""
+        """Return the model's answer and count the call. Raises ModelError."""
         asked_at, asked_s = self._clock(), _loop_s()
         try:
             answer = await self._model.complete(messages, max_tokens=max_tokens, temperature=temperature)
@@ -71,7 +71,7 @@ class MeteredModel:
         return answer
 
     async def _count(self, asked_at: datetime, wait_s: float, tokens: tuple[int, int], *, failed: bool) -> None:
-        """Count a call that took so many tokens, of the prompt and of the answer."""
+        """Count a call; `tokens` are those of the prompt and of the answer."""
         call = ModelCall(
             tenant=self._tenant,
             layer=self._layer,
@@ -89,14 +89,14 @@ class MeteredModel:
 
 
 def _prompt_tokens(messages: Sequence[ChatMessage], answer: Completion) -> int:
-    """As the server counts them; where it doesn't, our own count, so that a limit means something there too."""
+    """Return the server's count, or our own if the server returns none, so that limits apply in any case."""
     if answer.prompt_tokens is None:
         return sum(MESSAGE_OVERHEAD_TOKENS + count_tokens(message["content"]) for message in messages)
     return _told(answer.prompt_tokens)
 
 
 def _completion_tokens(answer: Completion) -> int:
-    """Likewise."""
+    """Return the tokens of the answer, counted like those of the prompt."""
     return count_tokens(answer.text) if answer.completion_tokens is None else _told(answer.completion_tokens)
 
 

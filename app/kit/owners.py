@@ -11,12 +11,12 @@ NO_LINE = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What an item of due work belongs to.
+    """The owner of an item of due work.
 
     `key` alone does not identify an owner: a chat and a user of the same id have the same key. Their `line_id` differs.
 
     Attributes:
-        tenant: The tenant, which fair shares and token limits go by.
+        tenant: The tenant, to which fair shares and token limits apply.
         key: The key of the chat, the user or the tenant.
         line_id: The line of the chat; `NO_LINE` for a user or a tenant.
         user_id: The user; None for a line or a tenant.
@@ -30,22 +30,22 @@ class Owner:
 
     @classmethod
     def of_line(cls, tenant: str, chat_key: UUID, line_id: UUID) -> "Owner":
-        """A line of a chat."""
+        """Return the owner for a line of a chat."""
         return cls(tenant, chat_key, line_id)
 
     @classmethod
     def of_user(cls, tenant: str, user_id: str) -> "Owner":
-        """A user of a tenant."""
+        """Return the owner for a user of a tenant."""
         return cls(tenant, user_key(tenant, user_id), user_id=user_id)
 
     @classmethod
     def of_tenant(cls, tenant: str) -> "Owner":
-        """A tenant."""
+        """Return the owner for a tenant."""
         return cls(tenant, tenant_key(tenant))
 
     @property
     def is_line(self) -> bool:
-        """Whether it is a line of a chat."""
+        """Whether the owner is a line of a chat."""
         return self.line_id != NO_LINE
 
     @property
@@ -58,14 +58,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class OwnerErased:
-    """The event that a chat was erased, or a user with everything under the user's key.
+    """The event that a chat was erased, or a user with everything stored under the user's key.
 
-    Erasing a user causes one for each of the user's chats, then one for the user itself.
+    Erasing a user emits this event for each of the user's chats, then for the user.
 
     Attributes:
         tenant: The tenant.
-        chat_key: The chat; None for a user.
-        user_id: The user that was erased, or whose chat it was; None for a chat without one.
+        chat_key: The erased chat; None if a user was erased.
+        user_id: The erased user, or the user of the erased chat; None for a chat without a user.
 
     """
 

@@ -1,4 +1,4 @@
-"""Pages by keyset: a cursor is the last row's sort key, so a page costs the same at any depth."""
+"""Keyset pagination: a cursor is the sort key of the last row, so every page costs the same at any depth."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
@@ -15,27 +15,27 @@ Item = TypeVar("Item")
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many items a page holds at most.")]
-Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The maximum number of items per page.")]
+Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page.")]
 
 
 class Page(BaseModel, Generic[Item]):
     """One page of a list."""
 
-    items: list[Item] = Field(description="The items, in the list's order.")
-    next_cursor: str | None = Field(description="Give it as `cursor` for the next page; null on the last.")
+    items: list[Item] = Field(description="The items of this page.")
+    next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")
 
 
 def encode_cursor(*key: Any) -> str:
-    """An opaque cursor of a sort key (numbers, strings, times, uuids)."""
-    # asyncpg's UUIDs are of a kind of their own, which orjson leaves to `default`.
+    """Return an opaque cursor for a sort key (numbers, strings, times, UUIDs)."""
+    # asyncpg's UUIDs are a subclass, which orjson passes to `default`.
     return urlsafe_b64encode(orjson.dumps(key, default=str)).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
-    """The sort key of a cursor: one value of each of `kinds` (int, str, datetime, UUID).
+    """Return the sort key of a cursor: one value for each of `kinds` (int, str, datetime, UUID).
 
-    Raises Invalid naming `cursor` for whatever is none, also where only PostgreSQL would refuse it.
+    Raises Invalid if the cursor is malformed or holds a value that PostgreSQL would reject.
     """
     try:
         key = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
@@ -44,7 +44,7 @@ def decode_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
         return tuple(_restore(kind, value) for kind, value in zip(kinds, key, strict=True))
     except (ValueError, OverflowError) as error:
         raise Invalid(
-            "The cursor is not one of this list's.",
+            "The cursor is not valid for this list; use `next_cursor` of the previous page.",
             errors=[{"loc": ["query", "cursor"], "msg": "not a cursor"}],
         ) from error
 

@@ -1,8 +1,8 @@
-"""Which owners have ripe work, at a cost that does not grow with the amount of work.
+"""Queries for owners with ripe work, at a cost that does not grow with the amount of work.
 
-A look reads the oldest ripe items of every tenant, so that it always finds some, and a run of owners in the order of
-their keys from a random one on, so that an owner with a flood of items hides no other. Every step is a probe of an
-index.
+Each query reads the oldest ripe items of every tenant, so that it always finds some. It also reads a run of owners in
+key order from a random key on, so that an owner with very many items cannot hide the others. Every step is an index
+probe.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from uuid import UUID
 
 from app.kit.db import Connection, DbSession
 from app.kit.owners import NO_LINE, Owner
+from app.kit.planner import is_equal
 
 _RUN_OWNERS = 64
-"""How many owners a look reads on either side of the end of all keys."""
+"""The maximum number of owners that each of the two runs reads: up to the end of all keys, and from their start."""
 
 _LAST_KEY = UUID(int=2**128 - 1)
 
-# Without scans and sorts the planner can only read the query below as it is written: as probes of an index, in its
-# order. Its statistics do not fit a queue that is empty now and holds 100,000 items in a moment, and a plan that was
-# made for few rows stays in use.
+# Without scans and sorts the planner can only run the query below as index probes in index order. Its statistics do not
+# fit a queue that is empty now and holds 100,000 items a moment later, and a plan made for few rows stays in use.
 _PROBES_ONLY = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"
 
 _CLAIMABLE = """w.failed_at IS NULL AND w.run_after <= $1
@@ -37,20 +37,20 @@ WAITING_TENANTS = """waiting_tenants (tenant) AS (
     )"""
 """Part of a recursive query: the tenants with items that have not failed for good."""
 
-# BETWEEN and not =: with = the planner drops the tenant from the ORDER BY. It may then use an index on the time alone
-# and read the items of all tenants.
+# BETWEEN instead of =: with = the planner drops the tenant from the ORDER BY. It may then use the index on the time
+# alone and read the items of all tenants.
 _OLDEST = f"""oldest (owner_key, line_id, tenant, user_id) AS (
         SELECT first.* FROM waiting_tenants AS waiting CROSS JOIN LATERAL (
             SELECT w.owner_key, w.line_id, w.tenant, w.user_id FROM work w
-            WHERE w.tenant BETWEEN waiting.tenant AND waiting.tenant
+            WHERE {is_equal("w.tenant", "waiting.tenant")}
                 AND {_CLAIMABLE}
             ORDER BY w.tenant, w.run_after LIMIT $2
         ) AS first WHERE waiting.tenant <> ALL($5::text[])
     )"""  # noqa: S608 - composed of constants
 
-# Two runs of owners: from $3 to the end of all keys, and from their beginning to $3. Each step skips to the first item
-# of the next owner, which shows whether the owner's items are parked. Owners of the tenants in $5 take up steps like
-# all others: skipping them could take any number of steps.
+# Two runs of owners: from $3 to the end of all keys, and from their start to $3. Each step skips to the first item of
+# the next owner, which shows whether the owner's items are parked. Owners of the tenants in $5 count as steps like all
+# others: skipping them could take any number of steps.
 _RUN = f"""run (owner_key, line_id, tenant, user_id, is_parked, last_key, steps) AS (
         VALUES ($3::uuid, '{_LAST_KEY}'::uuid, NULL::text, NULL::text, true, '{_LAST_KEY}'::uuid, 0),
             ('{NO_LINE}', '{NO_LINE}', NULL, NULL, true, $3, 0)
@@ -68,7 +68,7 @@ _FOUND = """found AS (
         SELECT owner_key, line_id, tenant, user_id FROM run WHERE NOT is_parked AND tenant <> ALL($5::text[])
     )"""
 
-# The order is that of the primary key, so that an owner's items are read by it, and no more than the limit.
+# In primary key order, so that the index is used and no more items than the limit are read.
 _COUNTED = f"""SELECT count(*)::int AS rows, min(run_after) AS since FROM (
             SELECT w.run_after FROM work w
             WHERE w.owner_key = found.owner_key AND w.line_id = found.line_id
@@ -96,11 +96,11 @@ async def list_ripe_owners(
     """Return owners with ripe items, the oldest first.
 
     Args:
-        db_session: Open unit of work, of short queries only: until its end no table is scanned and nothing is sorted
-            where there is another way.
+        db_session: Open unit of work for short queries only: until it ends, the planner avoids scans and sorts.
         now: The service's time.
-        rows: How many of the oldest items of each tenant are looked at, and how many items of each owner are counted.
-        from_key: Where the run of owners begins; choose it at random.
+        rows: How many of the oldest items of each tenant are read, and how many items of each owner are counted, at
+            most.
+        from_key: The key at which the run of owners begins; choose it at random.
         without: Tenants whose owners are left out.
 
     """
@@ -122,9 +122,9 @@ async def next_ripe_at(connection: Connection, *, now: datetime) -> datetime | N
 
 
 async def list_revivable(connection: Connection, *, limit: int = 500) -> list[Owner]:
-    """Return the owners of the items that failed for good while the model was away and are not parked.
+    """Return the owners of items that have failed for good with a transient error and are not parked.
 
-    `limit` is how many items are looked at, the ones that failed first.
+    At most `limit` items are read, beginning with those that failed first.
     """
     rows = await connection.fetch(
         """

@@ -1,4 +1,4 @@
-"""A revision for each user and each tenant: it rises when something changes that is known to all of their chats."""
+"""A revision for each user and each tenant, raised by every change to data that all of their chats share."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,11 +12,11 @@ from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE, Owner
 
 NOW_MS = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
-"""Where a revision starts: Unix milliseconds by the database's clock, so that a row that was deleted and created again
-never has a former number. The same for all columns of a row, as it does not change within a statement."""
+"""The initial revision: Unix milliseconds by the database's clock, so that a row that was deleted and created again
+never reuses a number. It does not change within a statement, so all columns of a row get the same value."""
 
 _USERS, _TENANTS = 1, 2
-"""The position in `DbSession.last_writes`. The lines of chats have 0."""
+"""The position in `DbSession.last_writes`; lines of chats have 0."""
 
 _RAISE = """
     INSERT INTO scopes (owner_key, line_id) VALUES ($1, $2)
@@ -31,7 +31,7 @@ _READ = """
 class Scope(Table):
     """The revision of a user or a tenant. The row is created by the first change and erased with its owner.
 
-    The key has the form of all tables of owners, but no row is of a line: `line_id` is `NO_LINE`.
+    The primary key has the form of all owner tables, but rows never belong to a line: `line_id` is `NO_LINE`.
     """
 
     __tablename__ = "scopes"
@@ -46,7 +46,7 @@ class Scope(Table):
 
 
 class ScopeRevisions(NamedTuple):
-    """The revisions of the scopes that a chat is in; 0 for one of which nothing has changed yet."""
+    """The revisions of a chat's user and tenant; 0 if nothing has changed yet."""
 
     of_user: int = 0
     of_tenant: int = 0
@@ -61,18 +61,18 @@ class _Raise:
 
 
 def raise_scope(db_session: DbSession, owner: Owner) -> None:
-    """Raise the revision of a user or a tenant just before the commit, once, however often this is called.
+    """Raise the revision of a user or a tenant just before the commit, once per transaction.
 
-    Call it in each transaction that changes what is known to all chats of the owner. A line's revision rises through
-    its lock (`app/chats/revision.py`), so an owner that is a line is a ValueError.
+    Call it in every transaction that changes data shared by all chats of the owner. Raises ValueError for a line: its
+    revision is raised by its lock (`app/chats/revision.py`).
     """
     if owner.is_line:
-        raise ValueError("a line has a revision of its own; lock it")
+        raise ValueError("a line has its own revision; lock it instead")
     rank = _TENANTS if owner.user_id is None else _USERS
     db_session.last_writes[rank, owner.key, owner.line_id] = _Raise(owner)
 
 
 async def read_scopes(connection: Connection, tenant: str, user_key: UUID | None) -> ScopeRevisions:
-    """Return the revisions of a tenant and, unless it is None, of one of its users."""
+    """Return the revisions of a tenant and of one of its users; without a user, `of_user` is 0."""
     (row,) = await connection.fetch(_READ, user_key, tenant_key(tenant), NO_LINE)
     return ScopeRevisions(*row)

@@ -1,12 +1,14 @@
-"""Settings: environment variables with the prefix MEMOBOOK_, read once at the start.
+"""Settings: environment variables with the prefix MEMOBOOK_, read once at startup.
 
-A wrong one stops the start with one line that names it, and so does one that does not exist:
-a misspelt setting that is silently ignored costs an evening.
+An invalid or unknown setting is a SettingsError that names it. Unknown settings are rejected so that a misspelt name is
+not silently ignored.
 """
 
 import json
+import logging
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import parse_qs, urlsplit
@@ -28,63 +30,66 @@ MonthlyTokens = Annotated[int, Field(ge=1, le=10**15)]
 
 
 def _split(value: object) -> object:
-    """A comma-separated list, as an environment variable holds it."""
+    """Split a comma-separated list from an environment variable; return other values unchanged."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 def _json_object(value: object) -> object:
-    """A JSON object, as an environment variable holds it."""
+    """Parse JSON from an environment variable; return other values unchanged."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except ValueError:
-        raise ValueError("is no JSON object") from None
+        raise ValueError("must be a JSON object") from None
 
 
 def _database_url(url: str) -> str:
-    """As SQLAlchemy reads it, which is not loaded for it: a password may have any character but `@`."""
+    """Return `url` if SQLAlchemy can parse it: a password may contain any character but `@`.
+
+    SQLAlchemy itself is not used, so that loading the settings does not import it.
+    """
     parts = _DATABASE_URL.fullmatch(url)
     if parts is None or not 0 < int(parts["port"] or 1) <= _MAX_PORT:
-        raise ValueError("is no address of a database")
+        raise ValueError("is not a valid database URL")
     return url
 
 
 def _redis_url(url: str) -> str:
     try:
         parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises where it cannot be
+        parts.port  # noqa: B018 - raises ValueError if the port is invalid
         path = parts.path.strip("/")
         database = parse_qs(parts.query).get("db", ["0"])[0] if parts.scheme == "unix" else path
         int(database or 0)
     except ValueError:
-        raise ValueError("is no address of a Redis") from None
+        raise ValueError("is not a valid Redis URL") from None
     return url
 
 
 def _http_url(url: str) -> str:
     try:
         parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises where it cannot be
+        parts.port  # noqa: B018 - raises ValueError if the port is invalid
     except ValueError:
-        raise ValueError("is no http(s) address") from None
+        raise ValueError("is not a valid http(s) URL") from None
     if not parts.hostname:
-        raise ValueError("names no host")
+        raise ValueError("is not a valid http(s) URL: it has no host")
     return url
 
 
 def _header_value(key: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[!-~]*", key.get_secret_value().strip()):
-        raise ValueError("has characters that a header cannot carry")
+        raise ValueError("must be printable ASCII without spaces")
     return key
 
 
 class SettingsError(Exception):
-    """A setting is wrong; the text is one line that names it."""
+    """A setting is invalid. The message is one line that names it."""
 
 
 class Settings(BaseSettings):
-    """How this process runs. Every field is the variable MEMOBOOK_<NAME>."""
+    """The settings of this process. Each field is read from the variable MEMOBOOK_<NAME>."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", env_ignore_empty=True, extra="ignore")
 
@@ -109,29 +114,29 @@ class Settings(BaseSettings):
         dict[str, Annotated[MonthlyTokens, Field(strict=True)] | None] | None, NoDecode, BeforeValidator(_json_object)
     ] = None
 
-    memo_settle_s: Seconds = 2.0
+    settle_s: Seconds = 2.0
     sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @property
     def token_limits(self) -> TokenLimits:
-        """How many tokens the model may use for each tenant in a month."""
+        """The monthly token limits of tenants."""
         return TokenLimits(self.tenant_monthly_tokens, self.tenant_monthly_tokens_of or {})
 
     @property
     def sqlalchemy_url(self) -> str:
-        """The database's URL with the driver named, however it was written."""
+        """The database URL with the asyncpg driver. Raises SettingsError if no URL is set."""
         if self.database_url is None:
-            raise SettingsError(f"{PREFIX}DATABASE_URL is not set (memobook up brings a database of its own)")
+            raise SettingsError(f"{PREFIX}DATABASE_URL is not set (memobook up starts an embedded database)")
         _, rest = self.database_url.split("://", 1)
         return f"postgresql+asyncpg://{rest}"
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read the settings from the environment and `.env`.
+    """Return the settings from the environment and `.env`.
 
-    Raises SettingsError with one line that names what is wrong.
+    Raises SettingsError, with one line that names the invalid setting.
     """
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     for name in (*os.environ, *_names_in_env_file(Path(".env"))):
@@ -144,7 +149,7 @@ def load_settings(**overrides: object) -> Settings:
         name = PREFIX + str(first["loc"][0]).upper()
         raise SettingsError(f"{name}: {first['msg']}") from None
     if settings.llm_base_url and not settings.llm_model:
-        raise SettingsError(f"{PREFIX}LLM_MODEL: needed with {PREFIX}LLM_BASE_URL")
+        raise SettingsError(f"{PREFIX}LLM_MODEL: required if {PREFIX}LLM_BASE_URL is set")
     return settings
 
 
@@ -157,3 +162,14 @@ def _names_in_env_file(path: Path) -> list[str]:
         raise SettingsError(f"{path}: cannot be read ({error})") from None
     lines = (line.strip().removeprefix("export ") for line in text.splitlines())
     return [line.split("=", 1)[0].strip() for line in lines if "=" in line and not line.startswith("#")]
+
+
+def configure_logging(level: str) -> None:
+    """Log to stderr: the service at `level`, libraries at `warning`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("app").setLevel(level.upper())
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

@@ -1,8 +1,8 @@
-"""What the model is used for: calls, failures, tokens and waiting time of each tenant, month and layer.
+"""Usage of the model: calls, failures, tokens and waiting time by tenant, month and layer.
 
-A tenant's month is a handful of rows that only grow, written once for each call as an upsert in a statement of its
-own: two workers that count at the same moment both count, and no transaction that makes something waits for it.
-The tokens of a month are what a tenant's limit is compared with, so they are counted before the limit is set.
+Each call is added with an upsert in its own statement, so concurrent workers lose no counts, and no other transaction
+waits for the row. A tenant's token limit is compared with the tokens of the month, so usage is counted even for tenants
+without a limit.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from app.kit.ripe_work import WAITING_TENANTS
 
 
 class ModelUsage(Table):
-    """What the model was used for in one month, by its first day in UTC.
+    """The usage of the model in one month; `month` is its first day in UTC.
 
-    It belongs to a tenant, not to a chat: erasing a chat takes nothing back that it has cost.
+    Usage belongs to the tenant, not to a chat, so erasing a chat does not reduce it.
     """
 
     __tablename__ = "model_usage"
@@ -45,14 +45,14 @@ class ModelUsage(Table):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of the model with its retries, once it has ended.
+    """A completed call of the model, including its retries.
 
     Attributes:
-        tenant, layer: For whom and for what.
-        asked_at: The service's time; decides on the month.
-        failed: Whether no answer came back.
-        prompt_tokens, completion_tokens: What it cost.
-        wait_ms: Between the question and the answer, with the wait for a free slot.
+        tenant, layer: The tenant and the layer to count for.
+        asked_at: When the call began, by the service's clock; determines the month.
+        failed: Whether the call returned no answer.
+        prompt_tokens, completion_tokens: The tokens of the prompt and of the answer.
+        wait_ms: The duration of the call, including the wait for a free slot.
 
     """
 
@@ -73,12 +73,12 @@ _USED_BY_WAITING = f"""
 
 
 def month_of(at: datetime) -> date:
-    """The first day of the month that an aware time lies in, in UTC."""
+    """Return the first day of the month of `at`, an aware time, in UTC."""
     return at.astimezone(UTC).date().replace(day=1)
 
 
 async def count_call(connection: Connection, call: ModelCall) -> None:
-    """Add a call to what its tenant has used in its month."""
+    """Add a call to the usage of its tenant, month and layer."""
     await connection.execute(
         """
         INSERT INTO model_usage AS u
@@ -101,7 +101,7 @@ async def count_call(connection: Connection, call: ModelCall) -> None:
 
 
 async def list_usage(connection: Connection, *, tenant: str, month: date) -> Sequence[asyncpg.Record]:
-    """What a tenant has used in one month: a row for each layer, by its name."""
+    """Return the usage of a tenant in one month: a row for each layer, sorted by layer."""
     return await connection.fetch(
         "SELECT layer, calls, failures, prompt_tokens, completion_tokens, wait_ms FROM model_usage"
         " WHERE tenant = $1 AND month = $2 ORDER BY layer",
@@ -111,7 +111,10 @@ async def list_usage(connection: Connection, *, tenant: str, month: date) -> Seq
 
 
 async def list_usage_ever(connection: Connection, *, month: date) -> Sequence[asyncpg.Record]:
-    """What all tenants have ever used, a row for each tenant and layer; `month_tokens` are those of `month` alone."""
+    """Return the usage of all tenants over all months: a row for each tenant and layer.
+
+    `month_tokens` counts the tokens of `month` only.
+    """
     return await connection.fetch(
         """
         SELECT tenant, layer, sum(calls)::bigint AS calls, sum(failures)::bigint AS failures,
@@ -125,7 +128,7 @@ async def list_usage_ever(connection: Connection, *, month: date) -> Sequence[as
 
 
 async def is_at_limit(connection: Connection, limits: TokenLimits, *, tenant: str, now: datetime) -> bool:
-    """Whether the tenant has used up the tokens of this month."""
+    """Return whether the tenant has reached its token limit for the current month."""
     if limits.limit_of(tenant) is None:
         return False
     used = await list_usage(connection, tenant=tenant, month=month_of(now))
@@ -133,7 +136,7 @@ async def is_at_limit(connection: Connection, limits: TokenLimits, *, tenant: st
 
 
 async def list_held_tenants(connection: Connection, limits: TokenLimits, *, now: datetime) -> list[str]:
-    """Return the tenants that have due work, of whatever owner, and have used up the tokens of this month."""
+    """Return the tenants that have work waiting and have reached their token limit for the current month."""
     if not limits.limits_anyone():
         return []
     rows = await connection.fetch(_USED_BY_WAITING, month_of(now))

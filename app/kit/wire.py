@@ -1,4 +1,4 @@
-"""Types of what goes over the wire: ids of chats, sound text, bounded JSON objects, time zones, fast answers."""
+"""Types of requests and responses: chat ids, valid text, bounded JSON objects, time zones, fast JSON responses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from fastapi import Response
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import core_schema
 
-from app.kit.blame import FieldError
+from app.kit.error_location import FieldError
 
 CHAT_ID_PATTERN = r"^[A-Za-z0-9._:@-]{1,200}$"
 MAX_METADATA_BYTES = 16 * 1024
@@ -20,12 +20,12 @@ MAX_CONTENT_CHARS = 100_000
 MAX_SEQ = 2_147_483_647
 
 WORK_ID = "The background work that was scheduled: read it at `GET /v1/work/{work_id}`."
-"""The description of `work_id`, which every 202 answers with."""
+"""The description of the field `work_id` in 202 responses."""
 
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 
-_ZONES = frozenset(available_timezones()) - {"localtime"}  # what that means is told by the machine
+_ZONES = frozenset(available_timezones()) - {"localtime"}  # its meaning depends on the machine
 
 
 def _sound(text: str) -> str:
@@ -42,31 +42,31 @@ def _json_object(value: dict[str, Any]) -> dict[str, Any]:
     try:
         encoded = orjson.dumps(value)
     except (orjson.JSONEncodeError, RecursionError) as error:
-        raise ValueError("must be plain JSON, with finite numbers and sound text") from error
+        raise ValueError("must be plain JSON, with finite numbers and valid Unicode text") from error
     if len(encoded) > MAX_METADATA_BYTES:
-        raise ValueError(f"may take at most {MAX_METADATA_BYTES} bytes of JSON, takes {len(encoded)}")
+        raise ValueError(f"must be at most {MAX_METADATA_BYTES} bytes of JSON, is {len(encoded)}")
     if orjson.loads(encoded) != value:  # orjson writes NaN as null, a tuple as a list
-        raise ValueError("must be plain JSON, with finite numbers and sound text")
-    if b"\\u0000" in encoded.replace(b"\\\\", b""):  # after an escaped backslash it is only text
+        raise ValueError("must be plain JSON, with finite numbers and valid Unicode text")
+    if b"\\u0000" in encoded.replace(b"\\\\", b""):  # after an escaped backslash, `u0000` is plain text
         raise ValueError("may not contain the NUL character")
     return value
 
 
 def _known_zone(name: str) -> str:
     if name not in _ZONES:
-        raise ValueError("is not a time zone of the IANA database, such as Europe/Berlin")
+        raise ValueError("is not a time zone of the IANA database; use a name such as Europe/Berlin")
     return name
 
 
 def _in_utc(at: datetime) -> datetime:
-    """The same moment in UTC, a day away from where datetime ends, so that every time zone can tell it."""
+    """Return the time in UTC. It must be a day away from the limits of datetime, so that any zone can represent it."""
     if not _EARLIEST <= at < _LATEST:
-        raise ValueError("must lie between 0001-01-02 and 9999-12-30, in UTC")
+        raise ValueError("must be between 0001-01-02 and 9999-12-30 in UTC")
     return at.astimezone(UTC)
 
 
 Text = Annotated[str, AfterValidator(_sound)]
-Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+UtcDatetime = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_json_object)]
 TimeZone = Annotated[str, AfterValidator(_known_zone)]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
@@ -74,12 +74,12 @@ Name = Annotated[Text, Field(min_length=1, max_length=200)]
 
 @dataclass(frozen=True, slots=True)
 class NullAs:
-    """Have null mean a field's default: `name: Annotated[Text, NullAs("")] = Field("")`. OpenAPI shows the null."""
+    """Treat null as a field's default: `name: Annotated[Text, NullAs("")] = Field("")`. OpenAPI lists the null."""
 
     default: Any
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        """Put the default in the place of null, before anything is validated."""
+        """Return a schema that replaces null with the default before validation."""
         schema = handler(source)
         nullable = core_schema.nullable_schema(schema)
         return core_schema.no_info_before_validator_function(self._fill, schema, json_schema_input_schema=nullable)
@@ -88,45 +88,45 @@ class NullAs:
         return self.default if given is None else given
 
 
-class Given(BaseModel):
-    """A request's body: unknown fields are refused."""
+class RequestModel(BaseModel):
+    """The base of request bodies; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 def absent() -> Any:
-    """The default of a field that may be left out but may not be null: `text: Text = Field(default_factory=absent)`.
+    """Return the default of a field that may be absent but not null: `text: Text = Field(default_factory=absent)`.
 
-    What was left out is not in `model_fields_set`.
+    A field that was absent is not in `model_fields_set`.
     """
     return None
 
 
-class Patch(Given):
-    """The body of a PATCH: an absent field stays, null clears it or returns it to its default.
+class Patch(RequestModel):
+    """The body of a PATCH: an absent field is left unchanged; null clears a field or resets it to its default.
 
-    A field that cannot be cleared has the default `absent`, so null is refused there.
+    A field that cannot be cleared has the default `absent`, so null is rejected there.
     """
 
     @model_validator(mode="after")
     def _has_a_field(self) -> Self:
         if not self.model_fields_set:
             names = list(type(self).model_fields)
-            raise FieldError((names[0],), f"give at least one of {', '.join(names)}")
+            raise FieldError((names[0],), f"provide at least one of {', '.join(names)}")
         return self
 
     def given(self) -> dict[str, Any]:
-        """The fields that were sent, null included, by name."""
+        """Return the fields that were sent, including nulls, by name."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-class JsonAnswer(Response):
-    """A JSON answer encoded by orjson; what a route returns as such is not validated again."""
+class OrjsonResponse(Response):
+    """A JSON response encoded by orjson. FastAPI does not validate its content."""
 
     media_type = "application/json"
 
     def render(self, content: Mapping[str, Any]) -> bytes:
-        """Encode times as RFC 3339 with `Z`, UUIDs as text, asyncpg's own kind too."""
+        """Encode `content` as JSON: times as RFC 3339 with `Z`, UUIDs, including asyncpg's, as text."""
         return orjson.dumps(content, default=_plain, option=orjson.OPT_UTC_Z)
 
 

@@ -3,8 +3,7 @@
 Due work is a row for each item, written in the transaction that makes it due, so no item is lost when a process dies.
 An item belongs to an owner: a line of a chat, a user or a tenant. A worker claims ripe items of an owner under a lease
 by the database's clock and writes each result in one transaction that checks the lease and deletes the row. A model may
-therefore be called twice for an item, but the result is written once. Which owners have ripe items is found by
-`ripe_work`.
+therefore be called twice for an item, but the result is written once. `ripe_work` finds the owners with ripe items.
 """
 
 from collections.abc import Sequence
@@ -27,23 +26,23 @@ Time = TIMESTAMP(timezone=True)
 RETRY_DELAYS_S = (1, 10, 60, 600, 3_600)
 MAX_ATTEMPTS = len(RETRY_DELAYS_S) + 1
 MAX_WAIT_S = 30
-"""Edits push due work back by the settle time again and again, but not longer than this."""
+"""The maximum time by which repeated edits can postpone an item."""
 LEASE_S = 15
 RENEW_S = 5
 
-# Another id with the time of the former: the list of work is ordered by it.
+# A new id with the timestamp of the original, because the list of work is ordered by id.
 _NEW_WORK_ID = "overlay(gen_random_uuid()::text PLACING left(work_id::text, 15) FROM 1 FOR 15)::uuid"
 
-# An attempt counts from its claim on, and a copy has no claim.
+# An attempt is counted when it is claimed. A copy has no claim, so a running attempt is not copied.
 _ENDED_ATTEMPTS = "greatest(attempts - (leased_until IS NOT NULL AND leased_until > clock_timestamp())::int, 0)"
 
 
 class WorkItem(Table):
-    """One thing to make: the item `key` of `layer` for an owner.
+    """An item of due work: `key` identifies it among those of an owner and a layer.
 
     `failed_at` is set when the last attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
-    `user_id` is set where the owner is a user.
+    `user_id` is set if the owner is a user.
     """
 
     __tablename__ = "work"
@@ -80,12 +79,12 @@ class WorkItem(Table):
 
 @dataclass(frozen=True, slots=True)
 class WorkScheduled:
-    """The event that items have become due: the workers are to look for them."""
+    """The event that work was scheduled; it wakes the workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewWork:
-    """An item to make: `key` within its layer. `at_seq` is its position on a line; 0 for a user or a tenant."""
+    """An item to schedule: `key` identifies it in its layer; `at_seq` is its position on a line, 0 if it has none."""
 
     key: str
     at_seq: int = 0
@@ -119,20 +118,20 @@ async def schedule(
     settle_s: float,
     parked: bool = False,
 ) -> None:
-    """Make `items` due after the settle time and wake the workers.
+    """Schedule `items` for after the settle time and wake the workers.
 
     If an item with the same key is already due, it is updated:
 
-    - The settle time starts again. The item ripens at most 30 s after it first became due.
+    - The settle time starts again, but the item ripens at most 30 s after it was first scheduled.
     - A new payload replaces the old one. Without a new payload the old one stays.
-    - The lease is cleared, because the source has changed. A worker that is making the item cannot save its result.
+    - The lease is cleared, because the source has changed. A worker that holds it cannot save its result.
     - The attempts start at zero.
 
-    An item that has failed for good is replaced: its settle time and its payload are new too. If `parked`, the items
-    are parked at once, like all others of their owner.
+    An item that has failed for good is replaced, including its payload and the time it was first scheduled. If
+    `parked`, the items are parked at once, like all others of their owner.
     """
     rows = [(item.key, uuid7(), item.at_seq, _dump(item.payload)) for item in items]
-    # Rows are locked in this order: two transactions that schedule for the same user must lock them in the same one.
+    # Rows are locked in this order; all transactions use the same order to avoid deadlocks.
     rows.sort()
     await db_session.raw.execute(
         """
@@ -173,8 +172,8 @@ async def claim(
 ) -> list[Claimed]:
     """Claim up to `limit` ripe items of an owner: those just before the anchor first, then those after it.
 
-    The attempt counts from the claim on, so an item that kills its workers also runs out of attempts: `attempts` above
-    MAX_ATTEMPTS means that no worker survived the last one. Items of users and tenants have no position and are claimed
+    An attempt is counted when it is claimed, so an item that crashes its workers also runs out of attempts: `attempts`
+    above MAX_ATTEMPTS means that the last attempt crashed. Items of users and tenants have no position and are claimed
     in the order in which they ripened.
     """
     lease = uuid7()
@@ -213,7 +212,7 @@ async def claim(
 
 
 async def renew(db_session: DbSession, claims: Sequence[Claimed]) -> None:
-    """Extend the leases of claimed items. Locked rows are skipped: they are being written or rescheduled."""
+    """Extend the leases of claimed items. Skips locked rows, which are being completed or rescheduled."""
     await db_session.raw.execute(
         """
         WITH held AS (
@@ -244,7 +243,7 @@ async def holds_lease(db_session: DbSession, claimed: Claimed) -> bool:
 
 
 async def complete(db_session: DbSession, claimed: Claimed) -> None:
-    """Delete an item whose result is written."""
+    """Delete an item whose result has been written, if the lease is still held."""
     await db_session.raw.execute(
         "DELETE FROM work WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
         *_where(claimed),
@@ -252,7 +251,7 @@ async def complete(db_session: DbSession, claimed: Claimed) -> None:
 
 
 async def release(db_session: DbSession, claimed: Claimed) -> None:
-    """Give a claim back unused, as a worker does when it stops; the attempt does not count."""
+    """Release a claim without counting the attempt, as a worker does when it stops."""
     await db_session.raw.execute(
         "UPDATE work SET lease = NULL, leased_until = NULL, attempts = attempts - 1"
         " WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
@@ -269,17 +268,17 @@ async def record_failure(
     now: datetime,
     retry_after_s: float | None = None,
 ) -> bool:
-    """Record a failed attempt: the item is retried after the next delay, or has failed for good after the last one.
+    """Record a failed attempt. The item is retried after a delay; after the last attempt it has failed for good.
 
     Returns whether the lease was still held; otherwise nothing is recorded.
 
     Args:
         db_session: Open unit of work.
-        claimed: The item that was tried.
-        error: One line for a person.
-        transient: Whether the cause may pass by itself (connection, time-out, 429, 5xx).
+        claimed: The item.
+        error: The cause, one line that is shown to people.
+        transient: Whether the same attempt may succeed later (connection, time-out, 429, 5xx).
         now: The service's time.
-        retry_after_s: The shortest wait that the model asked for.
+        retry_after_s: The minimum delay that the model's server asked for, or None.
 
     """
     last = claimed.attempts >= MAX_ATTEMPTS
@@ -298,9 +297,9 @@ async def record_failure(
 
 
 async def revive_transient(db_session: DbSession, owner: Owner, *, now: datetime) -> list[str]:
-    """Make items of an owner due again that failed for good while the model was away; return their layers.
+    """Reschedule items of an owner that have failed for good with a transient error; return their layers.
 
-    Parked items are left out, and locked ones: they are being rescheduled or erased.
+    Skips parked items, and locked ones, which are being rescheduled or erased.
     """
     revived = await db_session.raw.fetch(
         """
@@ -319,7 +318,7 @@ async def revive_transient(db_session: DbSession, owner: Owner, *, now: datetime
 
 
 async def park(db_session: DbSession, owner: Owner) -> None:
-    """Park all items of an owner, as those of a line that is not current: no look for ripe work finds them."""
+    """Park all items of an owner, such as a line that is not current. Workers do not find parked items."""
     await db_session.raw.execute(
         "UPDATE work SET run_after = 'infinity' WHERE owner_key = $1 AND line_id = $2", owner.key, owner.line_id
     )
@@ -337,7 +336,7 @@ async def unpark(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
 
 
 async def find_work(db_session: DbSession, owner: Owner, layer: str, key: str) -> WorkItem | None:
-    """Return the item that is due or has failed for good, or None if there is no such item."""
+    """Return the item, whether it is due or has failed for good, or None if it does not exist."""
     query = select(WorkItem).where(
         WorkItem.owner_key == owner.key,
         WorkItem.line_id == owner.line_id,
@@ -363,7 +362,7 @@ async def unschedule(db_session: DbSession, owner: Owner, layer: str, keys: Sequ
 
 
 async def cancel_automatic(db_session: DbSession, owner: Owner, layer: str, keys: Sequence[str]) -> bool:
-    """Delete the items without a payload: the service scheduled them by itself, and their reason is gone.
+    """Delete those items that have no payload: the service scheduled them itself, and the reason no longer applies.
 
     Returns whether there were any.
     """

@@ -1,1 +1,1 @@
-"""What a memory layer is, and what exists once for all of them: jobs, questions to the model, staleness."""
+"""The descriptor of a memory layer, and code that all layers share: running jobs, asking the model, staleness."""

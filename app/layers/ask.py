@@ -1,25 +1,25 @@
-"""Asks the model, for every layer: builds the request, has it answered, reads the answer, asks again where it may."""
+"""Asks the model on behalf of any layer: builds the request, reads the answer, and retries after unusable answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from app.kit.llm import ChatMessage, LanguageModel, ModelError
-from app.summarising.reading import UnusableAnswer
+from app.summarising.answer_text import UnusableAnswer
 
 Value = TypeVar("Value")
 
 
 BuildRequest = Callable[[int, str | None], list[ChatMessage]]
-"""(budget_tokens, complaint) → the messages of a request, together at most `budget_tokens`.
+"""(budget_tokens, complaint) → the messages of a request, which have at most `budget_tokens` in total.
 
-`complaint` is what was wrong with the answer before, None for the first request. Raises DoesNotFit.
+`complaint` is the reason why the previous answer was unusable; None for the first request. Raises DoesNotFit.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Value]):
-    """A usable answer: what was read from it, and the model's name."""
+    """A usable answer: the value read from it, and the model's name."""
 
     value: Value
     model: str
@@ -34,17 +34,18 @@ async def ask_model(
     temperature: float,
     tries: int = 1,
 ) -> Answer[Value]:
-    """Ask until an answer is usable, `tries` times at most.
+    """Ask until an answer is usable, at most `tries` times, and return that answer.
 
     Args:
         model: The model.
         build: Builds the request.
-        read: Reads an answer. Raises UnusableAnswer with a reason that quotes nothing of it.
-        answer_tokens: The longest answer; the request gets what the model takes besides.
-        temperature: 0 for the most probable words.
-        tries: How often it is asked; a request after the first says what was wrong with the answer before.
+        read: Reads an answer. Raises UnusableAnswer with a reason that does not quote the answer.
+        answer_tokens: The maximum length of the answer; the request may use the rest of the model's context.
+        temperature: The sampling temperature; 0 selects the most probable words.
+        tries: The maximum number of requests. Each after the first contains the reason why the previous answer was
+            unusable.
 
-    Raises ModelError with the last reason, and DoesNotFit where the request has no room.
+    Raises ModelError with the last reason, and DoesNotFit if the request does not fit the model's context.
 
     """
     complaint: str | None = None

@@ -1,8 +1,8 @@
-"""What a layer puts into a context: items of named segments. Pure.
+"""What a layer contributes to a context: items of named segments. Pure.
 
-A segment is its heading and its items, of one layer or of several. The layer says where the segment goes, in which
-order its items are, which of them its own budget left out, and which are trimmed together where `max_tokens` is small;
-`app.context` does the rest for all layers alike.
+A segment has a heading and items from one or several layers. A layer decides where the segment goes, in which order its
+items are, which of them exceed its own budget, and which are trimmed together to fit `max_tokens`. `app.context` does
+the rest for all layers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,11 +32,11 @@ class SegmentSpec:
 
     Attributes:
         name: Its name, unique among all segments.
-        instruction: What the model is told about it in the segment `instruction`; "" says nothing.
-        after: The segment that it follows in the prompt; None where the tables of `app.context.tables` have its name.
-            Of several that follow the same one the first in the registry comes first.
-        trimmed_before: The segment before which it is trimmed; None likewise.
-        leads: Whether its instruction comes first, as it goes ahead of the whole prompt by default.
+        instruction: The text about it in the segment `instruction`; "" for none.
+        after: The segment that it follows in the prompt; None if the tables of `app.context.tables` contain its name.
+            Segments that follow the same one are in the order of the registry.
+        trimmed_before: The segment before which it is trimmed; None if the tables contain its name.
+        leads: Whether its instruction comes first, because by default the segment is placed before the whole prompt.
 
     """
 
@@ -51,8 +51,8 @@ class TrimGroup(NamedTuple):
     """Items that are trimmed together.
 
     Attributes:
-        order: Groups of a segment are trimmed in ascending order, those of pinned items after all others.
-        name: How `omitted` names the group.
+        order: The sort key: groups of a segment are trimmed in ascending order, those of pinned items last.
+        name: The name of the group in `omitted`.
 
     """
 
@@ -61,19 +61,19 @@ class TrimGroup(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One text of a segment. A tuple, because a context makes dozens of them.
+    """One text of a segment. It is a tuple because a context has dozens of them.
 
     Attributes:
-        text: What the model reads.
+        text: The text that the model reads.
         tokens: o200k tokens of `text`.
-        sources: What it was made of: `memo:…`, `summary:3`.
-        name: How `omitted` names it where the layer's budget leaves it out.
-        group: The items it is trimmed with. Items of a segment that have none are trimmed together, after its groups;
-            if no item has one, the segment is trimmed as a whole.
+        sources: What it was made from: `memo:…`, `summary:3`.
+        name: Its name in `omitted` if the layer's budget leaves it out.
+        group: The group that it is trimmed with. Items without a group are trimmed together, after the groups of the
+            segment; if no item has a group, the segment is trimmed as a whole.
         covers: The range of messages that it covers (inclusive), or None.
-        order: Its sort key among the items of the segment, of all layers. Items with the same key keep the order of
-            the registry, and of the contribution.
-        pinned: Whether it is trimmed after the items of the segment that are not pinned.
+        order: Its sort key among the items of the segment from all layers. Items with equal keys are in the order of
+            the registry, then of the contribution.
+        pinned: Whether it is trimmed after the unpinned items of the segment.
 
     """
 
@@ -91,11 +91,11 @@ class Placement(NamedTuple):
     """Where a segment goes.
 
     Attributes:
-        position: `in_prompt` at its position in the order of segments; `before_prompt` ahead of everything; `in_chat`
-            among the messages.
+        position: `in_prompt` for its position in the order of segments, `before_prompt` for before everything,
+            `in_chat` for among the messages.
         depth: With `in_chat`: how many messages follow it.
-        role: With `in_chat`: who says it.
-        scan: Whether the caller's lorebook should scan it; None leaves it open.
+        role: With `in_chat`: its role.
+        scan: Whether the caller's lorebook should scan it; None if that is not set.
 
     """
 
@@ -111,16 +111,16 @@ IN_PROMPT = Placement()
 class Contribution(NamedTuple):
     """The items of one segment.
 
-    Several layers can contribute to one segment. It goes where the first of them places it, in the order of the
-    registry, under the first heading that is not "".
+    Several layers can contribute to one segment. In the order of the registry, the first of them sets its placement,
+    and the first heading that is not "" becomes its heading.
 
     Attributes:
         segment: The segment's name: one of the layer's `SegmentSpec`s, or any other in the tables of `app.context`.
         items: In any order; `Item.order` sorts them.
-        heading: Comes before the items; "" where they bring their own.
-        left_out: What exceeds the layer's own budget.
+        heading: The heading before the items; "" if the items contain their own.
+        left_out: The items that exceed the layer's own budget.
         placement: Where the segment goes.
-        is_window: Whether the answer's `memo_window` counts the segment's items.
+        is_window: Whether the response's `memo_window` counts the segment's items.
 
     """
 
@@ -137,8 +137,8 @@ class Contributed(NamedTuple):
 
     Attributes:
         segments: Its segments.
-        gaps: Ranges before the history (inclusive) that it should cover and does not.
-        edges: Where the history may be trimmed; counts only for chats whose `history.edges` are this layer's.
+        gaps: Ranges before the history (inclusive) that it should cover but does not.
+        edges: The seqs at which the history may be trimmed; used only if the chat's `history.edges` are this layer's.
 
     """
 
@@ -148,13 +148,13 @@ class Contributed(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a layer sees of the context that it contributes to.
+    """The data that a layer gets to contribute to a context.
 
     Attributes:
-        cached: What its `refresh_cache` left on the chat's row.
-        queried: What its `context_query` returned; None without one.
+        cached: The data that its `refresh_cache` stored on the chat's row.
+        queried: The result of its `context_query`; None without one.
         settings: The chat's settings.
-        character: Whose prompt it is, if that is known.
+        character: The character whose prompt it is, if known.
 
     """
 
@@ -165,7 +165,7 @@ class View(NamedTuple):
 
 
 def place(settings: PlacementSettings) -> Placement | None:
-    """Where the settings put a segment; None if it is not to be in the context."""
+    """Return the placement that the settings give a segment, or None if the context must not contain it."""
     position = _POSITIONS[settings.position]
     if position is None:
         return None
@@ -175,5 +175,5 @@ def place(settings: PlacementSettings) -> Placement | None:
 
 
 def list_gaps(cached: Mapping[str, Any]) -> list[Range]:
-    """The gaps that a layer left on the chat's row."""
+    """Return the gaps that a layer stored on the chat's row."""
     return [(first, last) for first, last in cached.get("gaps", ())]

@@ -1,4 +1,4 @@
-"""What routes ask for: the memory layers of the application."""
+"""FastAPI dependencies: the memory layers of the application."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -9,7 +9,7 @@ from app.layers.layer import Layer
 
 
 async def layers(request: Request) -> Sequence[Layer]:
-    """The memory layers there are."""
+    """Return the memory layers of the application."""
     found: Sequence[Layer] = request.app.state.layers
     return found
 

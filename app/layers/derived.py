@@ -1,7 +1,7 @@
-"""Rows that were derived from messages: their columns, and what a change of messages makes stale or valid again.
+"""Rows derived from messages: their columns, and how they become stale or valid again when messages change.
 
-A row stores two hashes: of what it was made from, and of what its messages say now. The transaction that changes
-messages rewrites the second one; the row is stale while the two differ.
+A row stores two hashes: of the messages it was made from, and of the current messages of its range. A transaction that
+changes messages updates the second one; the row is stale while the two differ.
 """
 
 from collections.abc import Sequence
@@ -13,32 +13,32 @@ from sqlalchemy import ColumnElement, LargeBinary, Select, String, cast, exists,
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
-from app.chats.eligibility import Filters
+from app.chats.eligibility import Filters, hash_eligible
 from app.chats.head import Head, RangeMessage
 from app.chats.ranges import inside_of, join_ranges
 from app.chats.scheduling import cancel_automatic, schedule
-from app.chats.service import hash_eligible, list_living
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork, WorkItem
+from app.messages.reads import list_not_deleted
 
 Json = JSONB(none_as_null=True)
 Of = TypeVar("Of")
 
 Origin = Literal["model", "extractive", "tool", "person"]
 ORIGIN = (
-    "Who wrote the text as it is now: `model`, a model on behalf of the service; `extractive`, the service by quoting "
+    "The author of the current text: `model`, a model on behalf of the service; `extractive`, the service by quoting "
     "sentences; `tool`, the model of the chat by calling a tool; `person`."
 )
 IN_PROMPT = "Whether a context contains it, unless a small `max_tokens` trims it."
-EDITED = "Whether a person changed a text that the service or a tool had written."
+EDITED = "Whether a person changed a text written by the service or by a tool."
 
 
 class DerivedColumns:
     """The columns of a row that the service derived from other rows.
 
-    `origin` is who wrote the text as it is now (`Origin`); `filters` is what decided on eligibility when the range was
-    opened; `source_hash` is the hash of what the text was made from, `current_hash` that of what the same range says
-    now: unequal is stale.
+    `origin` is the author of the current text (`Origin`). `filters` are the eligibility filters in effect when the
+    range was opened. `source_hash` is the hash of what the text was made from, `current_hash` the hash of the current
+    content of the same range; the row is stale if they differ.
     """
 
     origin: Mapped[str]
@@ -58,17 +58,17 @@ class MessageRangeColumns(DerivedColumns):
 
 @dataclass(frozen=True, slots=True)
 class DerivedRow(Generic[Of]):
-    """What staleness needs to know of a row.
+    """The fields of a row that determine whether it is stale.
 
     Attributes:
         of: The row as its layer reads it.
-        key: The key of the work that makes it again; "" where its layer decides by other means.
+        key: The key of the work item that makes it again; "" if its layer schedules that in another way.
         first_seq: The first message of its range.
-        last_seq: The last one, inclusive.
-        filters: What decides on eligibility in the range.
-        source_hash: What it was made from; None while it is not made.
-        current_hash: What its range said so far.
-        is_kept: Whether it is never made again by itself: a person wrote or deleted it.
+        last_seq: The last message of its range, inclusive.
+        filters: The eligibility filters of the range.
+        source_hash: The hash of what it was made from; None if it is not made yet.
+        current_hash: The stored hash of its range.
+        is_kept: Whether it is never made again automatically, because a person wrote or deleted it.
 
     """
 
@@ -84,11 +84,11 @@ class DerivedRow(Generic[Of]):
 
 @dataclass(frozen=True, slots=True)
 class Rehashed(Generic[Of]):
-    """A row with what its range says now.
+    """A row with the current content of its range.
 
     Attributes:
-        row: The row as it was.
-        current_hash: The hash of what its range says now.
+        row: The row as stored.
+        current_hash: The hash of the current content of its range.
         messages: The messages of its range that are not deleted, in seq order.
 
     """
@@ -99,21 +99,21 @@ class Rehashed(Generic[Of]):
 
     @property
     def has_changed(self) -> bool:
-        """Whether the range says something else than before."""
+        """Whether the content of the range differs from the stored hash."""
         return self.current_hash != self.row.current_hash
 
     @property
     def is_valid(self) -> bool:
-        """Whether the range says what the row was made from."""
+        """Whether the content of the range is still what the row was made from."""
         return self.current_hash == self.row.source_hash
 
 
 async def rehash(db_session: DbSession, head: Head, rows: Sequence[DerivedRow[Of]]) -> list[Rehashed[Of]]:
-    """Read what the ranges of `rows` say now; nothing is written."""
+    """Return `rows` with the current hashes of their ranges; nothing is written."""
     if not rows:
         return []
     ranges = join_ranges(sorted((row.first_seq, row.last_seq) for row in rows))
-    messages = await list_living(db_session, *head.line, ranges)
+    messages = await list_not_deleted(db_session, *head.line, ranges)
     found = []
     for row in rows:
         inside = inside_of(messages, row.first_seq, row.last_seq)
@@ -131,9 +131,9 @@ async def reschedule(
     now: datetime,
     settle_s: float,
 ) -> bool:
-    """Schedule what is stale, if the layer is on, and cancel what became valid again; returns whether any is scheduled.
+    """Schedule stale rows if the layer is enabled, and cancel the work of valid ones; return whether any is scheduled.
 
-    What a person wrote is left alone, and so is work that a person asked for.
+    Rows that a person wrote or deleted, and work that a person requested, are not touched.
     """
     own = [one for one in rehashed if not one.row.is_kept]
     valid = [one.row.key for one in own if one.is_valid]
@@ -157,7 +157,10 @@ async def schedule_unscheduled(
     now: datetime,
     settle_s: float,
 ) -> bool:
-    """Schedule what `list_unscheduled` returns, as after the layer was switched on; returns whether there is any."""
+    """Schedule the work that `list_unscheduled` returns, for example after the layer was enabled.
+
+    Returns whether any work was scheduled.
+    """
     items = await list_unscheduled(db_session, head, layer, key_column, prefix=prefix, condition=condition)
     if items:
         await schedule(db_session, head, layer, items, now=now, settle_s=settle_s)
@@ -173,18 +176,19 @@ async def list_unscheduled(
     prefix: str = "",
     condition: ColumnElement[bool] | None = None,
 ) -> list[NewWork]:
-    """Return the work of the stale rows that have none: their messages changed while the layer was off.
+    """Return work items for the stale rows that have none, because their messages changed while the layer was disabled.
 
-    A row whose text is a person's is left out. Work that failed for good counts as work.
+    Rows with a person's text are left out. A work item that failed for good counts as one.
 
     Args:
         db_session: Open unit of work.
         head: The line's head.
         layer: The layer's name.
-        key_column: The column that, after `prefix`, is the key of a row's work. Its model has MessageRangeColumns.
-        prefix: What the keys begin with.
-        condition: Which rows count, such as those that are not deleted. With the condition of a partial index of
-            stale rows, that index is used.
+        key_column: The column that forms the key of a row's work item, after `prefix`. Its model has
+            MessageRangeColumns.
+        prefix: The prefix of the keys.
+        condition: Selects the rows, for example those that are not deleted. If it is the condition of a partial index
+            of stale rows, that index is used.
 
     """
     rows = await db_session.execute(select_unscheduled(head, layer, key_column, prefix=prefix, condition=condition))

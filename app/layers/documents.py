@@ -1,21 +1,21 @@
-"""The texts of all layers that search may find: only what is valid on the line, as contexts have it."""
+"""The texts of all layers that search can find: only texts that are valid on the line, as contexts contain them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.chats.copying import Line
 from app.kit.db import DbSession
 from app.layers.layer import Layer
+from app.lines.line_copy import Line
 
 
 class Document(NamedTuple):
-    """A text of a layer, as a layer's query `documents` selects it: these four columns, in this order.
+    """A text of a layer. A layer's query `documents` selects these four columns, in this order.
 
     Attributes:
-        source: What it is, as the sources of a context name it: `memo:<id>`, `summary:3`.
-        text: What is searched.
-        first_seq: The first message that it is about; of a text about no messages, the one that it follows, or 0.
-        last_seq: The last one, inclusive.
+        source: Its source, as in the `sources` of a context: `memo:<id>`, `summary:3`.
+        text: The text to search.
+        first_seq: The first message that it is about. For a text about no messages, the message that it follows, or 0.
+        last_seq: The last message that it is about, inclusive.
 
     """
 

@@ -1,4 +1,4 @@
-"""What a context of a chat contains of a layer, read from the chat's row: the one meaning of `in_prompt`."""
+"""The sources of a layer that a chat's contexts contain, read from the chat's row. This defines `in_prompt`."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,16 +14,16 @@ def list_sources(
     *,
     characters: Iterable[str | None] = (None,),
 ) -> frozenset[str]:
-    """Return the sources of the items that a layer contributes to contexts, before a `max_tokens` trims them.
+    """Return the sources of the items that a layer contributes to contexts, before `max_tokens` trims any.
 
-    What exceeds the layer's own budget is not among them. `contribute` gets no `queried`: the items must follow from
-    what the layer keeps on the chat's row.
+    Items that exceed the layer's own budget are not included. `contribute` gets no `queried`, so the items must depend
+    only on the data that the layer stores on the chat's row.
 
     Args:
-        contribute: The layer's.
+        contribute: The layer's `contribute`.
         chat: The line.
         layer: The layer's name.
-        characters: Whose prompts are looked at; None is the prompt of no character in particular.
+        characters: The characters whose prompts are considered; None is a prompt without a known character.
 
     """
     cached, settings = chat.context_cache.get(layer, {}), effective(chat.settings)

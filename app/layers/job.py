@@ -1,4 +1,4 @@
-"""What is particular to one kind of job; `runner.py` has what all jobs share."""
+"""The parts of a job that differ from kind to kind; `runner.py` has the parts that all jobs share."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ Draft = TypeVar("Draft")
 
 @dataclass(frozen=True, slots=True)
 class Made(Generic[Source, Draft]):
-    """What a job has made and is about to save.
+    """The result of a job that is about to be saved.
 
     Attributes:
         locked: The line's head, locked; None if the work item belongs to a user or a tenant.
         claimed: The work item.
-        source: What it was made from, as it was read before the draft.
-        draft: What was made.
+        source: The source, as read before the draft was made.
+        draft: The draft.
         now: The service's time.
 
     """
@@ -50,13 +50,13 @@ class Job(Generic[Source, Draft]):
     """One kind of job.
 
     Attributes:
-        prefix: The keys it makes begin with this; "" takes every key that no other job of the layer takes.
-        read: Reads what the work item is made from. If it returns None, the runner locks the line and reads again. If
-            that returns None too, the item is completed and nothing is made.
-        draft: Makes it while no transaction is open; None completes the item without saving. Raises ModelError.
-        is_unchanged: Whether the source still is what the draft was made from; the item's line is locked. None
-            completes the item without saving, because what it was to be saved to is gone.
-        save: Writes it; the line is locked, the lease was checked, the work item is complete.
+        prefix: The prefix of the keys it runs; "" matches every key that no other job of the layer matches.
+        read: Reads the source of the work item. If it returns None, the runner locks the line and reads again. If
+            that also returns None, the item is completed without a draft.
+        draft: Makes the draft while no transaction is open. None completes the item without saving. Raises ModelError.
+        is_unchanged: Returns whether the source is still the one that the draft was made from; the item's line is
+            locked. None completes the item without saving, because the target of the draft no longer exists.
+        save: Writes the draft. The line is locked, the lease has been checked, and the work item is completed.
 
     """
 

@@ -1,7 +1,7 @@
-"""The descriptor of a memory layer: everything that the service knows of it.
+"""The descriptor of a memory layer: everything that the service knows about it.
 
-`docs/layers.md` walks through it with an example. A layer builds one `Layer` in its `layer.py`, `app/registry.py` lists
-it, and the rest of the service reads the registry.
+`docs/layers.md` explains it with an example. A layer builds one `Layer` in its `layer.py`, `app/registry.py` lists it,
+and the rest of the service reads the registry.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,7 +13,6 @@ from uuid import UUID
 from fastapi import APIRouter
 from sqlalchemy import Table as CoreTable
 
-from app.chats.copying import Line
 from app.chats.coverage import Coverage
 from app.chats.events import (
     AnchorMoved,
@@ -31,25 +30,26 @@ from app.kit.owners import OwnerErased
 from app.layers.contribution import Contributed, SegmentSpec, View
 from app.layers.job import Job
 from app.layers.tool import Tool
+from app.lines.line_copy import Line
 from app.summarising.prompts import Prompt
 
 Event = TypeVar("Event", bound=LineEvent, contravariant=True)
 
 Handler = Callable[[DbSession, Event], Awaitable[None]]
-"""Handles an event in the transaction that caused it; may change the event's head, which is written afterwards."""
+"""Handles an event in the transaction that caused it. It may change the event's head, which is written afterwards."""
 
 
 async def _ignore(_db_session: DbSession, _event: LineEvent) -> None:
-    """A layer that has nothing to do at an event."""
+    """Ignore the event."""
 
 
 async def _covers_nothing(_db_session: DbSession, _head: Head, _from_seq: int, _until_seq: int) -> int | None:
-    """No cut waits for the layer."""
+    """Return None, so that no cut waits for the layer."""
     return None
 
 
 async def _grant(_db_session: DbSession, _head: Head, _until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
-    """Nothing is missing."""
+    """Return True, because nothing is missing."""
     return True
 
 
@@ -64,11 +64,11 @@ async def _no_edges(_db_session: DbSession, _head: Head, _from_seq: int) -> Sequ
 
 
 async def _keep_nothing(_db_session: DbSession, _event: OwnerErased, *, now: datetime) -> None:
-    """A layer that keeps nothing about an owner but rows under the owner's key."""
+    """Do nothing, because the layer stores data about an owner only in rows under the owner's key."""
 
 
 async def _keep_cache(_db_session: DbSession, _head: Head) -> None:
-    """A layer that keeps nothing on the chat's row."""
+    """Do nothing, because the layer stores no data on the chat's row."""
 
 
 def _contribute_nothing(_view: View) -> Contributed:
@@ -77,43 +77,45 @@ def _contribute_nothing(_view: View) -> Contributed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """A kind of memory. What is not given does nothing.
+    """A kind of memory. The defaults of all optional attributes do nothing.
 
     Attributes:
         name: Its name in due work, usage, the chat's cursors and the context cache.
         settings: Its section of a chat's settings.
-        narratives: Other names under which clients know what it holds: the revision of a change is recorded under each.
-        models: Its tables; whatever has a line in its key is copied, cut off and erased with the line.
-        jobs: What makes its due work; the job with the longest matching prefix takes a key.
+        narratives: Further names of its content in the API. The revision of a change is recorded under each of them.
+        models: Its tables; rows with a line in their key are copied, truncated and erased with the line.
+        jobs: The jobs that run its due work; the job with the longest matching prefix runs an item.
         routers: Its HTTP routes; their tags appear in `/docs` in the order of the registry.
-        prompts: What it asks a model; a deployment can replace each of them from its prompts folder.
-        tools: What the model may call.
-        on_append: New messages arrived: schedule what they make due.
-        on_change: Messages changed: mark what was derived from them as stale and schedule it.
-        on_truncate: The end of the line was cut off: drop what was derived from it, reopen what it cuts through.
-        on_move: Messages moved to a new line: take over what people wrote about them.
-        on_settings_changed: Schedule what went stale while the layer was off.
+        prompts: Its prompts; a deployment can replace each of them from its prompts folder.
+        tools: The tools that the model can call.
+        on_append: Messages were appended: schedule work that becomes due.
+        on_change: Messages changed: mark rows derived from them as stale and schedule them.
+        on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
+        on_move: Messages moved to a new line: copy people's texts about them.
+        on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
-        covered_through: (db_session, head, from_seq, until_seq) → the last seq this layer covers of the text from
-            `from_seq` on, None if it need not cover any. What reaches past `until_seq` (inclusive) does not count.
-        request_coverage: (db_session, head, until_seq, now=) → schedule what is missing to cover text up to `until_seq`
-            (inclusive), for which a cut waits; False if it cannot be made.
-        list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → what covers messages of the range.
+        covered_through: (db_session, head, from_seq, until_seq) → the last seq this layer covers of the messages from
+            `from_seq` on, or None if it need not cover any. A text that covers messages after `until_seq` (inclusive)
+            does not count.
+        request_coverage: (db_session, head, until_seq, now=) → schedule the missing coverage up to `until_seq`
+            (inclusive), for which a cut waits; return False if it cannot be made.
+        list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → the coverage of messages of the range.
         edges: The name of its edges, one of the choices of the setting `history.edges`; None if it has none.
-        adds_edges_late: Whether an edge can appear when the layer settles, and not only with new messages: a full cut
-            that finds no edge waits for one.
+        adds_edges_late: Whether edges can appear when one of the layer's jobs ends, not only with new messages. A full
+            cut that finds no edge then waits for one.
         names_messages: Whether the `memo_id` of a message is the id of the layer's row that covers it.
-        list_edges: (db_session, head, from_seq) → where a cut may fall; asked only for chats whose `history.edges` are
-            this layer's.
-        export_state: (db_session, line) → what the layer knows of a line, as JSON; None exports the rows of its tables.
-        documents: A query on the chat's row `c` of the layer's texts that search may find (`app/layers/documents.py`).
-        erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct what the layer keeps
-            about it elsewhere than in rows under its key, which are gone already.
-        refresh_cache: (db_session, head) → bring what the chat's row holds of the layer up to date.
+        list_edges: (db_session, head, from_seq) → the seqs at which a cut may begin the history; called only for chats
+            whose `history.edges` are this layer's.
+        export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
+        documents: A query on the chat's row `c` for the layer's texts that search can find
+            (`app/layers/documents.py`).
+        erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
+            not in rows under its key; those rows are already deleted.
+        refresh_cache: (db_session, head) → update the layer's data on the chat's row.
         segments: The segments it contributes to.
-        context_query: A scalar subquery on the chat's row `c` that the one statement of a context includes, for what
-            cannot be kept on the row; its value is `View.queried`.
-        contribute: (view) → what the layer puts into a context. Pure.
+        context_query: A scalar subquery on the chat's row `c`, included in the one statement of a context, for data
+            that cannot be stored on the row; its value is `View.queried`.
+        contribute: (view) → the layer's contribution to a context. Pure.
 
     """
 
@@ -152,7 +154,7 @@ class Layer:
         return [cast("CoreTable", model.__table__) for model in self.models]
 
     def job_for(self, key: str) -> Job[Any, Any]:
-        """The job that makes the work item `key`. Raises LookupError."""
+        """Return the job that runs the work item `key`. Raises LookupError."""
         fitting = [job for job in self.jobs if key.startswith(job.prefix)]
         if not fitting:
             raise LookupError(f"{self.name} has no job for {key!r}")
@@ -160,7 +162,7 @@ class Layer:
 
 
 def find_layer(layers: Sequence[Layer], name: str) -> Layer:
-    """The layer of that name. Raises LookupError."""
+    """Return the layer of that name. Raises LookupError."""
     found = next((layer for layer in layers if layer.name == name), None)
     if found is None:
         raise LookupError(f"there is no layer {name!r}")
@@ -168,5 +170,5 @@ def find_layer(layers: Sequence[Layer], name: str) -> Layer:
 
 
 def list_prompts(layers: Sequence[Layer]) -> tuple[Prompt, ...]:
-    """The prompts of all layers."""
+    """Return the prompts of all layers."""
     return tuple(prompt for layer in layers for prompt in layer.prompts)

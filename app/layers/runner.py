@@ -1,8 +1,8 @@
-"""Runs the job of a work item: the one way in which anything is made in the background.
+"""Runs the job of a work item. All background work runs through here.
 
-Read what it is made from, make it while no transaction is open, then in one transaction lock the line, check the lease,
-compare the source with what was read, and save. An item that ends here, made or failed for good, defers `LayerChanged`,
-because a cut may wait for it.
+A job reads its source and makes a draft while no transaction is open. One transaction then locks the line, checks the
+lease, checks that the source is unchanged, and saves the draft. An item that is completed or fails for good defers
+`LayerChanged`, because a cut may wait for it.
 """
 
 import logging
@@ -11,8 +11,8 @@ from typing import Any
 
 from app.chats.events import LayerChanged
 from app.chats.head import Head
+from app.chats.heads import lock_line
 from app.chats.revision import WORK, record, record_nothing
-from app.chats.service import lock_line
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Unavailable
@@ -31,7 +31,7 @@ KILLED = ModelError("no worker survived making it", transient=False)
 
 
 async def run_job(ctx: JobContext, layers: Sequence[Layer], claimed: Claimed) -> None:
-    """Make the work item, or record on it why that failed. Raises Unavailable while PostgreSQL is away."""
+    """Run the job of a work item, or record its failure on the item. Raises Unavailable if PostgreSQL is down."""
     if claimed.attempts > MAX_ATTEMPTS:
         await _fail(ctx, claimed, KILLED)
         return
@@ -75,10 +75,10 @@ async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
 async def _is_unchanged(
     ctx: JobContext, db_session: DbSession, job: Job[Any, Any], made: Made[Any, Any]
 ) -> bool | None:
-    """Compare the source with what was read; return None where there is nothing to save.
+    """Return whether the source is unchanged since it was read, or None if there is nothing to save.
 
-    A source that was missing is read again: what another transaction has committed since may have found this item
-    due already, and then relies on it.
+    A missing source is read again: another transaction may have committed it since, and have scheduled nothing because
+    this item was due already.
     """
     if made.source is None:
         return None if await job.read(ctx, db_session, made.claimed) is None else False
@@ -86,12 +86,15 @@ async def _is_unchanged(
 
 
 async def _lock_head(db_session: DbSession, claimed: Claimed) -> Head | None:
-    """Lock the line that the work item belongs to. The work of a user or a tenant is locked by its own row alone."""
+    """Lock the line of the work item and return its head; None if there is no such line.
+
+    The work item of a user or a tenant has no line and is locked only by its own row.
+    """
     return await lock_line(db_session, *claimed.owner.line) if claimed.owner.is_line else None
 
 
 async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
-    """Record a failure on the work item; the last one may be what a cut waits for."""
+    """Record a failure on the work item, and defer `LayerChanged` if it is final."""
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
         is_recorded = await _record_failure(ctx, db_session, claimed, error)
@@ -101,7 +104,7 @@ async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
 
 
 async def _record_failure(ctx: JobContext, db_session: DbSession, claimed: Claimed, error: ModelError) -> bool:
-    """Write the failure on the work item; return whether its lease was still held."""
+    """Record the failure on the work item; return whether its lease was still held."""
     return await work_queue.record_failure(
         db_session,
         claimed,
@@ -118,7 +121,7 @@ def _has_failed(claimed: Claimed) -> bool:
 
 
 def _record_outcome(db_session: DbSession, head: Head | None, claimed: Claimed, *, is_unchanged: bool = False) -> None:
-    """Raise the revision of the owner with the outcome of its work item, unless that is another worker's."""
+    """Raise the owner's revision for the outcome of its work item; `is_unchanged` if this worker did not change it."""
     if head is not None and is_unchanged:
         record_nothing(db_session, head.line)
     elif head is not None:

@@ -1,4 +1,4 @@
-"""What a layer knows of a line, as readable JSON."""
+"""The state of a layer on a line, as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,22 +6,22 @@ from typing import Any
 from sqlalchemy import LargeBinary, select
 from sqlalchemy import Table as CoreTable
 
-from app.chats.copying import Line
 from app.kit.db import DbSession
 from app.layers.layer import Layer
+from app.lines.line_copy import Line
 
 _OF_THE_LINE = {"chat_key", "owner_key", "line_id"}
 
 
 async def read_state(db_session: DbSession, layer: Layer, line: Line) -> Any:
-    """What the layer exports; without an `export_state` of its own, the rows of its tables by the table's name."""
+    """Return the result of the layer's `export_state`; without one, the rows of its tables by the table's name."""
     if layer.export_state is not None:
         return await layer.export_state(db_session, line)
     return {str(table.name): await _list_rows(db_session, layer, table, line) for table in layer.tables}
 
 
 async def _list_rows(db_session: DbSession, layer: Layer, table: CoreTable, line: Line) -> Sequence[dict[str, Any]]:
-    """The rows of a line without its key and without hashes; of a table that layers share only the layer's own."""
+    """Return the rows of a line without key and hash columns; from a table that layers share, only the layer's rows."""
     columns = [
         column
         for column in table.columns

@@ -7,18 +7,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.chats.service import ChatRef
+from app.chats.chat_lock import ChatRef
 from app.kit.db import DbSession
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The circumstances of a call.
+    """The context of a tool call.
 
     Attributes:
         db_session: An open unit of work.
         ref: The chat.
-        character: The character that calls, if the caller names one.
+        character: The character that calls the tool, if the client names one.
         now: The service's time.
 
     """
@@ -34,11 +34,11 @@ class Tool:
     """One tool.
 
     Attributes:
-        name: What the model calls it by.
-        description: When to call it, as the model reads it.
-        arguments: What it takes; the fields' descriptions are for the model too.
-        example: Valid arguments, shown in the answer to wrong ones.
-        run: Runs it and returns what was done, in words for the model.
+        name: The name by which the model calls it.
+        description: When to call it; the model reads this text.
+        arguments: The model of its arguments; the model reads the fields' descriptions, too.
+        example: Valid arguments, which the response to invalid ones contains.
+        run: Runs the tool and returns a text for the model that states what was done.
 
     """
 

@@ -1,8 +1,8 @@
-"""The embedded stack: PostgreSQL, Valkey, worker and API as children of one process.
+"""The embedded stack: PostgreSQL, Valkey, worker and API as child processes of one process.
 
-errors · directory · lock · sockets        one line for people, DATA and what lies in it
-processes · leftovers                      which process a pid means, and what a killed run left behind
-account · launch · command · children      who a child runs as, how it starts, is watched and ends
-binaries · postgres · valkey               the two servers
-stack · running · up                       all of it, for `memobook up`, the demo and the tests
+errors · directory · lock · sockets        the error class, the data directory DATA and its contents
+processes · leftovers                      identifying processes, and ending those that a killed run left behind
+account · launch · command · children      the user of a child process, its start, supervision and end
+binaries · postgres · valkey · servers     the two servers
+address · stack · running · up             the whole service, for `memobook up`, the demo and the tests
 """

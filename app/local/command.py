@@ -1,4 +1,4 @@
-"""What a child runs, and the one place where children are started."""
+"""Commands and their start as child processes."""
 
 import asyncio
 import os
@@ -17,17 +17,18 @@ _TAIL_BYTES = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A program and how it is treated.
+    """A command and how to run and stop it.
 
     Attributes:
-        name: What people call it.
-        arguments: Its path and what follows.
-        environment: The whole of it.
-        directory: Where it runs; None is here.
-        log: Where its output goes; None is this process's own output.
-        account: Who it runs as.
-        stop_signals: Sent in turn, with seconds to wait after each; SIGKILL to the whole group comes last.
-        death_signal: Sent by the kernel when this process is killed.
+        name: The name in messages.
+        arguments: The path of the program and its arguments.
+        environment: The complete environment.
+        directory: The working directory; None for that of this process.
+        log: The file that the output is appended to; None for the output of this process.
+        account: The account that runs it.
+        stop_signals: The signals that stop it, in order, each with the seconds to wait. SIGKILL to the process group
+            follows.
+        death_signal: The signal that the kernel sends to the child when this process dies.
 
     """
 
@@ -41,7 +42,7 @@ class Command:
     death_signal: signal.Signals = signal.SIGKILL
 
     def last_words(self) -> str:
-        """The last line in its log, after a colon; nothing if there is none."""
+        """Return the last line of the log after a colon, or an empty string if there is none."""
         if self.log is None or not self.log.exists():
             return ""
         lines = self.log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace").split("\n")
@@ -49,9 +50,9 @@ class Command:
 
 
 async def spawn(command: Command) -> asyncio.subprocess.Process:
-    """Start a child in a session of its own, so that the terminal's Ctrl-C does not reach it.
+    """Start a child in its own session, so that the terminal's Ctrl-C does not reach it.
 
-    Call it on the main thread: the death signal comes when the *thread* that started the child ends.
+    Call this on the main thread: the death signal is sent when the *thread* that started the child ends.
     """
     with _output(command.log) as output:
         return await asyncio.create_subprocess_exec(
@@ -67,7 +68,7 @@ async def spawn(command: Command) -> asyncio.subprocess.Process:
 
 
 async def run_to_end(command: Command) -> int:
-    """Run a child until it ends by itself and return its code (−n: ended by signal n); cancelled, kill it."""
+    """Run a child to its end and return its exit code (−n: killed by signal n). Kills it if this task is cancelled."""
     process = await spawn(command)
     try:
         return await process.wait()
@@ -78,7 +79,7 @@ async def run_to_end(command: Command) -> int:
 
 
 def kill_group(pid: int) -> None:
-    """Kill a child that `spawn` started, with all that it started in turn."""
+    """Kill a child that `spawn` started, and the processes it has started."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 

@@ -1,11 +1,11 @@
-"""The data directory and what lies in it.
+"""The data directory and its contents.
 
-DATA/lock                 held by the one process that uses DATA
-DATA/postgres/            PostgreSQL's own files
-DATA/postgres.password    its superuser's password
-DATA/memobook.password    the service's password
-DATA/logs/                what PostgreSQL and Valkey say
-DATA/run/                 pid files, and how to reach what runs; nothing in it outlives a run
+DATA/lock                 locked by the process that uses DATA
+DATA/postgres/            PostgreSQL's data directory
+DATA/postgres.password    the password of PostgreSQL's superuser
+DATA/memobook.password    the password of the service's role
+DATA/logs/                the logs of PostgreSQL and Valkey
+DATA/run/                 pid files and the URLs of the running servers; only valid during a run
 """
 
 import os
@@ -14,10 +14,10 @@ from pathlib import Path
 
 
 class DataDirectory:
-    """Paths below DATA.
+    """The paths in a data directory.
 
     Args:
-        path: Absolute or relative; symbolic links in it are followed once, here.
+        path: Absolute or relative; symbolic links are resolved once, here.
 
     """
 
@@ -30,9 +30,9 @@ class DataDirectory:
         self.record = self.run / "stack.json"
 
     def make(self) -> None:
-        """Make what is missing; directories that are there keep their owner and mode.
+        """Create missing directories. Existing ones keep their owner and mode.
 
-        Root's PostgreSQL runs as another user, who passes through DATA but reads nothing there.
+        If root creates DATA, other users can traverse it but not list it, because PostgreSQL runs as another user.
         """
         if not self.path.exists():
             self.path.mkdir(parents=True)
@@ -41,7 +41,7 @@ class DataDirectory:
             path.mkdir(mode=0o700, exist_ok=True)
 
     def password(self, name: str) -> str:
-        """The random password in `DATA/<name>.password`, made at the first call; 64 hexadecimal digits."""
+        """Return the password in `DATA/<name>.password`; the first call creates it: 64 random hexadecimal digits."""
         path = self.path / f"{name}.password"
         if not path.exists():
             write_private(path, secrets.token_hex(32))
@@ -49,7 +49,7 @@ class DataDirectory:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write `text` to a file that only this user reads: whole or not at all, also when the power fails."""
+    """Write `text` atomically and durably to a file that only this user can read."""
     new = path.with_name(path.name + ".new")
     new.unlink(missing_ok=True)
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

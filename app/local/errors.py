@@ -1,5 +1,5 @@
-"""What can go wrong on this machine, told in one line."""
+"""Errors of the embedded stack."""
 
 
 class LocalError(Exception):
-    """The stack cannot start or go on; the text is one line that says why and what to do."""
+    """The stack cannot start or continue. The message is one line with the reason."""

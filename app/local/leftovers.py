@@ -1,7 +1,7 @@
-"""What a killed run left behind: its children, found again by their pid files.
+"""Ends child processes that a killed run left behind; they are found by their pid files.
 
-A pid file is believed only if it was written for this data directory (a copy of DATA names the original's
-processes) and if the process with that pid began when the file says.
+A pid file is only used if it was written for this data directory, because a copy of DATA names the processes of the
+original, and if the start time of the process matches the file.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class PidFile:
-    """`DATA/run/<name>.pid`.
+    """The pid file of a child, `DATA/run/<name>.pid`.
 
     Attributes:
         path: The file.
@@ -36,13 +36,13 @@ class PidFile:
 
     @classmethod
     def of(cls, directory: DataDirectory, name: str) -> Self:
-        """The pid file of the child called `name`."""
+        """Return the pid file of the child `name`."""
         return cls(directory.run / f"{name}.pid", directory.path)
 
     def write(self, pid: int, stop_signal: signal.Signals) -> None:
-        """Record a child that has just begun, and the signal that ends it cleanly."""
+        """Record a child that has just started, and the signal that stops it cleanly."""
         process = find_process(pid)
-        if process is None:  # ended already; there is nothing to find again
+        if process is None:  # it has already ended
             return self.remove()
         fields = {
             "data": str(self.data),
@@ -53,11 +53,11 @@ class PidFile:
         return write_private(self.path, json.dumps(fields))
 
     def remove(self) -> None:
-        """Forget the child, which has ended."""
+        """Remove the file after the child has ended."""
         self.path.unlink(missing_ok=True)
 
     def find(self) -> tuple[Process, int] | None:
-        """The child, if it still runs, and the signal that ends it cleanly."""
+        """Return the child and the signal that stops it cleanly, or None if it no longer runs."""
         try:
             fields = json.loads(self.path.read_text(encoding="utf-8"))
             process = Process(int(fields["pid"]), str(fields["started"]))
@@ -68,9 +68,9 @@ class PidFile:
 
 
 async def end_leftovers(files: Iterable[PidFile], say: Callable[[str], None]) -> None:
-    """End what still runs of the children in `files`, one after the other, and remove the files.
+    """Stop the children in `files` that still run, one after the other, and remove the files.
 
-    Raises LocalError if one does not end.
+    Raises LocalError if one of them does not end.
     """
     for file in files:
         found = file.find()
@@ -78,7 +78,7 @@ async def end_leftovers(files: Iterable[PidFile], say: Callable[[str], None]) ->
             process, stop_signal = found
             say(f"Ending process {process.pid} ({file.path.stem}), left over from a run that was killed.")
             if not await _end(process, stop_signal):
-                raise LocalError(f"process {process.pid}, left over from an earlier run, does not end")
+                raise LocalError(f"process {process.pid}, left over from an earlier run, cannot be stopped")
         file.remove()
 
 

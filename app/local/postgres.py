@@ -1,7 +1,7 @@
-"""The embedded PostgreSQL: its files, its settings, its role and database.
+"""The embedded PostgreSQL: its files, settings, role and database.
 
-What is not named here stays as PostgreSQL ships it: fsync on, 128 MB of shared buffers, 100 connections.
-It listens on a socket only, and asks for a password even there.
+Settings that are not listed here keep PostgreSQL's defaults: fsync on, 128 MB of shared buffers, 100 connections. The
+server only listens on a Unix socket and requires a password there, too.
 """
 
 import shutil
@@ -23,7 +23,7 @@ _PORT = 5432
 _SUPERUSER = "postgres"
 _ROLE = "memobook"
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-"""All of it: PGPORT, PGDATA and their like in this process's environment are meant for other servers."""
+"""The complete environment: PGPORT, PGDATA and the like in this process's environment are for other servers."""
 
 _SETTINGS = {
     "listen_addresses": "",
@@ -35,13 +35,13 @@ _SETTINGS = {
 
 
 class Postgres:
-    """One PostgreSQL in `DATA/postgres`.
+    """A PostgreSQL server with its data in `DATA/postgres`.
 
     Args:
         directory: DATA.
-        account: Who runs it.
-        sockets: The directory of its socket, which `account` owns.
-        settings: Further settings of the server by name; they win.
+        account: The account that runs the server.
+        sockets: The directory of its socket, owned by `account`.
+        settings: Additional server settings by name; they override the built-in ones.
 
     """
 
@@ -60,12 +60,12 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """Of the service's database, for SQLAlchemy. The port is named because PGPORT would change it."""
+        """The URL of the service's database, for SQLAlchemy. It includes the port, which PGPORT would change."""
         return f"postgresql+asyncpg://{_ROLE}:{self._role_password}@/{_ROLE}?host={self._sockets}&port={_PORT}"
 
     @property
     def command(self) -> Command:
-        """The server. SIGINT ends it fast and cleanly, SIGQUIT at once, to recover at the next start."""
+        """The command of the server. SIGINT is a fast, clean shutdown; SIGQUIT an immediate one with later recovery."""
         options = (part for name, value in self._settings.items() for part in ("-c", f"{name}={value}"))
         return Command(
             name=_NAME,
@@ -79,7 +79,7 @@ class Postgres:
         )
 
     async def initialise(self) -> None:
-        """Make `DATA/postgres` if it is not there: whole or not at all. Raises LocalError."""
+        """Create `DATA/postgres` if it does not exist, atomically. Raises LocalError if initdb fails."""
         if (self._directory.postgres / "PG_VERSION").exists():
             return
         unfinished = self._directory.postgres.with_name("postgres.new")
@@ -94,10 +94,10 @@ class Postgres:
         unfinished.rename(self._directory.postgres)
 
     def forget_dead_postmaster(self) -> None:
-        """Remove a killed server's `postmaster.pid` if that pid is by now somebody else's.
+        """Remove the `postmaster.pid` of a killed server if its pid now belongs to another process.
 
-        PostgreSQL refuses to start while a process with that pid lives, whatever it is, and in a container
-        the same few pids come back each time. A server is known by its working directory, the data.
+        PostgreSQL refuses to start while any process has that pid, and in a container the same few pids are reused. A
+        process is recognised as the server by its working directory, which is the data directory.
         """
         file = self._directory.postgres / "postmaster.pid"
         if file.exists():
@@ -107,7 +107,7 @@ class Postgres:
                 file.unlink()
 
     async def accepts(self) -> bool:
-        """Whether the server takes connections yet. Raises LocalError if it never will."""
+        """Return whether the server accepts connections. Raises LocalError if it rejects the password."""
         try:
             connection = await self._connect("postgres")
         except (OSError, TimeoutError, asyncpg.CannotConnectNowError, asyncpg.ConnectionDoesNotExistError):
@@ -119,10 +119,10 @@ class Postgres:
         return True
 
     async def make_database(self) -> None:
-        """Make the service's role and database if they are missing.
+        """Create the service's role and database if they are missing.
 
-        The role may make databases but is no superuser; what only a superuser may install is in every
-        database that the role makes.
+        The role may create databases but is not a superuser. Extensions that only a superuser may install are in
+        `template1`, and so in every database that the role creates.
         """
         connection = await self._connect("template1")
         try:
@@ -132,7 +132,7 @@ class Postgres:
             verb = "ALTER" if known else "CREATE"
             await connection.execute(f"{verb} ROLE {_ROLE} LOGIN CREATEDB PASSWORD '{self._role_password}'")
         finally:
-            await connection.close()  # a template with a guest cannot be copied
+            await connection.close()  # a template with open connections cannot be copied
         connection = await self._connect("postgres")
         try:
             if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", _ROLE):

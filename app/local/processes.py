@@ -1,7 +1,7 @@
-"""Which process a pid means.
+"""Identification of processes by pid and start time.
 
-A pid is given again to another process; the time a process began is not. Linux tells it in /proc (clock ticks
-since boot), other systems through `ps`.
+A pid can be reused by another process, but not together with the start time. It comes from /proc on Linux (clock ticks
+since boot), from `ps` on other systems.
 """
 
 import os
@@ -14,11 +14,11 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process, for all time.
+    """A unique identification of a process.
 
     Attributes:
-        pid: Its number.
-        started: When it began; only good for comparing.
+        pid: The process id.
+        started: The start time, in a form that can only be compared.
 
     """
 
@@ -26,23 +26,26 @@ class Process:
     started: str
 
     def lives(self) -> bool:
-        """Whether it still runs."""
+        """Return whether the process still runs."""
         return find_process(self.pid) == self
 
     def signal(self, number: int) -> None:
-        """Send it a signal if it still runs; nobody else gets it."""
+        """Send the process a signal if it still runs."""
         if self.lives():
             os.kill(self.pid, number)
 
 
 def find_process(pid: int) -> Process | None:
-    """The process that has this pid now; one that ended and was not yet waited for counts as gone."""
+    """Return the process that has this pid now, or None. A zombie counts as ended."""
     started = _started_by_proc(pid) if (_PROC / "self/stat").exists() else started_by_ps(pid)
     return Process(pid, started) if started else None
 
 
 def working_directory(pid: int) -> Path | None:
-    """The working directory of a process; None if it is gone, another user's, or the system does not tell."""
+    """Return the working directory of a process.
+
+    Returns None if the process has ended, belongs to another user, or the system does not provide it.
+    """
     try:
         return (_PROC / str(pid) / "cwd").readlink()
     except OSError:
@@ -55,13 +58,13 @@ def _started_by_proc(pid: int) -> str | None:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return None
-    # The second field is the name in parentheses and may itself hold blanks and parentheses.
+    # The second field is the name in parentheses, which may itself contain spaces and parentheses.
     state, *rest = stat.rpartition(")")[2].split()
     return None if state in "ZX" else f"{boot} {rest[18]}"
 
 
 def started_by_ps(pid: int) -> str | None:
-    """As `find_process`, where there is no /proc; exact to the second."""
+    """Return the start time of a process, to the second, or None if it has ended. For systems without /proc."""
     answer = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)],
         env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},

@@ -1,4 +1,4 @@
-"""How other commands reach the servers of a stack that runs."""
+"""A record of the running stack, with which other commands find its servers."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from app.local.processes import Process, find_process
 
 @dataclass(frozen=True, slots=True)
 class Urls:
-    """Of the two servers, embedded or not; with passwords, so never to be printed."""
+    """The URLs of the two servers, embedded or external. They contain passwords, so never print them."""
 
     database_url: str
     redis_url: str
@@ -22,7 +22,7 @@ class Urls:
 
 @contextmanager
 def recorded(directory: DataDirectory, urls: Urls) -> Iterator[None]:
-    """Let `find_running` find this process's servers."""
+    """Record the servers of this process for `find_running` during the block."""
     me = find_process(os.getpid())
     fields = {"process": asdict(me) if me else None, "urls": asdict(urls)}
     write_private(directory.record, json.dumps(fields))
@@ -33,7 +33,10 @@ def recorded(directory: DataDirectory, urls: Urls) -> Iterator[None]:
 
 
 def find_running(data: Path) -> Urls | None:
-    """The servers of the stack that runs on the data directory `data`, or None. Reads; raises LocalError."""
+    """Return the servers of the stack that runs on the data directory `data`, or None if none runs.
+
+    Raises LocalError if the record cannot be read.
+    """
     record = DataDirectory(data).record
     try:
         fields = json.loads(record.read_text(encoding="utf-8"))

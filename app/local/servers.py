@@ -1,4 +1,4 @@
-"""The two servers, each embedded unless its URL is given."""
+"""The two servers, PostgreSQL and Valkey; each is embedded unless its URL is given."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -27,7 +27,10 @@ async def running_servers(
     postgres_settings: Mapping[str, str],
     say: Say,
 ) -> AsyncGenerator[Urls]:
-    """PostgreSQL, then Valkey, while the block runs; what is given is passed on. Raises LocalError."""
+    """Run PostgreSQL and Valkey during the block and yield their URLs. Raises LocalError.
+
+    A server whose URL is given is not started; its URL is yielded unchanged.
+    """
     async with AsyncExitStack() as exits:
         if database_url is None or redis_url is None:
             account = _postgres_account(directory) if database_url is None else own_account()

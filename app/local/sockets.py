@@ -1,7 +1,8 @@
-"""Where the sockets are: a directory of this run alone, with a short path.
+"""The directory of the Unix sockets, one for each run, with a short path.
 
-A socket's path holds about 100 bytes (`sockaddr_un`) and DATA may be longer, so they lie in the system's
-directory for temporary files. DATA keeps a record of it, for the run after one that was killed.
+A socket's path is limited to about 100 bytes (`sockaddr_un`) and DATA may be longer, so the directory is in the
+system's directory for temporary files. DATA contains a record of it, so that the next run can remove the directory of a
+killed run.
 """
 
 import os
@@ -17,13 +18,13 @@ from app.local.directory import write_private
 
 _PREFIX = "memobook-"
 _MAX_BASE_BYTES = 64
-"""Leaves room for `/memobook-xxxxxxxx/.s.PGSQL.5432.lock` in the 104 bytes that macOS has."""
+"""Leaves room for `/memobook-xxxxxxxx/.s.PGSQL.5432.lock` within the limit of macOS, 104 bytes."""
 
 
 def socket_base() -> Path:
-    """The directory in which socket directories are made.
+    """Return the directory for temporary files in which socket directories are created.
 
-    A path that is long, or that a URL or a server's setting would have to quote, is passed over for `/tmp`.
+    Returns `/tmp` instead if the path is too long or would need quoting in a URL or a server setting.
     """
     base = Path(tempfile.gettempdir()).resolve()
     plain = re.fullmatch(r"[A-Za-z0-9_./-]+", str(base))
@@ -32,7 +33,10 @@ def socket_base() -> Path:
 
 @contextmanager
 def socket_directory(record: Path, account: Account) -> Iterator[Path]:
-    """A new directory of mode 0700 that `account` owns, removed afterwards; `record` names it meanwhile."""
+    """Create a directory of mode 0700, owned by `account`, for the duration of the block.
+
+    The file `record` holds its path meanwhile. A directory that is already recorded there is removed first.
+    """
     if record.exists():
         _remove(Path(record.read_text(encoding="utf-8")), owners={os.geteuid(), account.uid})
     path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=socket_base()))
@@ -46,7 +50,7 @@ def socket_directory(record: Path, account: Account) -> Iterator[Path]:
 
 
 def _remove(path: Path, owners: set[int]) -> None:
-    """Remove a killed run's directory, unless the name is by now somebody else's."""
+    """Remove the directory of a killed run, unless the path now belongs to another user or is not ours."""
     ours = path.name.startswith(_PREFIX) and path.is_dir() and not path.is_symlink()
     if ours and path.stat().st_uid in owners:
         shutil.rmtree(path, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""The whole service on one machine: PostgreSQL, Valkey, worker and API, as children of this process.
+"""The whole service on one machine: PostgreSQL, Valkey, worker and API, as child processes of this process.
 
-They start in that order and stop in the opposite one.
+They start in this order and stop in reverse order.
 """
 
 import asyncio
@@ -27,27 +27,28 @@ from app.local.servers import running_servers
 _PROGRAM = (sys.executable, "-m", "app.cli")
 _NAMES = {"migrate": "The migration", "worker": "The worker", "api": "The API"}
 _CHILDREN = ("api", "worker", "valkey", "postgres")
-"""By the names of their pid files, in the order in which they stop."""
+"""The names of the pid files, in the order in which the children stop."""
 
 
 class Stack:
-    """The service while the block runs. To be entered on the main thread, which the children's lives hang on.
+    """Runs the service during an `async with` block.
 
-    Entering raises LocalError and then leaves nothing running. Inside, `urls` says where the servers are
-    and `url` where the API is.
+    Enter it on the main thread: the children are stopped when the thread that started them ends. Entering raises
+    LocalError if the service cannot start; no process is left running then. Inside the block, `urls` holds the URLs of
+    the servers and `url` that of the API.
 
     Args:
-        data: The data directory; made if missing. One stack at a time uses it.
-        database_url: A real PostgreSQL; none is started then.
-        redis_url: A real Redis or Valkey; none is started then.
-        host: Where the API listens.
-        port: Its port; 0 takes a free one.
-        migrate: Whether to bring the schema up to date.
+        data: The data directory, created if missing. Only one stack at a time can use it.
+        database_url: An external PostgreSQL; the embedded one is not started then.
+        redis_url: An external Redis or Valkey; the embedded one is not started then.
+        host: The address that the API listens on.
+        port: The port of the API; 0 for a free one.
+        migrate: Whether to migrate the database.
         serve: Whether to run API and worker.
-        program: The command whose subcommands `migrate`, `worker` and `api` these are.
-        environment: What they find in their environment besides this process's own.
-        postgres_settings: Further settings of the embedded PostgreSQL by name.
-        say: Takes one line at a time, for people.
+        program: The command with the subcommands `migrate`, `worker` and `api`.
+        environment: Additional environment variables for these subcommands.
+        postgres_settings: Additional settings of the embedded PostgreSQL by name.
+        say: Called with lines of text for people, one at a time.
 
     """
 
@@ -82,7 +83,7 @@ class Stack:
 
     @property
     def url(self) -> str:
-        """The API's, as this machine reaches it."""
+        """The URL of the API for clients on this machine."""
         return url_of(self._host, self._port)
 
     async def __aenter__(self) -> Self:
@@ -104,7 +105,7 @@ class Stack:
     async def _enter(self, exits: AsyncExitStack) -> None:
         self.directory.make()
         exits.enter_context(locked(self.directory.lock))
-        # Before the port is looked at: an API that was left over may be what holds it.
+        # Before the port is checked: a leftover API may still use it.
         await end_leftovers((PidFile.of(self.directory, name) for name in _CHILDREN), self._say)
         if self._serve:
             self._port = free_port(self._host, self._port)
@@ -136,7 +137,7 @@ class Stack:
         )
 
     async def _answers(self) -> bool:
-        """Whether the API is ready; what the environment says about proxies is not for loopback."""
+        """Return whether the API is ready. Proxy settings of the environment do not apply to loopback."""
         async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
             try:
                 return (await client.get(f"{self.url}/readyz")).status_code == httpx.codes.OK
@@ -145,7 +146,7 @@ class Stack:
 
 
 async def _to_the_end(closing: Coroutine[object, object, None]) -> None:
-    """Await `closing` whole, also if this task is cancelled meanwhile; that holds again afterwards."""
+    """Await `closing` to its end even if this task is cancelled meanwhile; then raise the CancelledError."""
     task = asyncio.ensure_future(closing)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -1,4 +1,4 @@
-"""`memobook up`: the stack in the foreground, until somebody stops it."""
+"""`memobook up`: runs the stack in the foreground until it is stopped."""
 
 import asyncio
 import signal
@@ -13,13 +13,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 async def run_up(stack: Stack, say: Callable[[str], None]) -> int:
-    """Run `stack` until a signal comes. Returns the exit code; what is wrong goes to stderr in one line."""
+    """Run `stack` until a signal arrives and return the exit code. Errors are written to stderr as one line."""
     try:
         with until_signal(say):
             async with stack:
-                say(f"Memobook is up. Its API explains itself at {stack.url}/docs")
-                say(f"What it remembers is in {stack.directory.path}")
-                say("Ctrl-C stops it.")
+                say(f"Memobook is running. The API documentation is at {stack.url}/docs")
+                say(f"The data directory is {stack.directory.path}")
+                say("Press Ctrl-C to stop.")
                 await asyncio.Event().wait()
     except LocalError as error:
         sys.stderr.write(f"memobook: {error}\n")
@@ -29,9 +29,9 @@ async def run_up(stack: Stack, say: Callable[[str], None]) -> int:
 
 @contextmanager
 def until_signal(say: Callable[[str], None]) -> Iterator[None]:
-    """Run the block of this task until it ends or SIGINT, SIGTERM or SIGHUP comes, which cancels it.
+    """Run the block until it ends or is cancelled by SIGINT, SIGTERM or SIGHUP.
 
-    Further signals change nothing, so that the block can end what it began.
+    Further signals have no effect, so that the block can clean up.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
@@ -44,7 +44,7 @@ def until_signal(say: Callable[[str], None]) -> Iterator[None]:
             say("Stopping …")
             task.cancel()
 
-    # What is ignored stays so: `nohup` and shells that start a job in the background mean it.
+    # Ignored signals stay ignored: `nohup`, and shells that start background jobs, ignore them on purpose.
     signals = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     for number in signals:
         loop.add_signal_handler(number, stop)

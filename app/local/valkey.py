@@ -1,7 +1,4 @@
-"""The embedded Valkey.
-
-It only says when to look for work, so it keeps nothing on disk and little in memory.
-"""
+"""The embedded Valkey. It only wakes workers, so it stores nothing on disk and little in memory."""
 
 import asyncio
 from pathlib import Path
@@ -17,16 +14,16 @@ _SETTINGS = {
     "save": "",
     "appendonly": "no",
     "maxmemory": "64mb",
-    "maxmemory-policy": "allkeys-lru",  # all of it may be lost
+    "maxmemory-policy": "allkeys-lru",  # any key may be evicted
     "daemonize": "no",
 }
 
 
 class Valkey:
-    """One Valkey on a socket in `sockets`.
+    """A Valkey server that listens on a socket in `sockets`.
 
     Args:
-        directory: DATA, for the log.
+        directory: DATA, for the log and the working directory.
         sockets: The directory of its socket.
 
     """
@@ -37,12 +34,12 @@ class Valkey:
 
     @property
     def url(self) -> str:
-        """As Redis clients take it."""
+        """The URL for Redis clients."""
         return f"unix://{self._socket}"
 
     @property
     def command(self) -> Command:
-        """The server."""
+        """The command of the server."""
         settings = {**_SETTINGS, "unixsocket": str(self._socket), "dir": str(self._directory.run)}
         options = (part for name, value in settings.items() for part in (f"--{name}", value))
         return Command(
@@ -54,7 +51,7 @@ class Valkey:
         )
 
     async def accepts(self) -> bool:
-        """Whether the server answers yet."""
+        """Return whether the server responds."""
         try:
             reader, writer = await asyncio.open_unix_connection(self._socket)
         except OSError:

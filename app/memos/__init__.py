@@ -1,1 +1,1 @@
-"""Memos: 2–3 highlights of every batch, and the memories that a person wrote. The first layer; others copy it."""
+"""Memos: two or three highlights of every batch of messages, and the memos that people write."""

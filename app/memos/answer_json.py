@@ -1,4 +1,4 @@
-"""The JSON in a model's answer, written as labelled lines. Pure."""
+"""Converts JSON in a model's answer to labelled lines. Pure."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from itertools import chain
 
 from app.memos.answer_lines import INNER_LABEL, find_category
 from app.memos.highlights import Category
-from app.summarising.reading import without_controls
+from app.summarising.answer_text import without_controls
 
 _JSON_START = re.compile(r"^[ \t]*[\[{]", re.M)
 _TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
@@ -23,7 +23,7 @@ def json_as_lines(text: str) -> str:
     if start is None or INNER_LABEL.search(text, 0, start.start()):
         return text
     end = max(text.rfind("]"), text.rfind("}")) + 1
-    found = text[start.start() : end] or "no JSON"  # what would mend nothing to an empty list
+    found = text[start.start() : end] or "no JSON"  # an empty string would be mended to "[]"
     mended = f"[{_BETWEEN_OBJECTS.sub('},{', _TRAILING_COMMA.sub('', found))}]"
     for candidate in (found, mended):
         try:
@@ -36,7 +36,7 @@ def json_as_lines(text: str) -> str:
 
 
 def _find_sentences(value: object, category: Category | None = None) -> list[str] | None:
-    """Return the sentences in decoded JSON, tagged: [] if it says that there is none, None if it says neither."""
+    """Return the tagged sentences in decoded JSON: [] if it states that there are none, None if it does neither."""
     if value is None or value == []:
         return []
     if isinstance(value, str):
@@ -62,12 +62,12 @@ def _list_parts(value: object, category: Category | None) -> list[tuple[object, 
 
 
 def _category_of(fields: Mapping[str, object]) -> Category | None:
-    """Return the category in the first field that is there for one and names one."""
+    """Return the category that the first of the category fields names, or None if none of them does."""
     named = (find_category(str(fields[key])) for key in _CATEGORY_KEYS if key in fields)
     return next((category for category in named if category), None)
 
 
 def _tagged(sentence: str, category: Category | None) -> str:
-    """Return `sentence` as one line, with its category as a tag before it."""
+    """Return `sentence` on one line, prefixed with its category as a tag."""
     folded = " ".join(without_controls(sentence).split())
     return f"({category}) {folded}" if category else folded

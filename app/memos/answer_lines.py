@@ -1,4 +1,4 @@
-"""The lines of a model's answer: the decoration of each taken off, those of one highlight joined. Pure."""
+"""Strips the decoration from the lines of a model's answer, and joins the lines of each highlight. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Literal, Self, cast
 
 from app.memos.highlights import Category
 
-# --- the words and signs of models; repeats are bounded, so that no pattern backtracks for long ---
+# --- the markup in answers; repetitions are bounded, so that no pattern backtracks for long ---
 
 _CATEGORY = (
     r"(?:(?P<relationship>relationships?(?:[ _-](?:progression|development|change|shift|growth))?)"
@@ -20,7 +20,7 @@ _CATEGORY = (
 _ANY_CATEGORY = re.compile(_CATEGORY, re.I)
 _WORD = re.sub(r"\?P<\w+>", "?:", _CATEGORY)
 _NAMED = rf"(?:category|type|tag) ?[:：=] ?{_WORD}"
-_NONE = r"(?:category ?[:：=] ?)?(?:none|null|other|no category|category)"  # said instead of left out
+_NONE = r"(?:category ?[:：=] ?)?(?:none|null|other|no category|category)"  # written for "no category"
 _TAG = (
     rf"[(\[{{<（［【] ?(?:{_NAMED}|{_WORD})(?: ?[/,&|、] ?{_WORD}){{0,3}}"
     r"(?: ?[:：][\w ]{1,30})? ?[)\]}>）］】]"
@@ -56,14 +56,14 @@ _PUNCTUATION_BEFORE = " #>_:：.)–—|-"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without its decoration, or the highlight that it and the lines after it make up.
+    """A line without its decoration, or a highlight joined from such lines.
 
     Attributes:
-        text: Empty where the line holds nothing but marks.
-        category: That of the line's tag.
+        text: Empty if the line contains only marks.
+        category: The category of the line's tag, if it has one.
         indent: In characters.
-        labelled: Whether a label like 【Highlight 1】 begins it.
-        marked: Whether a label, a bullet or a category begins it.
+        labelled: Whether the line begins with a label like 【Highlight 1】.
+        marked: Whether the line begins with a label or a bullet, or has a category and text.
 
     """
 
@@ -75,22 +75,22 @@ class Line:
 
     @property
     def is_bare_tag(self) -> bool:
-        """Whether it holds a category and no text."""
+        """Whether the line is a category without a text or a label."""
         return self.category is not None and not self.text and not self.labelled
 
     def extended_by(self, line: Self) -> Self:
-        """Return it with the text of `line` after its own, and with that category if it has none."""
+        """Return this line with the text of `line` appended, and with the category of `line` if it has none."""
         return replace(self, text=f"{self.text} {line.text}".strip(), category=self.category or line.category)
 
 
 def find_category(words: str) -> Category | None:
-    """Return the category that `words` name first."""
+    """Return the first category that `words` name, or None."""
     found = _ANY_CATEGORY.search(words)
     return cast("Category", found.lastgroup) if found else None
 
 
 def read_line(line: str) -> Line:
-    """Take the decoration off a line: marks, emphasis, quotation marks, field names, category tags."""
+    """Return a line without its decoration: marks, emphasis, quotation marks, field names, category tags."""
     folded = " ".join(line.split())
     label = _LABEL.match(folded)
     begin = label or _MARK.match(folded)
@@ -118,7 +118,7 @@ def _unquoted(text: str) -> str:
 def join_lines(lines: Sequence[Line], *, by_label: bool) -> list[Line]:
     """Return the highlights that `lines` make up.
 
-    Labels begin a highlight; unless `by_label`, bullets and category tags do.
+    With `by_label`, a highlight begins with a label; otherwise with a bullet or a category tag.
     """
     joined: list[Line] = []
     heading: Category | None = None
@@ -138,11 +138,12 @@ def join_lines(lines: Sequence[Line], *, by_label: bool) -> list[Line]:
 
 
 _Part = Literal["tag", "heading", "beginning", "rest", "aside"]
-"""What a line is: the category of the highlight above, that of all below, a highlight's begin or rest, or neither."""
+"""What a line is: `tag` is the category of the highlight above, `heading` the category of the highlights below,
+`beginning` and `rest` are parts of a highlight, `aside` is dropped."""
 
 
 def _choose_part(line: Line, before: Line, highlight: Line | None, *, by_label: bool) -> _Part:
-    """Return what `line` is; `before` is the line above it, and `highlight` the newest one so far."""
+    """Return what `line` is; `before` is the line above it, and `highlight` is the last highlight so far."""
     if line.is_bare_tag:
         return "tag" if highlight and not highlight.category else "heading"
     if by_label and line.labelled:
@@ -155,11 +156,11 @@ def _choose_part(line: Line, before: Line, highlight: Line | None, *, by_label: 
 
 
 def _is_detail(line: Line, highlight: Line | None) -> bool:
-    """Whether a marked line belongs to a bullet of the highlight, and is no highlight itself."""
+    """Whether a marked line is a sub-item of the highlight, and not a highlight itself."""
     return highlight is not None and bool(highlight.text) and line.indent > highlight.indent
 
 
 def _is_continued(highlight: Line, before: Line, line: Line) -> bool:
-    """Whether `line` goes on with a sentence that the line `before` it left open."""
+    """Whether `line` continues an unfinished sentence of the highlight; `before` is the line above it."""
     is_open = bool(before.text) and not highlight.text.endswith(SENTENCE_ENDS)
     return is_open and line.text[:1].islower() and not line.marked

@@ -1,10 +1,10 @@
-"""A model's answer, read as highlights. Pure.
+"""Parses a model's answer into highlights. Pure.
 
 The prompt asks for one labelled line per highlight. Cheap models answer with lists, headings, JSON, chatter
-and bold marks instead, so reading makes the answer plainer step by step: drop what was thought aloud, write
-JSON as lines, find the lines that begin a highlight, strip the decoration off each.
+and bold marks instead, so parsing simplifies the answer step by step: drop the model's reasoning, convert
+JSON to lines, find the lines that begin a highlight, strip the decoration of each line.
 
-In doubt an answer is unusable rather than read generously: it is asked for again; a wrong memory stays.
+A doubtful answer is rejected as unusable: an answer can be requested again, but a wrong memory stays.
 """
 
 import re
@@ -14,17 +14,17 @@ from itertools import takewhile
 from app.memos.answer_json import json_as_lines
 from app.memos.answer_lines import INNER_LABEL, SENTENCE_ENDS, Line, join_lines, read_line
 from app.memos.highlights import Highlight
-from app.summarising.reading import FENCE, UnusableAnswer, refuses, says_nothing, spoken
+from app.summarising.answer_text import FENCE, UnusableAnswer, refuses, says_nothing, spoken
 
 MAX_HIGHLIGHTS = 3
 MAX_HIGHLIGHT_CHARS = 400
 
 
 def parse_highlights(answer: str) -> list[Highlight]:
-    """Read a model's `answer`: at most three highlights, or [] where it says that nothing is memorable.
+    """Return the highlights in `answer`, at most three, or [] if the answer states that nothing is memorable.
 
-    Texts are one line of at most 400 characters, cut at a word. A category named in another language is
-    None, and its tag stays in the text. Without any mark a lone sentence is a highlight, prose is not.
+    A text is one line of at most 400 characters, cut at a word. If the category is named in another language, it is
+    None and its tag stays in the text. Without any marks, a single sentence is a highlight; longer prose is not.
     Raises UnusableAnswer.
     """
     heard = spoken(answer)[:_MAX_ANSWER_CHARS]
@@ -36,7 +36,7 @@ def parse_highlights(answer: str) -> list[Highlight]:
 
 
 _MAX_ANSWER_CHARS = 20_000
-"""Three sentences end long before; a model that gets here runs in circles."""
+"""Three sentences are far shorter; a model that writes this much repeats itself."""
 
 _PLACEHOLDER = re.compile(r"<[^<>]*>|[\[(][^\[\]()]*[\])]")
 
@@ -57,23 +57,20 @@ def _find_highlights(lines: Sequence[Line]) -> list[Line]:
 
 
 def _lone_sentence(lines: Sequence[str]) -> str:
-    """The one sentence that `lines` are, without a preamble.
+    """Return the only sentence in `lines`, without a preamble. Raises UnusableAnswer if there is not exactly one.
 
-    It has to look like a statement about named people: no dialogue, nobody says "I" or "you", no question.
-    Longer prose may be a story that goes on, or talk about the task; neither must become a memory.
+    It must look like a statement about named people: no dialogue, no "I" or "you", no question. Longer prose may
+    continue the story or comment on the task; neither must become a memory.
     """
     spoken = [line for line in lines if not line.endswith((":", "："))]
     if len(spoken) != 1:
-        raise UnusableAnswer("the answer is prose without a mark of where a highlight begins")
+        raise UnusableAnswer("the answer is prose that does not mark its highlights")
     sentence = _PREAMBLE.sub("", spoken[0], count=1)
     if _CHATTER.match(sentence) or _NEXT_SENTENCE.search(sentence):
-        raise UnusableAnswer("the answer is talk, not a factual sentence")
+        raise UnusableAnswer("the answer is not a single factual sentence")
     if not _SENTENCE_LIKE.match(sentence) or not sentence.endswith(SENTENCE_ENDS):
-        raise UnusableAnswer("the answer is no whole sentence")
+        raise UnusableAnswer("the answer is not a complete sentence")
     return sentence
-
-
-# --- what is left of it ---
 
 
 def _keep_usable(found: Sequence[Line]) -> list[Highlight]:
@@ -88,7 +85,7 @@ def _keep_usable(found: Sequence[Line]) -> list[Highlight]:
             text = _shortened(line.text)
             kept.setdefault(text, Highlight(text, line.category))
     if not kept and not is_nothing:
-        raise UnusableAnswer("every highlight of the answer is blank")
+        raise UnusableAnswer("every highlight in the answer is blank")
     return list(kept.values())[:MAX_HIGHLIGHTS]
 
 

@@ -1,7 +1,7 @@
-"""Batches: which run of messages one memo covers. Pure.
+"""Batches: the ranges of messages that memos cover. Pure.
 
-A batch is formed once, in the append that fills it, from the seq after the former batch to its last eligible
-message. It keeps the size and the filters that it was opened with: changed settings apply from the next one.
+A batch is formed once, by the append that fills it. It extends from the seq after the previous batch to its last
+eligible message. It keeps the size and the filters that it was opened with: changed settings apply to later batches.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,10 +16,10 @@ class OpenBatch:
     """The batch that is still filling.
 
     Attributes:
-        first_seq: Where it begins.
-        size: How many eligible messages fill it.
-        filters: What decides on eligibility in it.
-        count: How many it has.
+        first_seq: The first seq that it covers.
+        size: The number of eligible messages that fill it.
+        filters: The filters that decide which of its messages are eligible.
+        count: The number of eligible messages that it has.
 
     """
 
@@ -29,11 +29,11 @@ class OpenBatch:
     count: int = 0
 
     def add(self, eligible: int) -> "OpenBatch":
-        """The same batch with so many more."""
+        """Return the batch with `eligible` more messages."""
         return OpenBatch(self.first_seq, self.size, self.filters, self.count + eligible)
 
     def to_json(self) -> dict[str, Any]:
-        """As the chat's row keeps it."""
+        """Return the batch as it is stored on the chat's row."""
         return {
             "first_seq": self.first_seq,
             "size": self.size,
@@ -43,13 +43,13 @@ class OpenBatch:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "OpenBatch":
-        """Read what `to_json` wrote."""
+        """Return the batch that `to_json` serialised."""
         return cls(stored["first_seq"], stored["size"], Filters.from_json(stored["filters"]), stored["count"])
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A formed batch: `first_seq…last_seq`, both inclusive, with what it was opened with."""
+    """A formed batch: `first_seq…last_seq`, both inclusive, with the size and the filters it was opened with."""
 
     first_seq: int
     last_seq: int
@@ -58,7 +58,7 @@ class Batch:
 
 
 class Placed(Marked, Protocol):
-    """A message that knows its place."""
+    """A message that has a seq."""
 
     @property
     def seq(self) -> int: ...  # noqa: D102 - a field
@@ -73,10 +73,10 @@ def form_batches(
     """Fill batches with `messages` (in seq order).
 
     Args:
-        open_batch: The one that is filling; None before the first message.
-        messages: What comes next on the line.
-        size: Eligible messages of every batch that opens from here on.
-        filters: Likewise what decides on eligibility.
+        open_batch: The batch that is filling; None before the first message.
+        messages: The next messages of the line.
+        size: The number of eligible messages in each batch that is opened by this call.
+        filters: The eligibility filters of each batch that is opened by this call.
 
     Returns:
         The batches that are full now, and the one that is filling.
@@ -95,9 +95,9 @@ def form_batches(
 
 
 def recount(open_batch: OpenBatch, pairs: Iterable[tuple[Placed, Placed]]) -> OpenBatch:
-    """The batch that is filling after messages have changed; `pairs` are these as they were and as they are.
+    """Return the open batch recounted after messages have changed; `pairs` are (before, after) of each message.
 
-    It can have more than it takes then: it is formed by the next append, as if they had been so from the start.
+    The count can exceed the size. The next append then forms the batch as if the messages had always been like that.
     """
     inside = [(before, after) for before, after in pairs if after.seq >= open_batch.first_seq]
     filters = open_batch.filters

@@ -1,14 +1,15 @@
-"""The verbs of the memo book: what people read, write, edit, delete and have made again."""
+"""The operations on the memo book: list, read, write, edit, delete and regenerate memos."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
+from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
-from app.chats.service import ChatRef, Head, lock_head
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
@@ -24,7 +25,7 @@ from app.memos.segment import contribute, source_of
 async def list_book(
     db_session: DbSession, chat: ChatLine, *, after: tuple[int, int] | None, limit: int
 ) -> tuple[Sequence[tuple[Memo, work_queue.WorkItem | None]], frozenset[str]]:
-    """A page of the book in story order, each memo with its due work; and the sources of those in the prompt."""
+    """Return a page of the book in story order, each memo with its work item, and the sources in the prompt."""
     book = await queries.list_book(db_session, chat.chat_key, chat.line_id, layer=NAME, after=after, limit=limit)
     return book, list_sources(contribute, chat, NAME)
 
@@ -32,7 +33,10 @@ async def list_book(
 async def write_person_memo(
     db_session: DbSession, ref: ChatRef, *, text: str, after_seq: int | None, now: datetime
 ) -> UUID:
-    """Write a memory that covers no messages; it shows at once. Raises Invalid for a seq beyond the head."""
+    """Insert a memo that covers no messages and return its id. Raises ChatNotFound, Invalid if a seq is past the head.
+
+    The memo is ready at once; no model is called.
+    """
     head = await lock_head(db_session, ref)
     at_seq = head.head_seq if after_seq is None else after_seq
     if at_seq > head.head_seq:
@@ -51,7 +55,7 @@ async def write_person_memo(
         status="ready",
         origin="person",
         created_at=now,
-        made_at=now,
+        generated_at=now,
         **text_values(highlights_from_text(text), text),
     )
     db_session.add(memo)
@@ -61,7 +65,7 @@ async def write_person_memo(
 
 
 async def edit_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, given: Mapping[str, Any]) -> None:
-    """Change what `given` names of a memo: text, pinned. Raises ChatNotFound, MemoNotFound."""
+    """Change the fields of a memo that `given` contains: text, pinned. Raises ChatNotFound, MemoNotFound."""
     head, memo = await _lock_memo(db_session, ref, memo_id)
     values: dict[str, Any] = {"pinned": bool(given["pinned"])} if "pinned" in given else {}
     if "text" in given:
@@ -78,7 +82,7 @@ async def edit_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, given: M
 
 
 async def delete_memo(db_session: DbSession, ref: ChatRef, memo_id: UUID, *, now: datetime) -> None:
-    """Leave a tombstone that is never made again unless regenerated. Raises MemoNotFound."""
+    """Soft-delete a memo; only `regenerate_memo` restores it. Raises ChatNotFound, MemoNotFound."""
     head, _ = await _lock_memo(db_session, ref, memo_id)
     await unschedule(db_session, head, NAME, [str(memo_id)])
     await queries.update_memo(db_session, *head.line, memo_id, {"deleted_at": now})
@@ -95,15 +99,16 @@ async def regenerate_memo(
     replace_edited: bool,
     now: datetime,
 ) -> UUID:
-    """Schedule a new text of a memo, deleted ones too, and return the work item's id.
+    """Schedule a new text for a memo, also for a soft-deleted one, and return the id of the work item.
 
-    Raises MemoNotFound, NothingToSummarise for a person's own, MemoEdited for an edited one unless `replace_edited`.
+    Raises ChatNotFound, MemoNotFound, NothingToSummarise for a memo that a person wrote, and MemoEdited for one that a
+    person edited, unless `replace_edited`.
     """
     head, memo = await _lock_memo(db_session, ref, memo_id, deleted=True)
     if memo.first_seq is None:
-        raise NothingToSummarise("A person wrote this memo; it covers no messages that a model could summarise.")
+        raise NothingToSummarise("A person wrote this memo; it covers no messages that could be summarised.")
     if memo.origin == "person" and memo.deleted_at is None and not replace_edited:
-        raise MemoEdited("A person edited this memo; send replace_edited: true to have it written anew.")
+        raise MemoEdited("A person edited this memo; send replace_edited: true to replace the edited text.")
     if memo.deleted_at is not None:
         head.memo_count += 1
         values = text_values((), "") | {
@@ -114,7 +119,7 @@ async def regenerate_memo(
             "source_hash": None,
         }
         await queries.update_memo(db_session, *head.line, memo_id, values)
-    # A payload also where there is no instruction: what a person asks for is not forgotten when an edit is undone.
+    # The payload is set even without an instruction: work with a payload is not cancelled when an edit is undone.
     item = work_queue.NewWork(key=str(memo_id), at_seq=memo.first_seq, payload={"instruction": instruction})
     await schedule(db_session, head, NAME, [item], now=now, settle_s=0)
     defer(db_session, LayerChanged(head, NAME))
@@ -124,7 +129,7 @@ async def regenerate_memo(
 async def get_memo(
     db_session: DbSession, chat: ChatLine, memo_id: UUID
 ) -> tuple[Memo, work_queue.WorkItem | None, bool]:
-    """A memo with its due work, and whether it is in the prompt. Raises MemoNotFound."""
+    """Return a memo with its work item, and whether it is in the prompt. Raises MemoNotFound."""
     found = await queries.find_memo(db_session, chat.chat_key, chat.line_id, memo_id, layer=NAME)
     if found is None or found[0].deleted_at is not None:
         raise _unknown(memo_id)

@@ -1,4 +1,4 @@
-"""SQL of memos whose messages change."""
+"""SQL of memos for messages that change, move or are truncated."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -6,6 +6,7 @@ from uuid import UUID
 import asyncpg
 
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH, is_equal
 
 _TOUCHED = """
     SELECT DISTINCT b.memo_id, b.first_seq, b.last_seq, b.first_message_id, b.filters::text AS filters, b.source_hash,
@@ -16,18 +17,18 @@ _TOUCHED = """
     ) AS b
     WHERE b.last_seq >= changed.seq ORDER BY b.first_seq"""
 
-# A range of one id, in its order: an index that begins like the key is taken for an id, too, while statistics know
-# nothing of the line, and all of the book would be read for each memo.
-UPDATE_HASHES = """
+# BETWEEN and ORDER BY make the planner use the primary key. With `=`, while the statistics do not know the line yet, it
+# can choose another index that begins with the same columns and read the whole book for each memo.
+UPDATE_HASHES = f"""
     UPDATE memos SET current_hash = n.current_hash, first_message_id = n.first_message_id
     FROM (
-        SELECT g.*, here.place FROM unnest($3::uuid[], $4::bytea[], $5::text[])
+        SELECT g.*, here.row_ref FROM unnest($3::uuid[], $4::bytea[], $5::text[])
             AS g (memo_id, current_hash, first_message_id)
         CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM memos
-            WHERE chat_key = $1 AND line_id = $2 AND memo_id BETWEEN g.memo_id AND g.memo_id
+            SELECT ctid AS row_ref FROM memos
+            WHERE chat_key = $1 AND line_id = $2 AND {is_equal("memo_id", "g.memo_id")}
             ORDER BY memo_id LIMIT 1) AS here
-    ) AS n WHERE memos.ctid = n.place"""
+    ) AS n WHERE memos.ctid = n.row_ref"""  # noqa: S608
 
 _REACHING = """
     SELECT memo_id, first_seq, last_seq, size, filters::text AS filters FROM memos
@@ -41,15 +42,15 @@ _WRITTEN_AFTER = """
         AND origin = 'person'
     ORDER BY place, number"""
 
-_COPY_WRITTEN = """
+_COPY_WRITTEN = f"""
     INSERT INTO memos (chat_key, line_id, memo_id, number, place, status, origin, highlights, text, tokens, model,
-        prompt_version, attempts, pinned, edited, created_at, made_at)
+        prompt_version, attempts, pinned, edited, created_at, generated_at)
     SELECT $1, $2, m.memo_id, m.number, n.place, m.status, 'person', m.highlights, m.text, m.tokens, m.model,
-        m.prompt_version, m.attempts, m.pinned, m.edited, m.created_at, m.made_at
+        m.prompt_version, m.attempts, m.pinned, m.edited, m.created_at, m.generated_at
     FROM unnest($4::uuid[], $5::int[]) AS n (memo_id, place) CROSS JOIN LATERAL (
-        SELECT * FROM memos WHERE chat_key = $1 AND line_id = $3 AND memo_id = n.memo_id OFFSET 0) AS m"""
+        SELECT * FROM memos WHERE chat_key = $1 AND line_id = $3 AND memo_id = n.memo_id {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
 
-# The text is a person's and has lost its batch: from here on it is a memory of theirs.
+# A memo that a person edited loses its batch and becomes a memo that covers no messages.
 _KEEP_WRITTEN = """
     UPDATE memos SET place = $4, first_seq = NULL, last_seq = NULL, first_message_id = NULL,
         size = NULL, filters = NULL, source_hash = NULL, current_hash = NULL
@@ -69,48 +70,48 @@ _COUNT_BOOK = "SELECT count(*) FROM memos WHERE chat_key = $1 AND line_id = $2 A
 async def list_touched(
     db_session: DbSession, chat_key: UUID, line_id: UUID, seqs: Sequence[int]
 ) -> list[asyncpg.Record]:
-    """The batches that hold one of `seqs`, in their order, deleted ones too."""
+    """Return the batches that contain one of `seqs`, in order, including soft-deleted ones."""
     return await db_session.raw.fetch(_TOUCHED, chat_key, line_id, list(seqs))
 
 
 async def update_hashes(
     db_session: DbSession, chat_key: UUID, line_id: UUID, rows: Sequence[tuple[UUID, bytes, str | None]]
 ) -> None:
-    """Say what batches say now; `rows` are (memo_id, current_hash, first_message_id)."""
+    """Update the current hashes and first message ids; `rows` are (memo_id, current_hash, first_message_id)."""
     await db_session.raw.execute(UPDATE_HASHES, chat_key, line_id, *zip(*rows, strict=True))
 
 
 async def list_reaching(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[asyncpg.Record]:
-    """The batches that hold a seq from `from_seq` on, in their order, deleted ones too."""
+    """Return the batches that end at or after `from_seq`, in order, including soft-deleted ones."""
     return await db_session.raw.fetch(_REACHING, chat_key, line_id, from_seq)
 
 
 async def delete_batches(
     db_session: DbSession, chat_key: UUID, line_id: UUID, memo_ids: Sequence[UUID], *, head_place: int
 ) -> None:
-    """Delete batches. A memo whose text is a person's becomes a memory without a batch, at `head_place`."""
+    """Delete batches. A memo that a person edited is kept: it loses its batch and moves to `head_place`."""
     await db_session.raw.execute(_KEEP_WRITTEN, chat_key, line_id, list(memo_ids), head_place)
     await db_session.raw.execute(_DELETE_BATCHES, chat_key, line_id, list(memo_ids))
 
 
 async def list_written_after(db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int) -> list[asyncpg.Record]:
-    """What people wrote or edited behind a seq, as (memo_id, seq), in story order."""
+    """Return (memo_id, seq) of the memos after a seq that people wrote or edited, in story order."""
     return await db_session.raw.fetch(_WRITTEN_AFTER, chat_key, line_id, seq)
 
 
 async def copy_written(
     db_session: DbSession, chat_key: UUID, line_id: UUID, from_line_id: UUID, places: Sequence[tuple[UUID, int]]
 ) -> None:
-    """Copy what people wrote or edited on another line, as memories without a batch, to `places` (memo_id, place)."""
+    """Copy memos that people wrote or edited from another line, without their batches, to `places` (memo_id, place)."""
     await db_session.raw.execute(_COPY_WRITTEN, chat_key, line_id, from_line_id, *zip(*places, strict=True))
 
 
 async def count_book(db_session: DbSession, chat_key: UUID, line_id: UUID) -> int:
-    """How many memos are in the book."""
+    """Return the number of memos in the book."""
     count: int = await db_session.raw.fetchval(_COUNT_BOOK, chat_key, line_id)
     return count
 
 
 async def move_written(db_session: DbSession, chat_key: UUID, line_id: UUID, *, head_place: int) -> None:
-    """Have no memory that a person wrote stand behind `head_place`."""
+    """Move memos without a batch that come after `head_place` to `head_place`."""
     await db_session.raw.execute(_MOVE_WRITTEN, chat_key, line_id, head_place)

@@ -1,7 +1,7 @@
-"""How memos stay true to messages that change: stale ones are made again, batches that are cut through open again.
+"""Updates memos when messages change: schedules stale memos, and reopens a batch that a truncation cuts through.
 
-A batch's boundaries never move. What changes inside it changes its hash alone, and only a batch whose hash has
-changed is made again; so an edit costs one memo, and one that is undone before its memo is made costs none.
+A batch's boundaries never move. A change inside a batch changes only its hash, and only a batch whose hash has changed
+is summarised again. So an edit costs one memo, and an edit that is undone before its memo is made costs none.
 """
 
 from collections.abc import Sequence
@@ -12,20 +12,21 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from app.chats.eligibility import Filters
+from app.chats.eligibility import Filters, is_eligible
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
+from app.chats.head import Head
 from app.chats.scheduling import unschedule
-from app.chats.service import Head, is_eligible, list_living
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
 from app.memos import change_queries, queries
 from app.memos.batches import OpenBatch, recount
 from app.memos.models import NAME, Memo
 from app.memos.settings import MemoSettings
+from app.messages.reads import list_not_deleted
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Rewrite the hashes of the batches that hold changed messages, and schedule the memos that went stale."""
+    """Update the hashes of the batches that contain changed messages, and schedule the memos that became stale."""
     head = event.head
     if stored := head.cursors.get(NAME):
         head.cursors[NAME] = recount(OpenBatch.from_json(stored), event.pairs).to_json()
@@ -58,9 +59,9 @@ def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:
 
 
 def list_rewrites(rehashed: Sequence[Rehashed[Any]]) -> list[tuple[UUID, bytes, str | None]]:
-    """Return (memo_id, current_hash, first_message_id) of the batches that say something else or begin elsewhere. Pure.
+    """Return (memo_id, current_hash, first_message_id) of the batches whose hash or first message has changed. Pure.
 
-    A memo leads to the first message of its batch that is summarised, or to the first one if none is.
+    The first message of a batch is its first eligible message, or the first of all if none is eligible.
     """
     rewrites = []
     for batch in rehashed:
@@ -73,7 +74,10 @@ def list_rewrites(rehashed: Sequence[Rehashed[Any]]) -> list[tuple[UUID, bytes, 
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """Make due what has gone stale while memos were switched off, and take up what was said meanwhile."""
+    """While memos are on, schedule stale memos that are not scheduled, and open a batch if the line has none.
+
+    Memos become stale without being scheduled, and messages get no batch, while memos are off.
+    """
     head = event.head
     if MemoSettings.of(head.settings).enabled:
         if NAME not in head.cursors and head.head_seq:
@@ -90,7 +94,7 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Take over what people wrote or edited behind the messages that kept their places, to where these stand now."""
+    """Copy the memos after `kept_seq` that people wrote or edited from the old line, to the messages' new seqs."""
     head = event.head
     line = head.line
     written = await change_queries.list_written_after(db_session, head.chat_key, event.from_line_id, event.kept_seq)
@@ -101,9 +105,9 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Forget the batches from where the line was cut off on; the one that goes through it fills again from its start.
+    """Delete the batches from the truncation on; reopen the one that it cuts through, which fills again from its start.
 
-    What a person wrote or edited stays: it moves to the new head of the line.
+    Memos that a person wrote or edited are kept: they move to the new head of the line.
     """
     head, from_seq = event.head, event.from_seq
     line = head.line
@@ -127,19 +131,19 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
         filling = replace(filling, first_seq=min(filling.first_seq, from_seq))
     else:
         return
-    left = await list_living(db_session, *line, [(filling.first_seq, from_seq - 1)])
+    left = await list_not_deleted(db_session, *line, [(filling.first_seq, from_seq - 1)])
     count = sum(is_eligible(message, filling.filters) for message in left)
     head.cursors[NAME] = replace(filling, count=count).to_json()
 
 
 async def _open_late(db_session: DbSession, head: Head) -> OpenBatch:
-    """The batch that fills in a chat that ran without memos; the next append forms what is full of it.
+    """Return the open batch of a chat that ran without memos; if it is overfull, the next append forms it.
 
-    It begins where the window would reach back to, had there been memos from the start, or behind the last batch.
+    It begins after the last batch, or where the window would begin if memos had always been on, whichever is later.
     """
     settings = MemoSettings.of(head.settings)
     last_seq = await queries.find_last_batch_end(db_session, *head.line) or 0
     first_seq = max(last_seq + 1, head.anchor_seq - settings.window * settings.every_messages, 1)
-    messages = await list_living(db_session, *head.line, [(first_seq, head.head_seq)])
+    messages = await list_not_deleted(db_session, *head.line, [(first_seq, head.head_seq)])
     count = sum(is_eligible(message, head.filters) for message in messages)
     return OpenBatch(first_seq, settings.every_messages, head.filters, count)

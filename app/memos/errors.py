@@ -1,24 +1,24 @@
-"""What can be wrong with a request about memos."""
+"""The errors of memos."""
 
 from app.kit.errors import Conflict, NotFound
 
 
 class MemoNotFound(NotFound):
-    """There is no such memo in this book."""
+    """The memo book has no memo with this id."""
 
     code = "memo_not_found"
     title = "Unknown memo"
 
 
 class MemoEdited(Conflict):
-    """A person wrote or edited it: a model rewrites it only if asked to."""
+    """A person edited the memo; it is regenerated only with `replace_edited`."""
 
     code = "memo_edited"
     title = "Memo was edited by a person"
 
 
 class NothingToSummarise(Conflict):
-    """It covers no messages, so no model can make it."""
+    """The memo covers no messages, so it cannot be regenerated."""
 
     code = "memo_without_messages"
     title = "Memo covers no messages"

@@ -1,4 +1,4 @@
-"""What memos do at an append and at a cut; what they do when messages change is in `changes.py`."""
+"""Handles appends and cuts, and stores the memo window; `changes.py` handles changed messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,12 +6,13 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.coverage import Coverage
-from app.chats.eligibility import Filters
+from app.chats.eligibility import Filters, hash_eligible, is_eligible
 from app.chats.events import MessagesAppended
+from app.chats.head import Head
+from app.chats.heads import update_cache
 from app.chats.ranges import inside_of
 from app.chats.revision import record
 from app.chats.scheduling import schedule
-from app.chats.service import Head, hash_eligible, is_eligible, list_living, list_range, update_cache
 from app.kit import work_queue
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
@@ -21,6 +22,7 @@ from app.memos.batches import Batch, OpenBatch, form_batches
 from app.memos.models import NAME, Memo
 from app.memos.settings import MemoSettings
 from app.memos.window import make_window
+from app.messages.reads import list_not_deleted, list_range
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
@@ -39,13 +41,16 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
         rows = await _insert_batches(db_session, head, batches, event.now)
         items = [work_queue.NewWork(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
         await schedule(db_session, head, NAME, items, now=event.now, settle_s=event.settle_s)
-        record(db_session, head.line, NAME)  # contexts read where batches end
-        if batches[0].first_seq < head.anchor_seq:  # a forced cut went through it while it filled
+        record(db_session, head.line, NAME)  # contexts depend on where batches end
+        if batches[0].first_seq < head.anchor_seq:  # a forced cut fell inside it while it filled
             await refresh_cache(db_session, head)
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Up to which seq memos stand for old text: the last batch before one still to be made. None if memos are off."""
+    """Return the last seq before the first batch whose memo is due, or the end of the last batch if none is due.
+
+    Returns None if memos are off.
+    """
     if not MemoSettings.of(head.settings).enabled:
         return None
     unsettled = await queries.find_first_unsettled(db_session, *head.line, from_seq, NAME)
@@ -55,17 +60,17 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
-    """The seqs after batches."""
+    """Return the seq after each batch, from the batch before `from_seq` on."""
     return await queries.list_batch_edges(db_session, *head.line, from_seq)
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Write the memo window on the chat's row."""
+    """Store the memo window on the chat's row."""
     await update_cache(db_session, *head.line, NAME, await read_window(db_session, head))
 
 
 async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
-    """What the window is by the book: the last memos that begin before the anchor, the pinned ones, the gaps."""
+    """Return the window from the tables: the last memos that begin before the anchor, the pinned ones, and the gaps."""
     settings = MemoSettings.of(head.settings)
     line, anchor_seq = head.line, head.anchor_seq
     memos = await queries.list_window(
@@ -76,11 +81,11 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
         return make_window(memos, pinned, ())
     gaps: list[tuple[int, int]] = []
     if settings.window:
-        # A window with room to spare begins where the book does: what is missing there would be in it.
+        # A window that is not full reaches back to the start of the book, so every missing memo there is a gap.
         from_place = memos[0]["place"] if len(memos) >= settings.window else 0
         gaps = await queries.list_gaps(db_session, *line, anchor_seq=anchor_seq, from_place=from_place)
     filling = head.cursors.get(NAME)
-    if filling and filling["first_seq"] < anchor_seq:  # a forced cut went through it: no memo will tell of this yet
+    if filling and filling["first_seq"] < anchor_seq:  # a forced cut fell inside it: no memo covers this part yet
         gaps.append((filling["first_seq"], anchor_seq - 1))
     return make_window(memos, pinned, gaps)
 
@@ -88,7 +93,7 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
 async def list_coverage(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """The batches of a range of messages, also the one that fills."""
+    """Return the batches that cover a range of messages, including the one that is filling."""
     found = await queries.list_overlapping(db_session, chat_key, line_id, first_seq, last_seq, layer=NAME)
     covers = [
         Coverage(
@@ -118,10 +123,10 @@ def _state(memo: Memo, work: work_queue.WorkItem | None) -> Literal["pending", "
 async def _catch_up(
     db_session: DbSession, event: MessagesAppended, open_batch: OpenBatch
 ) -> tuple[list[Batch], OpenBatch | None]:
-    """What has become of the batch that fills where messages or settings have changed since the last append.
+    """Return the batches formed from the open batch, and the one that is filling, if messages or settings have changed.
 
-    One that has more than it takes is formed from its first message on, as if they had been so from the start.
-    One that has nothing yet takes up the settings of today, and what is eligible by these.
+    An overfull batch is formed again from its first message, as if the messages had always been like that. An empty
+    one takes the current settings, and the messages that are eligible by them.
     """
     size, filters = MemoSettings.of(event.head.settings).every_messages, event.head.filters
     if open_batch.count > 0:
@@ -139,12 +144,12 @@ async def _insert_batches(
     db_session: DbSession, head: Head, batches: Sequence[Batch], now: datetime
 ) -> list[dict[str, Any]]:
     whole = (batches[0].first_seq, batches[-1].last_seq)
-    messages = await list_living(db_session, *head.line, [whole])
+    messages = await list_not_deleted(db_session, *head.line, [whole])
     rows = []
     head.memo_count += len(batches)
     for batch in batches:
         inside = inside_of(messages, batch.first_seq, batch.last_seq)
-        told = [message for message in inside if is_eligible(message, batch.filters)]
+        eligible = [message for message in inside if is_eligible(message, batch.filters)]
         head.memo_number += 1
         rows.append(
             {
@@ -152,7 +157,7 @@ async def _insert_batches(
                 "number": head.memo_number,
                 "first_seq": batch.first_seq,
                 "last_seq": batch.last_seq,
-                "first_message_id": told[0].message_id,
+                "first_message_id": eligible[0].message_id,
                 "size": batch.size,
                 "filters": batch.filters.to_json(),
                 "current_hash": hash_eligible(inside, batch.filters),

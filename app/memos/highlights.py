@@ -1,4 +1,4 @@
-"""Highlights: what a memo says, and how it is written down. Pure."""
+"""Highlights: the sentences of a memo, and their text form. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -21,21 +21,21 @@ class Highlight:
 
 
 def render_highlights(highlights: Sequence[Highlight]) -> str:
-    """Write `highlights` as prompt and book show them: `【Highlight 1】: …`, one line each."""
+    """Return `highlights` as the prompt and the book show them: `【Highlight 1】: …`, one line each."""
     return "\n".join(f"【Highlight {n}】: {highlight.text}" for n, highlight in enumerate(highlights, start=1))
 
 
 def highlights_from_text(text: str) -> list[Highlight]:
-    """Read what a person wrote: one highlight per line that is not blank, without its 【Highlight n】.
+    """Return one highlight per line of a person's text that is not blank, without its 【Highlight n】 label.
 
-    Nothing else is changed: no limit, no folding, no category read out of it.
+    The text is not shortened or folded, and no category is read from it.
     """
     lines = (_SHOWN_LABEL.sub("", line, count=1).strip() for line in text.splitlines())
     return [Highlight(line) for line in lines if line]
 
 
 def text_values(highlights: Sequence[Highlight], text: str) -> dict[str, Any]:
-    """The columns that hold a memo's text."""
+    """Return the values of the columns that hold a memo's text."""
     return {
         "highlights": [asdict(highlight) for highlight in highlights],
         "text": text,

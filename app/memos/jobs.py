@@ -13,17 +13,17 @@ from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.memos import queries
+from app.memos.generation import MemoDraft, MemoRequest, Summariser, choose_summariser
 from app.memos.highlights import render_highlights, text_values
 from app.memos.models import NAME
 from app.memos.prompts import MEMO
-from app.memos.summarisers import MemoDraft, MemoRequest, Summariser, choose_summariser
 from app.summarising.source import name_speaker, read_source
 from app.summarising.transcript import Utterance
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A batch as it reads now, and its hash."""
+    """The current messages of a batch, and their hash."""
 
     batch: Sequence[Utterance]
     history: Sequence[Utterance]
@@ -33,7 +33,7 @@ class _Source:
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
-    """The batch of the memo, or None if the memo is gone."""
+    """Return the messages of the memo's batch, or None if the memo or its line is gone."""
     line = claimed.owner.line
     row = await queries.find_batch(db_session.raw, *line, UUID(claimed.key))
     if row is None:
@@ -53,7 +53,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
 
 async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraft:
     summariser = _choose(ctx)
-    if not source.batch:  # nothing eligible is left, so no model has to be asked
+    if not source.batch:  # no eligible message is left, so the model is not called
         return MemoDraft((), summariser.origin, None, None)
     return await summariser.summarise(
         MemoRequest(
@@ -82,7 +82,7 @@ async def _save(db_session: DbSession, made: Made[_Source, MemoDraft]) -> None:
         "prompt_version": draft.prompt_version,
         "attempts": made.claimed.attempts,
         "edited": False,
-        "made_at": made.now,
+        "generated_at": made.now,
     }
     await queries.update_memo(db_session, *made.head.line, UUID(made.claimed.key), values)
 

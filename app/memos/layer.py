@@ -1,4 +1,4 @@
-"""Memos as a layer."""
+"""The descriptor of the memos layer."""
 
 from app.layers.layer import Layer
 from app.memos.changes import on_change, on_move, on_settings_changed, on_truncate

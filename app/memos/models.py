@@ -1,4 +1,4 @@
-"""The memo book's table. A memo's row is its batch: formed once, with boundaries that never move."""
+"""The table of memos. A memo's row is also its batch: it is formed once, and its boundaries never move."""
 
 from datetime import datetime
 from typing import Any
@@ -19,12 +19,13 @@ NAME = "memos"
 
 
 class Memo(MessageRangeColumns, Table):
-    """One memo: of the batch `first_seq…last_seq` (inclusive), or a person's, which covers no messages.
+    """A memo of the batch `first_seq…last_seq` (inclusive), or a memo that a person wrote, which covers no messages.
 
-    `place` orders the book: twice the first seq of a batch; twice the seq a person's stands after, plus one.
-    `source_hash` is what the text was made from, `current_hash` what its range says now: unequal is stale.
-    `size` and `filters` are what the batch was opened with, for the day it is opened again.
-    Whether a pending memo has failed is told by its due work, so that there is one truth about it.
+    `place` orders the book: twice the first seq of a batch; for a person's memo twice the seq it follows, plus one.
+    `source_hash` is the hash of the messages that the text was made from, `current_hash` that of the messages as they
+    are now; the memo is stale while they differ.
+    `size` and `filters` are those that the batch was opened with; a truncation that reopens the batch needs them.
+    Whether a pending memo has failed is recorded only on its work item, so that the two cannot contradict each other.
     """
 
     __tablename__ = "memos"
@@ -68,5 +69,5 @@ class Memo(MessageRangeColumns, Table):
     pinned: Mapped[bool] = mapped_column(server_default="false")
     edited: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(Time)
-    made_at: Mapped[datetime | None] = mapped_column(Time)
+    generated_at: Mapped[datetime | None] = mapped_column(Time)
     deleted_at: Mapped[datetime | None] = mapped_column(Time)

@@ -1,12 +1,12 @@
-"""What the model is asked for a memo. `docs/prompts.md` tells why each part is there.
+"""The prompt for memos. `docs/prompts.md` explains why each part is there.
 
-Messages are quoted, not spoken: one JSON object a line, in which no line break and no opening tag is left,
-so no message can end the quotation, whatever it holds.
+Messages are quoted as data: one JSON object per line. Line breaks and opening tags in it are escaped, so no message
+can end the quotation.
 """
 
 from collections.abc import Callable, Sequence
 
-from app.kit.fillable import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage
 from app.summarising.fitting import fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_all, name_language, name_one
@@ -117,14 +117,14 @@ def memo_messages(
     user_name: str | None = None,
     language: str | None = None,
     instruction: str | None = None,
-    prompt: Fillable = MEMO,
+    prompt: PromptTemplate = MEMO,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
-    """Ask for the memo of `batch`.
+    """Return the request for the memo of `batch`.
 
-    `language` is a name or a tag, None for that of the messages; `instruction` a person's wish for this once.
-    `budget_tokens` is for both messages together; texts are shortened to fit. Raises DoesNotFit where nothing
+    `language` is a name or a tag; None is the language of the messages. `instruction` is a person's wish for this one
+    request. `budget_tokens` limits both messages together; texts are shortened to fit. Raises DoesNotFit if nothing
     would be left of one.
     """
     about = {

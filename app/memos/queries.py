@@ -82,7 +82,7 @@ _BEFORE = """
 async def insert_batches(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, now: datetime, rows: Sequence[dict[str, Any]]
 ) -> None:
-    """Form batches: a pending memo for each of `rows`."""
+    """Insert a pending memo for each of `rows`."""
     await db_session.raw.execute(
         _INSERT_BATCHES,
         chat_key,
@@ -102,7 +102,7 @@ async def insert_batches(
 async def list_window(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, enabled: bool, limit: int
 ) -> list[dict[str, Any]]:
-    """The memos that go into the prompt, in story order; without the layer only what a person wrote or edited."""
+    """Return the memos of the window in story order; unless `enabled`, only those that a person wrote or edited."""
     rows = await db_session.raw.fetch(_WINDOW, chat_key, line_id, anchor_seq, enabled, limit)
     return [dict(row) for row in reversed(rows)]
 
@@ -110,14 +110,14 @@ async def list_window(
 async def list_pinned(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, enabled: bool
 ) -> list[dict[str, Any]]:
-    """The pinned memos that go into the prompt beside the window, in story order."""
+    """Return the pinned memos, which go into the prompt in addition to the window, in story order."""
     return [dict(row) for row in await db_session.raw.fetch(_PINNED, chat_key, line_id, anchor_seq, enabled)]
 
 
 async def list_gaps(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_place: int
 ) -> list[tuple[int, int]]:
-    """Ranges before the anchor whose memo is missing, from `from_place` in the book on."""
+    """Return the ranges before the anchor whose memo is pending or stale, from `from_place` in the book on."""
     rows = await db_session.raw.fetch(_GAPS, chat_key, line_id, anchor_seq, from_place)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
 
@@ -125,24 +125,24 @@ async def list_gaps(
 async def find_first_unsettled(
     db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int, layer: str
 ) -> int | None:
-    """The first seq of the first batch from `from_seq` on that is still to be made."""
+    """Return the first seq of the first batch from `from_seq` on whose memo is due and has not failed."""
     first: int | None = await db_session.raw.fetchval(_FIRST_UNSETTLED, chat_key, line_id, from_seq, layer)
     return first
 
 
 async def find_last_batch_end(db_session: DbSession, chat_key: UUID, line_id: UUID) -> int | None:
-    """The last seq of the newest batch."""
+    """Return the last seq of the last batch, or None if there is none."""
     last: int | None = await db_session.raw.fetchval(_LAST_BATCH, chat_key, line_id)
     return last
 
 
 async def list_batch_edges(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[int]:
-    """The seqs after batches, from the batch before `from_seq` on."""
+    """Return the seq after each batch, from the batch before `from_seq` on."""
     return [row["edge"] for row in await db_session.raw.fetch(_EDGES, chat_key, line_id, from_seq)]
 
 
 async def find_batch(connection: Connection, chat_key: UUID, line_id: UUID, memo_id: UUID) -> asyncpg.Record | None:
-    """The batch of a memo that was not deleted: its range, and what decides on eligibility in it."""
+    """Return the range and the eligibility filters of a memo's batch, or None if the memo is gone or soft-deleted."""
     return await connection.fetchrow(_BATCH, chat_key, line_id, memo_id)
 
 
@@ -154,7 +154,7 @@ async def list_before(
     before_seq: int,
     limit: int,
 ) -> list[asyncpg.Record]:
-    """The last `limit` messages before a seq, in order, for their vocabulary."""
+    """Return the last `limit` messages before a seq, in order, for their word frequencies."""
     rows = await connection.fetch(_BEFORE, chat_key, line_id, before_seq, limit)
     return rows[::-1]
 
@@ -168,7 +168,7 @@ async def list_book(
     after: tuple[int, int] | None,
     limit: int,
 ) -> Sequence[tuple[Memo, WorkItem | None]]:
-    """Memos in story order with the due work of each."""
+    """Return memos in story order, each with its work item."""
     query = _with_work(chat_key, line_id, layer).where(Memo.deleted_at.is_(None))
     if after:
         query = query.where(tuple_(Memo.place, Memo.number) > after)
@@ -179,7 +179,7 @@ async def list_book(
 async def find_memo(
     db_session: DbSession, chat_key: UUID, line_id: UUID, memo_id: UUID, *, layer: str
 ) -> tuple[Memo, WorkItem | None] | None:
-    """One memo with its due work, deleted ones too."""
+    """Return a memo with its work item, also if it is soft-deleted, or None."""
     row = (await db_session.execute(_with_work(chat_key, line_id, layer).where(Memo.memo_id == memo_id))).one_or_none()
     return None if row is None else (row[0], row[1])
 
@@ -187,14 +187,14 @@ async def find_memo(
 async def update_memo(
     db_session: DbSession, chat_key: UUID, line_id: UUID, memo_id: UUID, values: dict[str, Any]
 ) -> None:
-    """Change a memo."""
+    """Update a memo."""
     await db_session.execute(
         update(Memo).where(Memo.chat_key == chat_key, Memo.line_id == line_id, Memo.memo_id == memo_id).values(**values)
     )
 
 
 async def find_cursor(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any] | None:
-    """What the chat's row keeps of the layer, if it keeps anything."""
+    """Return the cursor of the layer on the chat's row, or None if it has none."""
     stored = await db_session.raw.fetchval(
         "SELECT (cursors -> $3)::text FROM chats WHERE chat_key = $1 AND line_id = $2", chat_key, line_id, layer
     )
@@ -204,7 +204,7 @@ async def find_cursor(db_session: DbSession, chat_key: UUID, line_id: UUID, laye
 async def list_overlapping(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int, *, layer: str
 ) -> Sequence[tuple[Memo, WorkItem | None]]:
-    """The batches that hold a message of the range, in its order, with their due work."""
+    """Return the batches that contain a message of the range, in order, with their work items."""
     first_of_all = (
         select(Memo.first_seq)
         .where(Memo.chat_key == chat_key, Memo.line_id == line_id, Memo.first_seq <= first_seq)

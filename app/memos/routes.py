@@ -1,4 +1,4 @@
-"""HTTP of the memo book."""
+"""The HTTP routes of the memo book."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -6,15 +6,16 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Response
 
+from app.chats.chat_lock import ChatRef
 from app.chats.deps import Line, ReadingChat, WritingChat
-from app.chats.service import ChatRef, get_line
+from app.chats.service import get_line
 from app.chats.tags import tag_of
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.scopes import read_scopes
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 from app.kit.work_queue import WorkItem
 from app.memos import book
 from app.memos.models import Memo
@@ -35,7 +36,7 @@ async def list_memos(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """The memo book in story order: the table of contents of the conversation."""
+    """List the memo book in story order: the table of contents of the conversation."""
     after = decode_cursor(cursor, int, int) if cursor else None
     chat = await get_line(db_session, ref, line)
     scopes = await read_scopes(db_session.raw, ref.tenant, chat.user_key)
@@ -52,7 +53,7 @@ async def list_memos(
 
 @router.get("/{memo_id}", response_model=MemoOut, responses=TAGGED)
 async def get_memo(ref: ReadingChat, memo_id: MemoId, db_session: Db, known: KnownTags, line: Line = None) -> Response:
-    """One memo."""
+    """Return a memo."""
     chat = await get_line(db_session, ref, line)
     scopes = await read_scopes(db_session.raw, ref.tenant, chat.user_key)
     memo, work, in_prompt = await book.get_memo(db_session, chat, memo_id)
@@ -62,21 +63,21 @@ async def get_memo(ref: ReadingChat, memo_id: MemoId, db_session: Db, known: Kno
 
 @router.post("", status_code=201, response_model=MemoOut)
 async def write_memo(ref: WritingChat, memo: MemoIn, db_session: Db, clock: Now) -> Response:
-    """Write a memory that never happened in the conversation; it shows at once."""
+    """Write a memo by hand. It covers no messages and is in the book at once."""
     memo_id = await book.write_person_memo(db_session, ref, text=memo.text, after_seq=memo.after_seq, now=clock())
-    return JsonAnswer(await _changed(db_session, ref, memo_id), status_code=201)
+    return OrjsonResponse(await _changed(db_session, ref, memo_id), status_code=201)
 
 
 @router.patch("/{memo_id}", response_model=MemoOut)
 async def edit_memo(ref: WritingChat, memo_id: MemoId, patch: MemoPatch, db_session: Db) -> Response:
     """Edit a memo's text, pin or unpin it."""
     await book.edit_memo(db_session, ref, memo_id, patch.given())
-    return JsonAnswer(await _changed(db_session, ref, memo_id))
+    return OrjsonResponse(await _changed(db_session, ref, memo_id))
 
 
 @router.delete("/{memo_id}", status_code=204)
 async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now) -> None:
-    """Delete a memo; it is never made again unless regenerated."""
+    """Delete a memo. Only regenerating it restores it."""
     await book.delete_memo(db_session, ref, memo_id, now=clock())
 
 
@@ -84,7 +85,7 @@ async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: 
 async def regenerate_memo(
     ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now, wish: Regenerate | None = None
 ) -> Response:
-    """Have a memo made again in the background; deleted and failed ones too."""
+    """Regenerate a memo in the background, also one that was deleted or has failed."""
     wish = wish or Regenerate()
     work_id = await book.regenerate_memo(
         db_session,
@@ -94,17 +95,17 @@ async def regenerate_memo(
         replace_edited=wish.replace_edited,
         now=clock(),
     )
-    return JsonAnswer(await _changed(db_session, ref, memo_id) | {"work_id": work_id}, status_code=202)
+    return OrjsonResponse(await _changed(db_session, ref, memo_id) | {"work_id": work_id}, status_code=202)
 
 
 async def _changed(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> dict[str, Any]:
-    """The memo as this transaction leaves it, with the window brought in line first."""
+    """Return the memo as this transaction leaves it, after the deferred update of the window has run."""
     await db_session.run_deferred()
     return _memo_out(*await book.get_memo(db_session, await get_line(db_session, ref, None), memo_id))
 
 
 def _attempts(memos: Sequence[tuple[Memo, WorkItem | None]]) -> list[int]:
-    """The attempts under way: a claim changes what is answered, but not the chat's revision."""
+    """Return the attempts of the work items: a claim changes the answer, but not the chat's revision."""
     return [work.attempts for _, work in memos if work is not None]
 
 

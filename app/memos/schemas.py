@@ -1,4 +1,4 @@
-"""What goes over the wire about memos."""
+"""The request and response models of memos."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -18,78 +18,85 @@ class HighlightOut(BaseModel):
     """One highlight of a memo."""
 
     category: Literal["relationship", "milestone", "keepsake", "turning_point"] | None = Field(
-        description="What kind of event it is, where the model said so."
+        description="The kind of event, or null if none was named."
     )
     text: str = Field(description="One factual sentence.")
 
 
 class MemoOut(BaseModel):
-    """A memo of the book."""
+    """A memo of the memo book."""
 
-    id: UUID = Field(description="Its id.")
-    number: int = Field(description="Its number in the book; it never changes.")
-    first_seq: int | None = Field(description="The first message it covers; null for a person's own.")
-    last_seq: int | None = Field(description="The last message it covers, inclusive.")
-    after_seq: int | None = Field(description="For a person's own: the seq it stands after; else null.")
-    first_message_id: str | None = Field(description="The id of the first message: one step to the conversation.")
-    status: Literal["pending", "ready", "empty", "failed"] = Field(
-        description="`empty`: nothing memorable was said. `failed`: tried often enough; regenerate tries again."
+    id: UUID = Field(description="The memo's id.")
+    number: int = Field(description="Its number in the book, which never changes.")
+    first_seq: int | None = Field(description="The seq of the first message it covers; null if a person wrote it.")
+    last_seq: int | None = Field(description="The seq of the last message it covers, inclusive; null likewise.")
+    after_seq: int | None = Field(description="For a memo that a person wrote, the seq it follows; else null.")
+    first_message_id: str | None = Field(
+        description="The id of the first message that it summarises, to link to the conversation; null if it "
+        "covers none."
     )
-    stale: bool = Field(description="Whether its messages have changed since it was made.")
+    status: Literal["pending", "ready", "empty", "failed"] = Field(
+        description="`empty`: the messages contain nothing memorable. `failed`: it could not be generated; "
+        "`regenerate` tries again."
+    )
+    stale: bool = Field(description="Whether its messages have changed since it was generated.")
     origin: Origin = Field(description=f"{ORIGIN} `model` until there is a text.")
-    highlights: list[HighlightOut] = Field(description="Two or three highlights, or what a person wrote, by line.")
-    text: str = Field(description="As it stands in the prompt.")
+    highlights: list[HighlightOut] = Field(description="At most three highlights, or the lines that a person wrote.")
+    text: str = Field(description="The text as it appears in the prompt.")
     in_prompt: bool = Field(description=IN_PROMPT)
-    pinned: bool = Field(description="Whether it stays in the prompt beside the window.")
+    pinned: bool = Field(description="Whether it stays in the prompt when it is older than the window.")
     edited: bool = Field(description=EDITED)
-    error: str | None = Field(description="Why it could not be made yet.")
-    attempts: int = Field(description="How often it was tried.")
-    model: str | None = Field(description="The model that made it.")
-    prompt_version: str | None = Field(description="The prompt it was made with.")
-    created_at: datetime = Field(description="When its batch was full, or it was written.")
+    error: str | None = Field(description="Why the last attempt to generate it failed.")
+    attempts: int = Field(description="The number of attempts to generate it.")
+    model: str | None = Field(description="The model that generated it.")
+    prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
+    created_at: datetime = Field(description="When its batch was full, or when a person wrote it.")
 
 
 class RegeneratingMemo(MemoOut):
-    """A memo that is made again."""
+    """A memo that is being regenerated."""
 
     work_id: UUID = Field(description=WORK_ID)
 
 
 class MemoIn(BaseModel):
-    """A memory that a person writes."""
+    """A memo that a person writes."""
 
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={"examples": [{"text": "They once drove to the sea at night, before any of this began."}]},
     )
 
-    text: MemoText = Field(description="In the person's own words.")
+    text: MemoText = Field(description="The text; each line that is not blank is a highlight.")
     after_seq: Annotated[int, Field(ge=0, le=MAX_SEQ)] | None = Field(
-        None, description="Which message it stands after; the newest if not given."
+        None, description="The seq of the message that it follows in the book; by default the newest."
     )
 
 
 class MemoPatch(Patch):
-    """What to change of a memo: an absent field stays."""
+    """The fields of a memo to change; absent fields stay as they are."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Kai gave Mira the brass key.", "pinned": True}]}
     )
 
     text: MemoText = Field(
-        default_factory=absent, description="Replaces the text; no model rewrites it unless `regenerate` asks for it."
+        default_factory=absent,
+        description="The new text. It is not replaced by a generated one unless `regenerate` is called.",
     )
-    pinned: bool | None = Field(None, description="Keep it in the prompt beside the window. Null is false.")
+    pinned: bool | None = Field(
+        None, description="Whether it stays in the prompt when it is older than the window. Null is false."
+    )
 
 
 class Regenerate(BaseModel):
-    """How to make a memo again."""
+    """How to regenerate a memo."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"instruction": "Mention the brass key."}]}
     )
 
     instruction: Annotated[Text, Field(min_length=1, max_length=2_000)] | None = Field(
-        None, description="A wish for this one time."
+        None, description="An instruction for this one generation."
     )
-    replace_edited: bool = Field(False, description="Whether a person's edit may be overwritten.")
+    replace_edited: bool = Field(False, description="Whether to replace a text that a person edited.")

@@ -1,4 +1,4 @@
-"""What memos put into a context, from the window on the chat's row alone. Pure."""
+"""Contributes memos to a context, from the window on the chat's row. Pure."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -11,7 +11,7 @@ from app.memos.settings import MemoSettings
 
 HEADING = "## Memo Book"
 MEMOS_IN_GROUP = 5
-"""So many memos, by their numbers in the book, are trimmed together."""
+"""The number of memos, with consecutive numbers in the book, that are trimmed together."""
 
 WINDOW_PARTS = ("memos", "pinned")
 
@@ -28,11 +28,11 @@ EDGES = """
             SELECT coalesce(max(a.first_seq), 0) FROM memos a
             WHERE a.chat_key = c.chat_key AND a.line_id = c.line_id AND a.first_seq <= c.anchor_seq)
     )"""
-"""Where batches end, from the one around the anchor on."""
+"""A scalar subquery of the seqs after batches, from the last batch that begins at or before the anchor on."""
 
 
 def contribute(view: View) -> Contributed:
-    """The window's memos and the pinned ones, each kind within its own budget."""
+    """Return the memos of the window and the pinned memos, each kind within its own budget."""
     settings = MemoSettings.of(view.settings)
     placement = place(settings)
     edges = view.queried or ()
@@ -56,7 +56,7 @@ def contribute(view: View) -> Contributed:
 
 
 def source_of(memo_id: UUID | str) -> str:
-    """How the sources of a context name a memo."""
+    """Return the name of a memo in the sources of a context."""
     return f"memo:{memo_id}"
 
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from app.chats.settings import Budget, EligibilitySettings, PlacementSettings
 
 OWN_EDGES = "batches"
-"""The `history.edges` with which the history is cut at batches."""
+"""The value of `history.edges` that cuts the history at the ends of batches."""
 
 
 class MemoSettings(EligibilitySettings, PlacementSettings):
@@ -17,15 +17,15 @@ class MemoSettings(EligibilitySettings, PlacementSettings):
 
     enabled: bool = Field(
         True,
-        description="Whether batches are formed and memos made. Switched on in a chat that ran without, "
-        "it takes up what is in the history and as much before it as the window shows.",
+        description="Whether batches are formed and summarised. If memos are switched on later, batches begin as far "
+        "before the history as the window reaches back.",
     )
-    every_messages: int = Field(8, ge=1, le=64, description="Eligible messages in a batch.")
-    window: int = Field(15, ge=0, le=200, description="How many of the newest memos go into the prompt.")
-    budget: Budget | None = Field(None, description="The most that memos may take; null is no limit of their own.")
-    pinned_budget: Budget | None = Field(None, description="The most that pinned memos may take.")
+    every_messages: int = Field(8, ge=1, le=64, description="The number of eligible messages in a batch.")
+    window: int = Field(15, ge=0, le=200, description="The number of newest memos in the prompt.")
+    budget: Budget | None = Field(None, description="A token limit for the memos of the window; null sets none.")
+    pinned_budget: Budget | None = Field(None, description="A token limit for pinned memos; null sets none.")
 
     @property
     def most_messages_uncovered(self) -> int:
-        """A batch."""
+        """The number of messages in a batch."""
         return self.every_messages

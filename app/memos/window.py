@@ -1,4 +1,4 @@
-"""The memo window: what of the memo book goes into the prompt, as the chat's row keeps it. Pure."""
+"""The memo window: the memos that go into the prompt, as they are cached on the chat's row. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from app.chats.ranges import Range, join_ranges
 def make_window(
     memos: Sequence[Mapping[str, Any]], pinned: Sequence[Mapping[str, Any]], gaps: Iterable[Range]
 ) -> dict[str, Any]:
-    """The window as JSON: memos and pinned ones in story order, and the ranges whose memo is missing."""
+    """Return the window as JSON: memos and pinned memos in story order, and the ranges whose memo is missing."""
     return {
         "memos": [_entry(memo) for memo in memos],
         "pinned": [_entry(memo) for memo in pinned],

@@ -1,1 +1,1 @@
-"""Texts that grow by folding new material into their former version: what summary, diary and running recap share."""
+"""Versioned texts that grow by folding new material into the previous version: summary, diary and running recap."""

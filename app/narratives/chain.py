@@ -1,8 +1,8 @@
-"""The chain of versions behind the current one, and which of them still tell what happened. Pure.
+"""The chain of versions that the current version was built on, and which of them are valid. Pure.
 
-A version is one step folded into the version before, so a step that has gone stale makes all behind it stale; but for
-what a person wrote, which stands as it is and is the base of what follows. So a narrative is rebuilt forward from the
-newest version that is true, and nothing before that has to be made again.
+A version folds one step into its base version, so a stale step invalidates every version folded onto it. A person's
+version is always valid, and so is a version folded onto it as long as its own step is not stale. A narrative is rebuilt
+from its latest valid version; earlier versions are not made again.
 """
 
 from collections.abc import Sequence
@@ -16,73 +16,76 @@ class Link(NamedTuple):
 
     Attributes:
         version: Its number.
-        base_version: The version it was folded into; None for the first.
-        first_place: Where its own step begins.
-        last_place: Where its step ends (inclusive), and with it what the version tells of.
+        base_version: The version that its step was folded into; None for the first.
+        first_unit: The first unit of its own step: a message seq, or the number of a diary entry.
+        last_unit: The last unit of its own step (inclusive), which is also the last that the version covers.
         origin: `model`, `extractive` or `person`.
-        own_clean: Whether its own step still says what it was made from.
-        deleted: Whether a person deleted it; what was folded onto it may be true all the same.
+        own_clean: Whether the source of its own step is unchanged.
+        deleted: Whether a person deleted it. Versions folded onto it can still be valid.
 
     """
 
     version: int
     base_version: int | None
-    first_place: int
-    last_place: int
+    first_unit: int
+    last_unit: int
     origin: str
-    own_clean: bool
+    is_fresh: bool
     deleted: bool = False
 
     @property
     def has_step(self) -> bool:
-        """Whether it has a step of its own; a person's text that took the place of no version has none."""
-        return self.first_place <= self.last_place
+        """Whether it has a step of its own. A person's text that replaced no version has none."""
+        return self.first_unit <= self.last_unit
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A version and those it was built on.
+    """A version and the versions it was built on.
 
     Attributes:
-        links: Oldest first; the last is the current version. The oldest may have a base that is not in here.
+        links: Oldest first; the last is the current version. The base of the oldest may be missing.
 
     """
 
     links: Sequence[Link] = ()
 
     @cached_property
-    def _true(self) -> list[bool]:
+    def _valid(self) -> list[bool]:
         true: list[bool] = []
         for link in self.links:
-            true.append(link.origin == "person" or (link.own_clean and (not true or true[-1])))
+            true.append(link.origin == "person" or (link.is_fresh and (not true or true[-1])))
         return true
 
-    def newest_true(self, before: int | None = None, *, by_person: bool = False) -> Link | None:
-        """The newest version that is true.
+    def latest_valid(self, before: int | None = None, *, by_person: bool = False) -> Link | None:
+        """Return the latest valid version that is not deleted, or None.
 
         Args:
-            before: Only one that ends before this place.
-            by_person: Only one that a person wrote.
+            before: Consider only versions that end before this unit.
+            by_person: Consider only versions that a person wrote.
 
         """
-        for link, true in zip(reversed(self.links), reversed(self._true), strict=True):
-            early = before is None or link.last_place < before
+        for link, true in zip(reversed(self.links), reversed(self._valid), strict=True):
+            early = before is None or link.last_unit < before
             if true and early and not link.deleted and (not by_person or link.origin == "person"):
                 return link
         return None
 
     @property
     def covered(self) -> int:
-        """The last place that the newest true version tells of; 0 without one."""
-        link = self.newest_true()
-        return link.last_place if link else 0
+        """The last unit that the latest valid version covers; 0 if there is no valid version."""
+        link = self.latest_valid()
+        return link.last_unit if link else 0
 
     def is_stale(self, version: int) -> bool:
-        """Whether a version of the chain tells of what is no longer so; a person's too, though it is kept."""
+        """Return whether a version covers material that has changed. A person's version can be stale, but is kept.
+
+        Raises KeyError for a version that is not in the chain.
+        """
         stale = False
         for link in self.links:
-            # What was folded into a person's text knows no more of what was before it.
-            stale = not link.own_clean or (stale and not self._follows_person(link))
+            # A version folded into a person's text does not depend on earlier steps.
+            stale = not link.is_fresh or (stale and not self._follows_person(link))
             if link.version == version:
                 return stale
         raise KeyError(version)
@@ -91,9 +94,9 @@ class Chain:
         return any(one.version == link.base_version and one.origin == "person" for one in self.links)
 
     def superseded_by(self, base: Link | None) -> list[int]:
-        """The service's versions that a fold into `base` replaces: those behind it that are not true any more."""
+        """Return the versions that a fold into `base` replaces: the later ones that are no longer valid."""
         return [
             link.version
-            for link, true in zip(self.links, self._true, strict=True)
+            for link, true in zip(self.links, self._valid, strict=True)
             if not true and (base is None or link.version > base.version)
         ]

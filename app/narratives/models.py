@@ -1,4 +1,4 @@
-"""The versions of all narratives. A version is one step: its own range of material, folded into the version before."""
+"""The versions of all narratives. A version folds one step, its own range of material, into the previous version."""
 
 from datetime import datetime
 from uuid import UUID
@@ -17,23 +17,23 @@ Json = JSONB(none_as_null=True)
 class NarrativeVersion(DerivedColumns, Table):
     """One version of a narrative.
 
-    `layer` and `subject` say of which: `summary`, `recap`, or `diary` with the character's name.
-    `first_place…last_place` is the range of its own step, both inclusive, in the layer's places: seqs, or the
-    numbers of diary entries. A step of nothing has its last place before its first. What the version tells of ends at
-    `last_place`; where that begins is told by the chain of `base_version`.
-    `source_hash` is what the step was made from, `current_hash` what its range says now: unequal is stale, and so is
-    through it every version folded onto it, up to one that a person wrote.
-    `edited` says that a person put it in the place of a text of the service.
-    One that a person deleted has lost its text, and is only there for what was folded onto it.
+    `layer` and `subject` identify the narrative: `summary`, `recap`, or `diary` with the character's name.
+    `first_unit…last_unit` is the range of its own step, both inclusive, in the layer's units: message seqs or numbers
+    of diary entries. An empty step has `last_unit = first_unit - 1`. The version covers everything up to
+    `last_unit`; the chain of `base_version` determines where its coverage begins.
+    `source_hash` is the hash of what the step was made from, `current_hash` that of the current content of its range.
+    If they differ, the version is stale, and so is every version folded onto it, up to one that a person wrote.
+    `edited` is set if a person replaced a text of the service by it.
+    A version that a person deleted has no text; its row remains for the versions that were folded onto it.
     """
 
     __tablename__ = "narrative_versions"
     __table_args__ = (
         CheckConstraint("origin IN ('model', 'extractive', 'person')", name="origin"),
-        CheckConstraint("first_place >= 1 AND last_place >= first_place - 1", name="range"),
+        CheckConstraint("first_unit >= 1 AND last_unit >= first_unit - 1", name="range"),
         CheckConstraint("base_version < version", name="base"),
         CheckConstraint("NOT (current AND deleted_at IS NOT NULL)", name="current"),
-        Index("ix_narrative_versions_place", "chat_key", "line_id", "layer", "subject", "last_place", "first_place"),
+        Index("ix_narrative_versions_unit", "chat_key", "line_id", "layer", "subject", "last_unit", "first_unit"),
         Index(
             "uq_narrative_versions_current",
             "chat_key",
@@ -49,7 +49,7 @@ class NarrativeVersion(DerivedColumns, Table):
             "line_id",
             "layer",
             "subject",
-            "last_place",
+            "last_unit",
             postgresql_where=text("source_hash <> current_hash"),
         ),
         Index(
@@ -70,8 +70,8 @@ class NarrativeVersion(DerivedColumns, Table):
     version: Mapped[int] = mapped_column(primary_key=True)
     base_version: Mapped[int | None]
     begins_seq: Mapped[int]
-    first_place: Mapped[int]
-    last_place: Mapped[int]
+    first_unit: Mapped[int]
+    last_unit: Mapped[int]
     text: Mapped[str] = mapped_column(Text)
     tokens: Mapped[int]
     source_hash: Mapped[bytes] = mapped_column(LargeBinary)

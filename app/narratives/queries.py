@@ -17,33 +17,33 @@ Key = tuple[UUID, UUID, str, str]
 
 _OF = "v.chat_key = $1 AND v.line_id = $2 AND v.layer = $3 AND v.subject = $4"
 
-# A person's version, stale or not, makes no other stale.
+# A stale version of a person does not make other versions stale.
 _FIRST_STALE = f"""
-    SELECT min(v.last_place) FROM narrative_versions v
+    SELECT min(v.last_unit) FROM narrative_versions v
     WHERE {_OF} AND v.source_hash <> v.current_hash AND v.origin <> 'person'"""  # noqa: S608
 
-# Back from the current version to the first one that nothing asks for: the one that ends before $5, and before every
-# step that has gone stale, is as true as all behind it.
+# From the current version back to the first one that ends before $5 and before every stale step. No step up to its end
+# is stale, so it is valid and the query need not go back any further.
 _CHAIN = f"""
     WITH RECURSIVE back (until) AS (
         SELECT least($5::int, ({_FIRST_STALE}))
     ), chain AS (
-        SELECT v.version, v.base_version, v.first_place, v.last_place, v.origin,
+        SELECT v.version, v.base_version, v.first_unit, v.last_unit, v.origin,
             v.source_hash = v.current_hash AS own_clean, v.deleted_at IS NOT NULL AS deleted
         FROM narrative_versions v WHERE {_OF} AND v.current
         UNION ALL
-        SELECT v.version, v.base_version, v.first_place, v.last_place, v.origin, v.source_hash = v.current_hash,
+        SELECT v.version, v.base_version, v.first_unit, v.last_unit, v.origin, v.source_hash = v.current_hash,
             v.deleted_at IS NOT NULL
         FROM chain CROSS JOIN back JOIN narrative_versions v ON {_OF} AND v.version = chain.base_version
-        WHERE chain.last_place >= back.until OR chain.deleted
+        WHERE chain.last_unit >= back.until OR chain.deleted
     )
-    SELECT version, base_version, first_place, last_place, origin, own_clean, deleted FROM chain ORDER BY version"""  # noqa: S608 - constants only
+    SELECT version, base_version, first_unit, last_unit, origin, own_clean, deleted FROM chain ORDER BY version"""  # noqa: S608 - constants only
 
 _STEPS = """
-    SELECT subject, version, first_place, last_place, origin, filters::text AS filters, source_hash, current_hash
+    SELECT subject, version, first_unit, last_unit, origin, filters::text AS filters, source_hash, current_hash
     FROM narrative_versions
     WHERE chat_key = $1 AND line_id = $2 AND layer = $3 AND ($6::text IS NULL OR subject = $6)
-        AND last_place >= $4 AND first_place <= $5 AND first_place <= last_place
+        AND last_unit >= $4 AND first_unit <= $5 AND first_unit <= last_unit
     ORDER BY subject, version"""
 
 _UPDATE_HASHES = """
@@ -52,14 +52,14 @@ _UPDATE_HASHES = """
     WHERE v.chat_key = $1 AND v.line_id = $2 AND v.layer = $3 AND v.subject = n.subject AND v.version = n.version"""
 
 _DELETE_REACHING = f"""
-    DELETE FROM narrative_versions v WHERE {_OF} AND v.last_place >= $5
+    DELETE FROM narrative_versions v WHERE {_OF} AND v.last_unit >= $5
         AND (v.origin <> 'person' OR v.deleted_at IS NOT NULL)"""  # noqa: S608
 
 _CLIP_WRITTEN = f"""
-    UPDATE narrative_versions v SET last_place = $5 - 1, first_place = least(v.first_place, $5),
+    UPDATE narrative_versions v SET last_unit = $5 - 1, first_unit = least(v.first_unit, $5),
         begins_seq = least(v.begins_seq, $6),
-        current_hash = CASE WHEN v.first_place <= v.last_place THEN v.source_hash || '\\x00' ELSE v.current_hash END
-    WHERE {_OF} AND v.last_place >= $5"""  # noqa: S608
+        current_hash = CASE WHEN v.first_unit <= v.last_unit THEN v.source_hash || '\\x00' ELSE v.current_hash END
+    WHERE {_OF} AND v.last_unit >= $5"""  # noqa: S608
 
 
 _RENAME = f"""
@@ -84,34 +84,37 @@ _DELETE_WITH_DESCENDANTS = f"""
 
 _IN_PLACE_OF = f"""
     SELECT v.version, v.origin = 'person' AS written FROM narrative_versions v
-    WHERE {_OF} AND v.base_version IS NOT DISTINCT FROM $5 AND v.first_place = $6 AND v.version <= $7
+    WHERE {_OF} AND v.base_version IS NOT DISTINCT FROM $5 AND v.first_unit = $6 AND v.version <= $7
         AND v.deleted_at IS NULL"""  # noqa: S608
 
 
 async def list_chain(db_session: DbSession, key: Key, from_place: int) -> list[Link]:
-    """The current version and those it was built on, oldest first, back to one that ends before `from_place`."""
+    """Return the current version and the versions it was built on, oldest first.
+
+    The chain goes back to a version that ends before `from_place` and before every stale step.
+    """
     return [Link(*row) for row in await db_session.raw.fetch(_CHAIN, *key, from_place)]
 
 
 async def has_written(db_session: DbSession, key: Key) -> bool:
-    """Whether a person wrote any version that is left."""
+    """Return whether any version that is not deleted was written by a person."""
     return bool(await db_session.raw.fetchval(_HAS_WRITTEN, *key))
 
 
 async def insert_version(db_session: DbSession, version: NarrativeVersion) -> None:
-    """Insert a version; no other may be current if it is."""
+    """Insert a version. If it is current, no other version may be."""
     db_session.add(version)
     await db_session.flush()
 
 
 async def next_version(db_session: DbSession, key: Key) -> int:
-    """The number of the next version, from 1."""
+    """Return the number of the next version, from 1."""
     query = select(func.coalesce(func.max(NarrativeVersion.version), 0) + 1).where(*_of(key))
     return (await db_session.execute(query)).scalar_one()
 
 
 async def set_current(db_session: DbSession, key: Key, version: int | None) -> None:
-    """Make one version current and no other; None makes none."""
+    """Make `version` the only current version; None leaves no version current."""
     await db_session.execute(update(NarrativeVersion).where(*_of(key), NarrativeVersion.current).values(current=False))
     if version is not None:
         await db_session.execute(
@@ -120,13 +123,13 @@ async def set_current(db_session: DbSession, key: Key, version: int | None) -> N
 
 
 async def find_version(db_session: DbSession, key: Key, version: int) -> NarrativeVersion | None:
-    """One version."""
+    """Return a version that is not deleted, or None."""
     query = select(NarrativeVersion).where(*_listed(key), NarrativeVersion.version == version)
     return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
 
 
 async def find_text(connection: Connection, key: Key, version: int) -> str | None:
-    """The text of one version."""
+    """Return the text of a version, or None if there is no such version."""
     text: str | None = await connection.fetchval(
         f"SELECT v.text FROM narrative_versions v WHERE {_OF} AND v.version = $5",  # noqa: S608
         *key,
@@ -138,7 +141,7 @@ async def find_text(connection: Connection, key: Key, version: int) -> str | Non
 async def list_versions(
     db_session: DbSession, key: Key, *, before: int | None, limit: int
 ) -> Sequence[NarrativeVersion]:
-    """Versions, newest first."""
+    """Return up to `limit` versions that are not deleted, newest first, with numbers lower than `before` if given."""
     query = select(NarrativeVersion).where(*_listed(key))
     if before is not None:
         query = query.where(NarrativeVersion.version < before)
@@ -146,16 +149,16 @@ async def list_versions(
 
 
 async def list_links_between(db_session: DbSession, key: Key, versions: Sequence[int]) -> list[Link]:
-    """The versions with these numbers and all that they were built on as far as something there is stale."""
+    """Return the versions with these numbers and the versions they were built on, back to before any stale step."""
     rows = await db_session.raw.fetch(
         f"""
         WITH RECURSIVE back (until) AS ({_FIRST_STALE}), chain AS (
             SELECT v.* FROM narrative_versions v WHERE {_OF} AND v.version = ANY($5)
             UNION
             SELECT v.* FROM chain CROSS JOIN back JOIN narrative_versions v ON {_OF} AND v.version = chain.base_version
-            WHERE chain.last_place >= back.until OR chain.deleted_at IS NOT NULL
+            WHERE chain.last_unit >= back.until OR chain.deleted_at IS NOT NULL
         )
-        SELECT version, base_version, first_place, last_place, origin, source_hash = current_hash,
+        SELECT version, base_version, first_unit, last_unit, origin, source_hash = current_hash,
             deleted_at IS NOT NULL
         FROM chain
         """,  # noqa: S608
@@ -166,25 +169,25 @@ async def list_links_between(db_session: DbSession, key: Key, versions: Sequence
 
 
 async def find_newest(db_session: DbSession, key: Key) -> int | None:
-    """The highest version there is."""
+    """Return the highest number of a version that is not deleted, or None."""
     return (
         await db_session.execute(select(func.max(NarrativeVersion.version)).where(*_listed(key)))
     ).scalar_one_or_none()
 
 
 async def delete_with_descendants(db_session: DbSession, key: Key, versions: Sequence[int]) -> None:
-    """Delete versions, and what the service folded onto them anywhere."""
+    """Delete versions and the service's versions that were folded onto them, directly or indirectly."""
     await db_session.raw.execute(_DELETE_WITH_DESCENDANTS, *key, list(versions))
 
 
 async def list_in_place_of(db_session: DbSession, key: Key, link: Link) -> list[tuple[int, bool]]:
-    """A version and those that it, or a former one, was put in the place of, each with whether a person wrote it."""
-    rows = await db_session.raw.fetch(_IN_PLACE_OF, *key, link.base_version, link.first_place, link.version)
+    """Return a version and all earlier versions of the same step: (version, whether a person wrote it) for each."""
+    rows = await db_session.raw.fetch(_IN_PLACE_OF, *key, link.base_version, link.first_unit, link.version)
     return [(row["version"], row["written"]) for row in rows]
 
 
-async def bury(db_session: DbSession, key: Key, versions: Sequence[int], now: datetime) -> None:
-    """Leave nothing of versions but their places in the chain."""
+async def soft_delete(db_session: DbSession, key: Key, versions: Sequence[int], now: datetime) -> None:
+    """Soft-delete versions: clear their texts, but keep their rows as links of the chain."""
     values = {"text": "", "tokens": 0, "current": False, "deleted_at": now}
     await db_session.execute(
         update(NarrativeVersion).where(*_of(key), NarrativeVersion.version.in_(versions)).values(**values)
@@ -196,29 +199,29 @@ async def list_steps(
     chat_key: UUID,
     line_id: UUID,
     layer: str,
-    first_place: int,
-    last_place: int,
+    first_unit: int,
+    last_unit: int,
     subject: str | None,
 ) -> list[asyncpg.Record]:
-    """The steps that hold a place of the range (inclusive)."""
-    return await db_session.raw.fetch(_STEPS, chat_key, line_id, layer, first_place, last_place, subject)
+    """Return the steps that overlap the range (inclusive)."""
+    return await db_session.raw.fetch(_STEPS, chat_key, line_id, layer, first_unit, last_unit, subject)
 
 
 async def update_hashes(
     db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str, rows: Sequence[tuple[str, int, bytes]]
 ) -> None:
-    """Say what steps say now; `rows` are (subject, version, current_hash)."""
+    """Write the current hashes of steps; `rows` are (subject, version, current_hash)."""
     await db_session.raw.execute(_UPDATE_HASHES, chat_key, line_id, layer, *zip(*rows, strict=True))
 
 
 async def cut_off(db_session: DbSession, key: Key, from_place: int, begins_seq: int) -> None:
-    """Delete the service's versions that reach `from_place`, and have a person's end before it."""
+    """Delete the service's versions that end at or after `from_place`, and shorten a person's to end before it."""
     await db_session.raw.execute(_DELETE_REACHING, *key, from_place)
     await db_session.raw.execute(_CLIP_WRITTEN, *key, from_place, begins_seq)
 
 
 async def rename(db_session: DbSession, key: Key, subject: str) -> bool:
-    """Have all versions be of another subject, unless that has some; says whether any were."""
+    """Move all versions to another subject, unless that has versions; return whether any were moved."""
     return bool(await db_session.raw.fetch(_RENAME, *key, subject))
 
 

@@ -1,4 +1,4 @@
-"""What goes over the wire of narratives."""
+"""Request and response models of narratives."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.paging import encode_cursor
-from app.kit.wire import MAX_SEQ, WORK_ID, Given, Text
+from app.kit.wire import MAX_SEQ, WORK_ID, RequestModel, Text
 from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 from app.narratives.service import ListedVersion
 
@@ -20,29 +20,29 @@ NarrativeText = Annotated[Text, Field(min_length=1, max_length=MAX_NARRATIVE_CHA
 
 
 class VersionOut(BaseModel):
-    """A version of a narrative; without one, all but the text is null and that is empty."""
+    """A version of a narrative; if there is none yet, the text is empty, flags are false and other fields are null."""
 
-    version: int | None = Field(description="Its number, from 1; null where nothing has been told yet.")
-    text: str = Field(description="The whole text, as it stands in the prompt.")
-    first_seq: int | None = Field(description="The first message that it tells of.")
-    last_seq: int | None = Field(description="The last message that it tells of, inclusive.")
-    stale: bool = Field(description="Whether it tells of messages that have changed since.")
+    version: int | None = Field(description="Its number, from 1; null if there is no version yet.")
+    text: str = Field(description="The whole text, as the prompt contains it.")
+    first_seq: int | None = Field(description="The first message that it covers.")
+    last_seq: int | None = Field(description="The last message that it covers, inclusive.")
+    stale: bool = Field(description="Whether messages that it covers have changed since.")
     in_prompt: bool = Field(description=IN_PROMPT)
     edited: bool = Field(description=EDITED)
-    created_at: datetime | None = Field(description="When it was made or written.")
+    created_at: datetime | None = Field(description="When it was generated or written.")
     current: bool = Field(description="Whether the next fold builds on it.")
     origin: Origin | None = Field(description=ORIGIN)
-    model: str | None = Field(description="The model that made it.")
-    prompt_version: str | None = Field(description="The prompt it was made with.")
+    model: str | None = Field(description="The model that generated it.")
+    prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
 
 
 class RegeneratingVersion(VersionOut):
-    """The version in use while its newest step is made again."""
+    """The version in use while its newest step is regenerated."""
 
     work_id: UUID = Field(description=WORK_ID)
 
 
-class NarrativeIn(Given):
+class NarrativeIn(RequestModel):
     """A text that a person writes."""
 
     model_config = ConfigDict(
@@ -50,11 +50,11 @@ class NarrativeIn(Given):
         json_schema_extra={"examples": [{"text": "They met at the lighthouse and promised to come back in June."}]},
     )
 
-    text: NarrativeText = Field(description="In the person's own words; what comes next is folded into it.")
+    text: NarrativeText = Field(description="The person's text; new material is folded into it.")
 
 
-class RegenerateNarrative(Given):
-    """How to make the newest step of a narrative again."""
+class RegenerateNarrative(RequestModel):
+    """How to regenerate the newest step of a narrative."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -62,19 +62,19 @@ class RegenerateNarrative(Given):
     )
 
     instruction: Annotated[Text, Field(min_length=1, max_length=2_000)] | None = Field(
-        None, description="A wish for this one time."
+        None, description="An additional instruction for this regeneration only."
     )
     replace_edited: bool = Field(False, description="Whether a person's text may be replaced.")
 
 
 def versions_page(found: Sequence[ListedVersion], limit: int) -> dict[str, Any]:
-    """A page of versions, newest first; `found` has one more than `limit` if there is another page."""
+    """Return a page of versions, newest first; `found` has one more than `limit` if there is another page."""
     items = [version_out(one) for one in found[:limit]]
     return {"items": items, "next_cursor": encode_cursor(items[-1]["version"]) if len(found) > limit else None}
 
 
 def version_out(listed: ListedVersion | None) -> dict[str, Any]:
-    """A version whose places are seqs, as it goes over the wire; None is the one before the first."""
+    """Return the JSON fields of a version whose units are message seqs; None is a narrative without versions."""
     if listed is None:
         names = ("version", "first_seq", "last_seq", "created_at", "origin", "model", "prompt_version")
         return dict.fromkeys(names) | dict.fromkeys(("stale", "in_prompt", "edited", "current"), False) | {"text": ""}
@@ -82,8 +82,8 @@ def version_out(listed: ListedVersion | None) -> dict[str, Any]:
     return {
         "version": version.version,
         "text": version.text,
-        "first_seq": 1 if version.last_place else None,
-        "last_seq": version.last_place or None,
+        "first_seq": 1 if version.last_unit else None,
+        "last_seq": version.last_unit or None,
         "stale": is_stale,
         "in_prompt": in_prompt,
         "edited": version.edited,

@@ -1,4 +1,4 @@
-"""What layers do with their narratives: fold, write by hand, cut off, choose. Each call is one of a unit of work."""
+"""Operations on narratives. Each function runs within the caller's unit of work."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,23 +10,31 @@ import orjson
 
 from app.chats.hashes import range_hash
 from app.kit.db import Connection, DbSession
+from app.kit.errors import NotFound
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
 from app.narratives import queries
 from app.narratives.chain import Chain, Link
-from app.narratives.errors import VersionNotFound
 from app.narratives.models import NarrativeVersion
+
+
+class VersionNotFound(NotFound):
+    """The narrative has no such version."""
+
+    code = "version_not_found"
+    title = "Unknown version"
+
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
 NO_SOURCE = range_hash([])
-"""The hash of a step of nothing."""
+"""The hash of an empty step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Narrative:
-    """Which narrative of a line: its layer's, and of whom if it has several."""
+    """Identifies a narrative of a line: its layer, and its subject if the layer has several narratives."""
 
     layer: str
     subject: str = ""
@@ -34,7 +42,7 @@ class Narrative:
 
 @dataclass(frozen=True, slots=True)
 class FoldDraft:
-    """What a fold has made: the whole new text."""
+    """The result of a fold: the whole new text."""
 
     text: str
     origin: Literal["model", "extractive", "person"]
@@ -43,7 +51,7 @@ class FoldDraft:
 
 
 class ListedVersion(NamedTuple):
-    """A version with what a list shows of it."""
+    """A version with its state in a list of versions."""
 
     version: NarrativeVersion
     is_stale: bool
@@ -52,12 +60,12 @@ class ListedVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A version's own step, for those who rewrite its hash."""
+    """A version's own step, as needed to update its current hash."""
 
     subject: str
     version: int
-    first_place: int
-    last_place: int
+    first_unit: int
+    last_unit: int
     origin: str
     filters: Mapping[str, Any] | None
     source_hash: bytes
@@ -65,29 +73,29 @@ class Step:
 
 
 async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *, from_place: int = MAX_SEQ) -> Chain:
-    """The current version and those it was built on, back to one that is true and ends before `from_place`.
+    """Return the current version and the versions it was built on, back to a valid one that ends before `from_place`.
 
-    By default no further than the newest true one needs, which mostly is the current one alone.
+    The default goes back only as far as the latest valid version, which in most cases is the current one.
     """
     return Chain(await queries.list_chain(db_session, _key(line, narrative), from_place))
 
 
 async def read_written(db_session: DbSession, line: Line, narrative: Narrative) -> Chain:
-    """The current version and all it was built on if people wrote any of them, however far back; else nothing."""
+    """Return the whole chain of the current version if a person wrote any version, else an empty chain."""
     if not await queries.has_written(db_session, _key(line, narrative)):
         return Chain()
     return await read_chain(db_session, line, narrative, from_place=1)
 
 
 async def read_before(db_session: DbSession, line: Line, narrative: Narrative, link: Link) -> Chain:
-    """What a version of the chain was built on."""
-    from_place = min(link.first_place, link.last_place)
+    """Return the chain of the versions that a version of the current chain was built on."""
+    from_place = min(link.first_unit, link.last_unit)
     chain = await read_chain(db_session, line, narrative, from_place=from_place)
     return Chain([one for one in chain.links if one.version < link.version])
 
 
 async def read_version(db_session: DbSession, line: Line, narrative: Narrative, version: int) -> NarrativeVersion:
-    """One version. Raises VersionNotFound."""
+    """Return one version. Raises VersionNotFound."""
     found = await queries.find_version(db_session, _key(line, narrative), version)
     if found is None:
         raise _unknown(version)
@@ -95,14 +103,14 @@ async def read_version(db_session: DbSession, line: Line, narrative: Narrative, 
 
 
 async def find_text(connection: Connection, line: Line, narrative: Narrative, version: int) -> str | None:
-    """The text of a version; None if it is gone."""
+    """Return the text of a version, or None if there is no such version."""
     return await queries.find_text(connection, _key(line, narrative), version)
 
 
 async def list_versions(
     db_session: DbSession, line: Line, narrative: Narrative, *, shown: int | None, before: int | None, limit: int
 ) -> list[ListedVersion]:
-    """Return a page of versions, newest first; `shown` is the one in the prompt."""
+    """Return a page of versions, newest first; `shown` is the number of the version in the prompt."""
     key = _key(line, narrative)
     versions = await queries.list_versions(db_session, key, before=before, limit=limit)
     links = await queries.list_links_between(db_session, key, [version.version for version in versions])
@@ -116,7 +124,7 @@ async def list_versions(
 async def get_version(
     db_session: DbSession, line: Line, narrative: Narrative, version: int, *, shown: int | None
 ) -> ListedVersion:
-    """Return one version; `shown` is the one in the prompt. Raises VersionNotFound."""
+    """Return one version; `shown` is the number of the version in the prompt. Raises VersionNotFound."""
     found = await list_versions(db_session, line, narrative, shown=shown, before=version + 1, limit=1)
     if not found or found[0].version.version != version:
         raise _unknown(version)
@@ -130,24 +138,24 @@ async def save_fold(
     draft: FoldDraft,
     *,
     base: Link | None,
-    first_place: int,
-    last_place: int,
+    first_unit: int,
+    last_unit: int,
     begins_seq: int,
     source_hash: bytes,
     filters: Mapping[str, Any] | None,
     now: datetime,
 ) -> int:
-    """Write the version that a fold into `base` has made and make it current; returns its number.
+    """Store the result of a fold into `base` as a new version, make it current and return its number.
 
-    The chat's row is locked, and the caller has made sure that base and range are as they were read. Versions of the
-    service that were behind the base and are not true any more go: this one stands for what they told.
+    The caller has locked the chat's row and checked that the base and the range are unchanged since they were read.
+    Later versions in the chain that are no longer valid are deleted, with the service's versions folded onto them.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative)
     number = await queries.next_version(db_session, key)
     await queries.set_current(db_session, key, None)
     await queries.delete_with_descendants(db_session, key, chain.superseded_by(base))
-    version = _version(key, number, draft, base.version if base else None, (first_place, last_place), begins_seq, now)
+    version = _version(key, number, draft, base.version if base else None, (first_unit, last_unit), begins_seq, now)
     version.filters = dict(filters) if filters is not None else None
     version.source_hash = version.current_hash = source_hash
     await queries.insert_version(db_session, version)
@@ -164,18 +172,18 @@ async def write_version(
     now: datetime,
     edited: bool = False,
 ) -> int:
-    """Put a person's text in the place of the newest true version, as the base of what comes; returns its number.
+    """Store a person's text as a new version in place of the latest valid one, make it current and return its number.
 
-    It covers what that one covered. Without one it covers nothing yet, and everything there is is folded into it.
-    `edited` says that the text was once put in the place of a text of the service.
+    It covers the same material as the version that it replaces. If there is no valid version, it covers nothing, and
+    later folds add everything to it. `edited` is whether the text once replaced a text of the service.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative)
-    former = chain.newest_true()
+    former = chain.latest_valid()
     number = await queries.next_version(db_session, key)
     await queries.set_current(db_session, key, None)
     await queries.delete_with_descendants(db_session, key, chain.superseded_by(former))
-    places = (former.first_place, former.last_place) if former else (1, 0)
+    places = (former.first_unit, former.last_unit) if former else (1, 0)
     draft = FoldDraft(text, "person")
     version = _version(key, number, draft, former.base_version if former else None, places, begins_seq, now)
     version.source_hash = version.current_hash = NO_SOURCE
@@ -190,7 +198,7 @@ async def write_version(
 
 
 async def make_current(db_session: DbSession, line: Line, narrative: Narrative, version: int) -> None:
-    """Have a version stand for the narrative, and what comes next be folded into it. Raises VersionNotFound."""
+    """Make a version the current one, into which the next step is folded. Raises VersionNotFound."""
     await read_version(db_session, line, narrative, version)
     await queries.set_current(db_session, _key(line, narrative), version)
 
@@ -198,64 +206,69 @@ async def make_current(db_session: DbSession, line: Line, narrative: Narrative, 
 async def delete_version(
     db_session: DbSession, line: Line, narrative: Narrative, version: int, *, now: datetime
 ) -> None:
-    """Delete a version; where it was the current one, the highest that is left is. Raises VersionNotFound.
+    """Soft-delete a version. Raises VersionNotFound.
 
-    What was folded onto it stays as true, or as stale, as it was.
+    If it was current, the highest remaining version becomes current. Versions folded onto it stay as valid, or as
+    stale, as they were.
     """
     key = _key(line, narrative)
     found = await read_version(db_session, line, narrative, version)
     was_current = found.current
-    await queries.bury(db_session, key, [version], now)
+    await queries.soft_delete(db_session, key, [version], now)
     if was_current:
         await queries.set_current(db_session, key, await queries.find_newest(db_session, key))
 
 
-async def drop_replaced(db_session: DbSession, line: Line, narrative: Narrative, link: Link, *, now: datetime) -> None:
-    """Take away a version that a person had replaced, and those that it had been put in the place of itself.
+async def discard_replaced(
+    db_session: DbSession, line: Line, narrative: Narrative, link: Link, *, now: datetime
+) -> None:
+    """Remove a version that was replaced, and the versions of the same step that it had replaced.
 
-    Otherwise one of them would stand again where the end is cut off. The current version is none of them any more.
+    Otherwise truncating the line could make one of them current again. None of them may be current. A person's versions
+    are soft-deleted; the service's are deleted with the versions folded onto them.
     """
     key = _key(line, narrative)
     found = await queries.list_in_place_of(db_session, key, link)
-    await queries.bury(db_session, key, [version for version, written in found if written], now)
+    await queries.soft_delete(db_session, key, [version for version, written in found if written], now)
     await queries.delete_with_descendants(db_session, key, [version for version, written in found if not written])
 
 
-async def begin_anew(db_session: DbSession, line: Line, narrative: Narrative) -> None:
-    """Have no version be current: the next fold begins from nothing. The versions stay."""
+async def reset_current(db_session: DbSession, line: Line, narrative: Narrative) -> None:
+    """Leave no version current, so that the next fold starts from an empty text. The versions are kept."""
     await queries.set_current(db_session, _key(line, narrative), None)
 
 
 async def cut_off(db_session: DbSession, line: Line, narrative: Narrative, from_place: int, *, begins_seq: int) -> None:
-    """Take away what tells of `from_place` and what follows.
+    """Remove coverage of `from_place` and everything after it.
 
-    The service's versions go. A person's stay and end before it; so does their beginning, at `begins_seq` at the
-    latest. The newest that is left of the chain becomes current.
+    The service's versions that end there or later are deleted, and so are a person's deleted ones. A person's other
+    versions are shortened to end before `from_place`, and their `begins_seq` is lowered to at most the given one. The
+    last remaining version of the chain becomes current; if there is none, the highest remaining version does.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative, from_place=from_place)
     left = [
-        link for link in chain.links if not link.deleted and (link.last_place < from_place or link.origin == "person")
+        link for link in chain.links if not link.deleted and (link.last_unit < from_place or link.origin == "person")
     ]
     await queries.cut_off(db_session, key, from_place, begins_seq)
-    if not left:  # in a copy that ends earlier than the current version begins there is none, but others are
+    if not left:  # a copy that ends before the current version begins has no current one, but can have others
         newest = await queries.find_newest(db_session, key)
         await queries.set_current(db_session, key, newest)
     elif left[-1] != chain.links[-1]:
         await queries.set_current(db_session, key, left[-1].version)
 
 
-async def pass_on(db_session: DbSession, line: Line, narrative: Narrative, to: Narrative) -> None:
-    """Have a narrative be another one, if nothing of that is there; else what the service folded of it goes."""
+async def rename_subject(db_session: DbSession, line: Line, narrative: Narrative, to: Narrative) -> None:
+    """Rename a narrative to `to`. If `to` already has versions, remove the coverage of the narrative instead."""
     if not await queries.rename(db_session, _key(line, narrative), to.subject):
         await cut_off(db_session, line, narrative, 1, begins_seq=0)
 
 
-async def bring_written(
+async def carry_over_edits(
     db_session: DbSession, line: Line, from_line_id: UUID, narrative: Narrative, *, begins_seq: int, now: datetime
 ) -> None:
-    """Take over the text that a person wrote on another line of the chat, if it is newer than what stands here."""
-    written = (await read_written(db_session, (line[0], from_line_id), narrative)).newest_true(by_person=True)
+    """Copy a person's text from another line of the chat, unless the chain of this line has that version already."""
+    written = (await read_written(db_session, (line[0], from_line_id), narrative)).latest_valid(by_person=True)
     if written is None:
         return
     here = await read_chain(db_session, line, narrative, from_place=1)
@@ -267,16 +280,16 @@ async def bring_written(
 
 
 async def list_steps(
-    db_session: DbSession, line: Line, layer: str, first_place: int, last_place: int, *, subject: str | None = None
+    db_session: DbSession, line: Line, layer: str, first_unit: int, last_unit: int, *, subject: str | None = None
 ) -> list[Step]:
-    """The steps that hold a place of the range (inclusive)."""
-    rows = await queries.list_steps(db_session, *line, layer, first_place, last_place, subject)
+    """Return the steps that overlap the range (inclusive)."""
+    rows = await queries.list_steps(db_session, *line, layer, first_unit, last_unit, subject)
     return [
         Step(
             row["subject"],
             row["version"],
-            row["first_place"],
-            row["last_place"],
+            row["first_unit"],
+            row["last_unit"],
             row["origin"],
             orjson.loads(row["filters"]) if row["filters"] else None,
             row["source_hash"],
@@ -287,13 +300,13 @@ async def list_steps(
 
 
 async def update_hashes(db_session: DbSession, line: Line, layer: str, rows: Sequence[tuple[str, int, bytes]]) -> None:
-    """Say what steps say now; `rows` are (subject, version, current_hash)."""
+    """Write the current hashes of steps; `rows` are (subject, version, current_hash)."""
     if rows:
         await queries.update_hashes(db_session, *line, layer, rows)
 
 
 def _chain_to(links: Mapping[int, Link], version: int) -> Chain:
-    """The version and those it was built on, as far as they are known."""
+    """Return a version and the versions it was built on, as far as `links` has them."""
     chain = []
     link: Link | None = links[version]
     while link is not None:
@@ -328,8 +341,8 @@ def _version(
         version=number,
         base_version=base_version,
         begins_seq=begins_seq,
-        first_place=places[0],
-        last_place=places[1],
+        first_unit=places[0],
+        last_unit=places[1],
         origin=draft.origin,
         text=draft.text,
         tokens=count_tokens(draft.text),

@@ -1,1 +1,1 @@
-"""What an operator asks: does it live, is it ready, what is due, what has failed."""
+"""Endpoints for operators: health, readiness, background work, usage and metrics."""

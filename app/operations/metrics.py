@@ -1,7 +1,7 @@
-"""What Prometheus reads, in its text format.
+"""Metrics in Prometheus's text format.
 
-Nothing is counted in this process: the numbers lie in PostgreSQL, so it doesn't matter which process of the API is
-scraped, and none of them falls back when one is started again. Only `process_…` is of the process that answers.
+All numbers come from PostgreSQL, not from counters in this process. Every API process therefore returns the same
+values, and a restart does not reset them. Only the `process_…` metrics are those of the process that responds.
 """
 
 from collections import Counter
@@ -21,13 +21,13 @@ STATUSES = ("due", "running", "failed", "held")
 
 
 class _Read(Collector):
-    """Metrics that have been read already."""
+    """A collector of metrics that have already been read."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
-        """Themselves."""
+        """Return the metrics."""
         return self._metrics
 
 
@@ -39,21 +39,21 @@ def write_metrics(
     limits: TokenLimits,
     version: str,
 ) -> bytes:
-    """The text of a scrape.
+    """Return the metrics as text.
 
     Args:
         usage: Rows of `list_usage_ever`, with the tokens of the current month.
         work: Rows of `count_work`.
-        layers: Those whose work is told of also when there is none: a series that comes and goes looks like a fault.
-        limits: Decide what is held.
-        version: The service's.
+        layers: Layers to report even if they have no work, because a series that comes and goes looks like a fault.
+        limits: The token limits; due work of a tenant that has reached its limit is reported as held.
+        version: The version of the service.
 
     """
     month_tokens: Counter[str] = Counter()
     for row in usage:
         month_tokens[row["tenant"]] += row["month_tokens"]
     held = {tenant for tenant, tokens in month_tokens.items() if limits.is_reached(tenant, tokens)}
-    build = GaugeMetricFamily("memobook_build_info", "Always 1; the label tells the version.", labels=["version"])
+    build = GaugeMetricFamily("memobook_build_info", "Always 1; the label is the version.", labels=["version"])
     build.add_metric([version], 1)
     registry = CollectorRegistry()
     registry.register(PROCESS_COLLECTOR)
@@ -64,17 +64,19 @@ def write_metrics(
 def _model_metrics(usage: Sequence[asyncpg.Record]) -> list[Metric]:
     labels = ["tenant", "layer"]
     calls = CounterMetricFamily(
-        "memobook_model_calls", "Calls of the model with their retries, failures included.", labels=labels
+        "memobook_model_calls",
+        "Calls of the model, including failed ones; immediate retries do not count.",
+        labels=labels,
     )
     failures = CounterMetricFamily(
-        "memobook_model_failures", "Calls of the model that brought no answer in the end.", labels=labels
+        "memobook_model_failures", "Calls of the model that returned no answer.", labels=labels
     )
     tokens = CounterMetricFamily(
-        "memobook_model_tokens", "Tokens of prompts and of answers.", labels=[*labels, "direction"]
+        "memobook_model_tokens", "Tokens of prompts and answers.", labels=[*labels, "direction"]
     )
     wait = CounterMetricFamily(
         "memobook_model_wait_seconds",
-        "Time between questions and answers, waits for a free slot included.",
+        "Duration of calls of the model, including waits for a free slot.",
         labels=labels,
     )
     for row in usage:
@@ -88,14 +90,14 @@ def _model_metrics(usage: Sequence[asyncpg.Record]) -> list[Metric]:
 
 
 def _work_metric(work: Sequence[asyncpg.Record], layers: Sequence[str], held: set[str]) -> Metric:
-    """How much stands how; each row of work counts once, so what is held is not also due."""
+    """Return the number of items by status and layer. Each item counts once: a held item does not count as due."""
     rows = Counter({(status, layer): 0 for layer in layers for status in STATUSES})
     for row in work:
         status = "held" if row["status"] == "due" and row["tenant"] in held else row["status"]
         rows[status, row["layer"]] += row["rows"]
     gauge = GaugeMetricFamily(
         "memobook_work",
-        "Background work of all tenants; held is what is due for a tenant that has used up its month's tokens.",
+        "Background work of all tenants; held work is due, but its tenant has reached its monthly token limit.",
         labels=["status", "layer"],
     )
     for place, count in sorted(rows.items()):

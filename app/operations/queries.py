@@ -1,7 +1,8 @@
-"""SQL of operations: due work of a tenant, or of all.
+"""SQL of background work, of one tenant or of all.
 
-A caller sees the work of its tenant. A token of one user sees the work of that user and of the user's chats, a token of
-one chat that of the chat alone. Parked work is on lines that are not current: no caller sees or retries it.
+A caller sees the work of its tenant. A token limited to a user sees the work of that user and of the user's chats; a
+token limited to a chat sees the work of that chat. Parked work, on lines that are not current, is not visible and
+cannot be retried.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ async def list_work(
     after: UUID | None,
     limit: int,
 ) -> Sequence[Any]:
-    """Return items that the caller sees, in the order in which they were first scheduled."""
+    """Return items that are visible to the caller, in the order in which they were first scheduled."""
     query = _select_visible(caller)
     if status:
         query = query.where(_has_status(status))
@@ -46,12 +47,15 @@ async def list_work(
 
 
 async def find_work(db_session: DbSession, caller: Caller, work_id: UUID) -> Any | None:
-    """Return an item that the caller sees, or None if there is no such item."""
+    """Return an item that is visible to the caller, or None."""
     return (await db_session.execute(_select_visible(caller).where(WorkItem.work_id == work_id))).one_or_none()
 
 
 async def retry_work(db_session: DbSession, caller: Caller, work_id: UUID, *, now: datetime) -> bool:
-    """Make an item due now with all its attempts left, even one that is being made; False if there is no such item."""
+    """Reschedule an item for now with all its attempts, even if it is running.
+
+    Returns False if no item with this id is visible to the caller.
+    """
     query = update(WorkItem).where(_is_visible(caller), WorkItem.work_id == work_id)
     done = await db_session.execute(query.values(_due_from(now)).returning(WorkItem.work_id))
     return done.first() is not None
@@ -66,7 +70,7 @@ async def list_failed(
     after: UUID | None,
     limit: int,
 ) -> Sequence[Row[UUID, str, UUID, UUID, str | None]]:
-    """Return the ids and the owners of failed items that the caller sees, in the order of the ids."""
+    """Return the ids and owners of failed items that are visible to the caller, in the order of the ids."""
     chosen = select(WorkItem.work_id, WorkItem.tenant, WorkItem.owner_key, WorkItem.line_id, WorkItem.user_id).where(
         _is_visible(caller), WorkItem.failed_at.is_not(None)
     )
@@ -82,9 +86,9 @@ async def list_failed(
 async def retry_failed(
     db_session: DbSession, caller: Caller, owner: Owner, work_ids: Sequence[UUID], *, now: datetime
 ) -> Sequence[str]:
-    """Make those of an owner's items that have failed due now with all their attempts left; return their layers.
+    """Reschedule failed items of an owner for now with all their attempts; return their layers.
 
-    An item that another transaction has locked is left out: it is being rescheduled or erased.
+    Skips items that another transaction has locked, because it is rescheduling or erasing them.
     """
     chosen = select(WorkItem.owner_key, WorkItem.line_id, WorkItem.layer, WorkItem.key).where(
         _is_visible(caller),
@@ -100,7 +104,7 @@ async def retry_failed(
 
 
 async def count_work(connection: Connection) -> Sequence[asyncpg.Record]:
-    """Return how many items of every tenant and layer have which status, of all owners, without those parked."""
+    """Return the number of items by tenant, layer and status, without parked items."""
     return await connection.fetch(
         """
         SELECT tenant, layer, count(*) AS rows,
@@ -112,7 +116,7 @@ async def count_work(connection: Connection) -> Sequence[asyncpg.Record]:
 
 
 def _select_visible(caller: Caller) -> Select[WorkItem, str, str, bool]:
-    """Items that the caller sees, with the chat and the user that they are for."""
+    """Return a query for the items visible to the caller, each with its chat, its user, and whether it is leased."""
     return (
         select(
             WorkItem,
@@ -139,10 +143,10 @@ def _of_chat(tenant: str, chat_id: str) -> ColumnElement[bool]:
 
 
 def _of_user(tenant: str, user_id: str) -> ColumnElement[bool]:
-    """Whether an item is the user's own or of one of the user's chats."""
+    """Return a condition: the item belongs to the user or to one of the user's chats."""
     key = user_key(tenant, user_id)
     chat = aliased(ChatLine)
-    chats = select(chat.chat_key).where(chat.user_key == key, chat.standing == CURRENT)
+    chats = select(chat.chat_key).where(chat.user_key == key, chat.line_status == CURRENT)
     return or_(
         and_(WorkItem.owner_key == key, WorkItem.line_id == NO_LINE),
         and_(WorkItem.owner_key.in_(chats), WorkItem.line_id != NO_LINE),
@@ -156,7 +160,7 @@ def _has_status(status: Status) -> ColumnElement[bool]:
 
 
 def _due_from(now: datetime) -> dict[str, Any]:
-    """The columns of an item that is due now as if for the first time."""
+    """Return the values that reset an item as if it were first scheduled now."""
     return {
         "failed_at": None,
         "attempts": 0,

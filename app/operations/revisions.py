@@ -1,8 +1,8 @@
-"""Whether a database is migrated, by the migrations' own files.
+"""Checks whether a database is migrated, by reading the migration files.
 
-Alembic would tell it too, but takes more memory than an API that never migrates should give for it. A revision that
-no migration here follows is the newest, or a later version's: of several processes that are upgraded one after
-another, the former go on serving when the schema is already ahead of them.
+Alembic is not used because it takes too much memory for an API that never migrates. A revision that no migration
+follows is either the newest one or that of a later version. Both are accepted, so that during a rolling upgrade the old
+processes keep serving after the schema has been migrated.
 """
 
 import ast
@@ -16,7 +16,7 @@ MIGRATIONS = Path(__file__).parent.parent / "migrations" / "versions"
 
 
 async def is_migrated(connection: Connection) -> bool:
-    """Whether the schema is there and not behind."""
+    """Return whether the schema exists and is not older than the newest migration."""
     try:
         revision = await connection.fetchval("SELECT version_num FROM alembic_version")
     except asyncpg.UndefinedTableError:
@@ -25,12 +25,12 @@ async def is_migrated(connection: Connection) -> bool:
 
 
 def read_followed(folder: Path = MIGRATIONS) -> frozenset[str]:
-    """The revisions after which there is another one in `folder`: a database at one of them is behind."""
+    """Return the revisions that another migration in `folder` follows. A database at one of them is outdated."""
     return frozenset(name for path in folder.glob("*.py") for name in _follows(path))
 
 
 def _follows(path: Path) -> tuple[str, ...]:
-    """What a migration names as its `down_revision`: nothing, a name, or several where branches meet."""
+    """Return the `down_revision` of a migration: none, one, or several if it merges branches."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             target, value = node.target, node.value

@@ -1,4 +1,4 @@
-"""HTTP of operations."""
+"""HTTP routes of operations."""
 
 import asyncio
 from datetime import date
@@ -15,8 +15,8 @@ from app.kit.limits import UNLIMITED, TokenLimits
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.settings import Settings
 from app.kit.usage import is_at_limit, list_usage, list_usage_ever, month_of
-from app.kit.wire import JsonAnswer
-from app.kit.work import Bell
+from app.kit.wire import OrjsonResponse
+from app.kit.worker_notifier import WorkerNotifier
 from app.operations import queries, service
 from app.operations.metrics import MEDIA_TYPE, write_metrics
 from app.operations.revisions import is_migrated
@@ -34,7 +34,7 @@ router = APIRouter(tags=["operations"])
 
 
 async def holding_limits(request: Request) -> TokenLimits:
-    """The limits that hold work back: none without a model, as nothing uses tokens then."""
+    """Return the token limits that hold work back. Without a model there are none, because no tokens are used."""
     settings: Settings = request.app.state.settings
     return settings.token_limits if settings.llm_base_url else UNLIMITED
 
@@ -45,15 +45,18 @@ WorkId = Annotated[UUID, Path(description="The id of the work item.")]
 
 @router.get("/healthz", response_model=Health)
 async def healthz() -> Response:
-    """The process lives."""
-    return JsonAnswer({"status": "ok"})
+    """Check that the process responds."""
+    return OrjsonResponse({"status": "ok"})
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
 async def readyz(request: Request, pool: Pool) -> Response:
-    """PostgreSQL and its schema are there; Redis and the model are only reported."""
+    """Check whether requests can be served.
+
+    Returns 503 if PostgreSQL is unreachable or not migrated. The status of Redis and the model is only reported.
+    """
     settings: Settings = request.app.state.settings
-    bell: Bell = request.app.state.bell
+    bell: WorkerNotifier = request.app.state.bell
     database = "ok"
     try:
         async with pool.raw() as connection:
@@ -64,7 +67,7 @@ async def readyz(request: Request, pool: Pool) -> Response:
     redis = "not configured" if settings.redis_url is None else "ok" if await bell.is_reachable() else "down"
     model = "configured" if settings.llm_base_url else "not configured"
     status = "down" if database != "ok" else "ok" if redis == "ok" and model == "configured" else "degraded"
-    return JsonAnswer(
+    return OrjsonResponse(
         {"status": status, "database": database, "redis": redis, "model": model},
         status_code=503 if database != "ok" else 200,
     )
@@ -83,37 +86,39 @@ async def list_work(
 ) -> Response:
     """List background work that is due, running or failed.
 
-    A token of one user sees the work of that user and of the user's chats, a token of one chat that of the chat alone.
-    Finished work is deleted.
+    A token limited to a user sees the work of that user and of the user's chats; a token limited to a chat sees the
+    work of that chat. Finished work is deleted.
     """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     rows = await queries.list_work(db_session, caller, status=status, chat_id=chat_id, after=after, limit=limit + 1)
     held = await is_at_limit(db_session.raw, limits, tenant=caller.tenant, now=clock())
     items = [_work_out(row, held=held) for row in rows[:limit]]
-    return JsonAnswer({"items": items, "next_cursor": encode_cursor(items[-1]["id"]) if len(rows) > limit else None})
+    return OrjsonResponse(
+        {"items": items, "next_cursor": encode_cursor(items[-1]["id"]) if len(rows) > limit else None}
+    )
 
 
 @router.get("/v1/work/{work_id}", response_model=WorkOut)
 async def read_work(work_id: WorkId, caller: Reader, db_session: Db, clock: Now, limits: Holding) -> Response:
-    """Read one item of background work. It answers 404 once the work is finished."""
+    """Read one item of background work. Returns 404 once the work is finished."""
     row = await service.get_work(db_session, caller, work_id)
     held = await is_at_limit(db_session.raw, limits, tenant=caller.tenant, now=clock())
-    return JsonAnswer(_work_out(row, held=held))
+    return OrjsonResponse(_work_out(row, held=held))
 
 
 @router.post("/v1/work/{work_id}/retry", status_code=202, response_model=WorkAccepted)
 async def retry_work(work_id: WorkId, caller: Writer, db_session: Db, clock: Now) -> Response:
-    """Retry one item now, with all its attempts left. A running attempt is dropped."""
+    """Retry one item now, with all its attempts. The result of a running attempt is dropped."""
     await service.retry_work(db_session, caller, work_id, now=clock())
-    return JsonAnswer({"work_id": work_id}, status_code=202)
+    return OrjsonResponse({"work_id": work_id}, status_code=202)
 
 
 @router.post("/v1/work/retry", response_model=RetriedOut)
 async def retry_failed_work(caller: Writer, pool: Pool, clock: Now, wanted: RetryFailed | None = None) -> Response:
-    """Retry everything that has failed, of one layer, of one chat, or all that the key or token may see."""
+    """Retry all failed work that the key or token may see, or only that of one layer or chat."""
     wanted = wanted or RetryFailed()
     retried = await service.retry_failed(pool, caller, layer=wanted.layer, chat_id=wanted.chat_id, now=clock())
-    return JsonAnswer({"retried": retried})
+    return OrjsonResponse({"retried": retried})
 
 
 @router.get("/v1/usage", response_model=UsageOut)
@@ -126,18 +131,18 @@ async def read_usage(
         str | None,
         Query(
             pattern=r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])$",
-            description="A calendar month in UTC, such as `2026-04`; without it the current one.",
+            description="A calendar month in UTC, such as `2026-04`. Defaults to the current month.",
         ),
     ] = None,
 ) -> Response:
-    """What the model was used for in a month: calls, tokens and waiting time of the tenant, layer by layer."""
+    """Read the tenant's usage of the model in a month: calls, tokens and waiting time by layer."""
     if caller.user_id is not None or caller.chat_id is not None:
-        raise Forbidden("Usage is counted for the whole tenant; a token that is limited to a user or chat sees none.")
+        raise Forbidden("Usage covers the whole tenant; a token limited to a user or chat cannot read it. Use a key.")
     settings: Settings = request.app.state.settings
     first_day = date.fromisoformat(f"{month}-01") if month else month_of(clock())
     async with pool.raw() as connection:
         rows = await list_usage(connection, tenant=caller.tenant, month=first_day)
-    return JsonAnswer(
+    return OrjsonResponse(
         {
             "month": f"{first_day:%Y-%m}",
             "limit_tokens": settings.token_limits.limit_of(caller.tenant),
@@ -147,13 +152,13 @@ async def read_usage(
     )
 
 
-@router.get("/metrics", include_in_schema=False)  # of the service itself, in no JSON: a scraper's, not a client's
+@router.get("/metrics", include_in_schema=False)  # for scrapers, not for clients of the API
 async def metrics(request: Request, _caller: Admin, pool: Pool, clock: Now, limits: Holding) -> Response:
-    """What Prometheus scrapes, of all tenants: it needs the scope `admin`. The same from every process of the API."""
+    """Return the metrics for Prometheus. They cover all tenants, so the scope `admin` is required."""
     async with pool.raw() as connection:
         usage = await list_usage_ever(connection, month=month_of(clock()))
         work = await queries.count_work(connection)
-    text = await asyncio.to_thread(  # thousands of tenants take longer than a loop may wait
+    text = await asyncio.to_thread(  # with thousands of tenants this would block the event loop for too long
         write_metrics,
         usage=usage,
         work=work,
@@ -170,7 +175,7 @@ def _layer_usage(row: asyncpg.Record) -> dict[str, Any]:
 
 
 def _work_out(row: Any, *, held: bool) -> dict[str, Any]:
-    """An item as the API shows it; `held` if its tenant is at its limit."""
+    """Return an item as the API shows it; `held` is whether its tenant has reached its limit."""
     work = row.WorkItem
     status = "failed" if work.failed_at else "running" if row.leased else "due"
     return {

@@ -1,4 +1,4 @@
-"""What goes over the wire about operations."""
+"""Requests and responses of operations."""
 
 from datetime import datetime
 from typing import Literal
@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.wire import Given, Name
+from app.kit.wire import Name, RequestModel
 
 
 class Health(BaseModel):
-    """The process lives."""
+    """The process responds."""
 
     status: Literal["ok"] = Field(description="Always `ok`.")
 
@@ -19,11 +19,16 @@ class Readiness(BaseModel):
     """Whether requests can be served."""
 
     status: Literal["ok", "degraded", "down"] = Field(
-        description="`degraded`: everything answers, but memories are made later or without a model."
+        description="`degraded`: all requests are served, but memory is produced later or without a model. "
+        "`down`: the database cannot be used."
     )
-    database: Literal["ok", "down", "not migrated"] = Field(description="PostgreSQL and its schema.")
-    redis: Literal["ok", "down", "not configured"] = Field(description="Only tells workers when to look.")
-    model: Literal["configured", "not configured"] = Field(description="Without one, memos are extractive.")
+    database: Literal["ok", "down", "not migrated"] = Field(description="The status of PostgreSQL and its schema.")
+    redis: Literal["ok", "down", "not configured"] = Field(
+        description="The status of Redis. It only wakes workers; without it they poll."
+    )
+    model: Literal["configured", "not configured"] = Field(
+        description="Whether a model is configured. Without one, memos are extractive."
+    )
 
 
 class WorkOut(BaseModel):
@@ -53,19 +58,19 @@ class WorkOut(BaseModel):
     user_id: str | None = Field(
         description="The user, or the user of the chat; null if the chat has none or the item belongs to the tenant."
     )
-    layer: str = Field(description="The layer that makes it.")
+    layer: str = Field(description="The layer that processes the item.")
     status: Literal["due", "running", "failed"] = Field(
-        description="`due`: waits for its time or for a worker. `running`: a worker has claimed it. "
-        "`failed`: all attempts have failed; it stays until it is retried."
+        description="`due`: the item waits for its time or for a worker. `running`: a worker has claimed it. "
+        "`failed`: all attempts have failed; the item is kept until it is retried."
     )
     held: Literal["monthly_token_limit"] | None = Field(
-        description="Why the item is not made although it is due. `monthly_token_limit`: the tenant has used up the "
-        "tokens of this month; the item is made next month, or when the limit is raised."
+        description="Why the item is held although it is due; null if it is not. `monthly_token_limit`: the tenant "
+        "has used up the tokens of this month; the item runs next month, or when the limit is raised."
     )
-    attempts: int = Field(description="How many attempts were made, the running one included.")
-    error: str | None = Field(description="Why the last attempt failed.")
-    run_after: datetime = Field(description="The item is not tried before this time.")
-    failed_at: datetime | None = Field(description="When the last of all attempts failed.")
+    attempts: int = Field(description="The number of attempts, including the running one.")
+    error: str | None = Field(description="Why the last attempt failed; null if none has failed.")
+    run_after: datetime = Field(description="The earliest time of the next attempt.")
+    failed_at: datetime | None = Field(description="When the last attempt failed; null unless `status` is `failed`.")
 
 
 class WorkAccepted(BaseModel):
@@ -74,8 +79,8 @@ class WorkAccepted(BaseModel):
     work_id: UUID = Field(description="The id of the work item; `GET /v1/work/{work_id}` shows its status.")
 
 
-class RetryFailed(Given):
-    """Which failed items to retry; without any field all of them."""
+class RetryFailed(RequestModel):
+    """Which failed items to retry. Without any field, all of them are retried."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"layer": "memos", "chat_id": "lighthouse"}]}
@@ -86,31 +91,32 @@ class RetryFailed(Given):
 
 
 class RetriedOut(BaseModel):
-    """How much is retried."""
+    """The number of items that are retried."""
 
-    retried: int = Field(description="How many failed items are due again.")
+    retried: int = Field(description="The number of failed items that are due again.")
 
 
 class LayerUsage(BaseModel):
-    """What the model was used for in one layer."""
+    """The usage of the model by one layer."""
 
-    layer: str = Field(description="The kind of memory.")
+    layer: str = Field(description="The name of the layer.")
     calls: int = Field(
-        description="How often the model was called, failures included. "
-        "A call that is tried again at once, as after a 503, is one call."
+        description="The number of calls, including failed ones. "
+        "A call that is retried immediately, such as after a 503, counts as one."
     )
     failures: int = Field(
-        description="How many calls brought no answer in the end: no connection, a time-out, a refusal."
+        description="The number of calls that returned no answer: no connection, a time-out, a refusal."
     )
     prompt_tokens: int = Field(
-        description="As the model's server counts them, else as o200k; of failures only what the server tells of."
+        description="Tokens of prompts as counted by the model's server, or in o200k if it does not count them. "
+        "Failed calls only add tokens that the server reports."
     )
-    completion_tokens: int = Field(description="Likewise, of the answers.")
-    wait_s: float = Field(description="Seconds between questions and answers, waits for a free slot included.")
+    completion_tokens: int = Field(description="Tokens of answers, counted in the same way.")
+    wait_s: float = Field(description="The total duration of the calls in seconds, including waits for a free slot.")
 
 
 class UsageOut(BaseModel):
-    """What the model was used for in one month."""
+    """The usage of the model by a tenant in one month."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -136,8 +142,8 @@ class UsageOut(BaseModel):
 
     month: str = Field(description="The calendar month in UTC.")
     limit_tokens: int | None = Field(
-        description="How many tokens the tenant may use in a month, as it is set now; null is no limit. Beyond it "
-        "background work is held until the next month; requests are answered as ever."
+        description="The current monthly token limit of the tenant; null if there is none. Once it is reached, "
+        "background work is held until the next month; requests are served as usual."
     )
-    used_tokens: int = Field(description="Tokens of prompts and answers together, which the limit is compared with.")
-    items: list[LayerUsage] = Field(description="The layers that asked the model, by name.")
+    used_tokens: int = Field(description="Tokens of prompts and answers together; compared with the limit.")
+    items: list[LayerUsage] = Field(description="The usage by layer, sorted by name.")

@@ -1,12 +1,12 @@
-"""The verbs of operations: reading due work, and trying failed work again."""
+"""Operations on background work: reading and retrying it."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.chats.heads import lock_line
 from app.chats.scheduling import record_work
-from app.chats.service import lock_line
 from app.kit.auth import Caller
 from app.kit.db import Database, DbSession, defer
 from app.kit.errors import NotFound
@@ -15,18 +15,18 @@ from app.kit.work_queue import WorkScheduled
 from app.operations import queries
 
 _BATCH = 500
-"""How many items one transaction retries at most: an append must not wait long for items that are locked."""
+"""The maximum number of items that one transaction retries, so that appends do not wait long for the locked rows."""
 
 
 class WorkNotFound(NotFound):
-    """The work item does not exist, is finished, or is outside the caller's limits."""
+    """The work item does not exist, is finished, or is not visible to the caller."""
 
     code = "work_not_found"
     title = "Unknown work"
 
 
 async def get_work(db_session: DbSession, caller: Caller, work_id: UUID) -> Any:
-    """Return an item with the chat and the user that it is for. Raises WorkNotFound."""
+    """Return an item with its chat and its user. Raises WorkNotFound."""
     found = await queries.find_work(db_session, caller, work_id)
     if found is None:
         raise _not_found(work_id)
@@ -34,7 +34,7 @@ async def get_work(db_session: DbSession, caller: Caller, work_id: UUID) -> Any:
 
 
 async def retry_work(db_session: DbSession, caller: Caller, work_id: UUID, *, now: datetime) -> None:
-    """Make an item due now with all its attempts left. Raises WorkNotFound."""
+    """Reschedule an item for now with all its attempts. Raises WorkNotFound."""
     work = (await get_work(db_session, caller, work_id)).WorkItem
     owner = Owner(work.tenant, work.owner_key, work.line_id, work.user_id)
     head = await lock_line(db_session, *owner.line) if owner.is_line else None
@@ -48,11 +48,12 @@ async def retry_work(db_session: DbSession, caller: Caller, work_id: UUID, *, no
 async def retry_failed(
     database: Database, caller: Caller, *, layer: str | None, chat_id: str | None, now: datetime
 ) -> int:
-    """Make all items due now that have failed for good and that the caller sees; return how many.
+    """Reschedule all failed items that are visible to the caller; return their number.
 
     Args:
-        database: Where the items of each owner are retried in a transaction of their own, which locks the chat first.
-        caller: Whose limits apply.
+        database: The database. The items of each owner are retried in a transaction of their own, after locking the
+            chat.
+        caller: The caller, whose tenant and limits apply.
         layer: Only items of this layer; None for all.
         chat_id: Only items of this chat; None for all.
         now: The service's time.
@@ -90,5 +91,5 @@ async def _retry_of_owner(
 
 def _not_found(work_id: UUID) -> WorkNotFound:
     return WorkNotFound(
-        f"There is no due or failed work {str(work_id)!r}. It may be finished, or parked on a line that is not current."
+        f"There is no work item {str(work_id)!r}. It may be finished, or parked on a line that is not current."
     )

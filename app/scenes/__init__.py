@@ -1,1 +1,1 @@
-"""Scenes, where they break, their recaps, and the running recap of all of them."""
+"""Scenes, the breaks between them, their recaps, and the running recap of all scenes."""

@@ -1,19 +1,92 @@
-"""A model's answers about scenes, read: what a scene's recap and the running recap say, part by part. Pure.
+"""Parses a model's answers: the recap of a scene and the running recap, part by part. Pure.
 
-Cheap models drift in the headings (level, case, bold, a number before them, another language) and in the bullets;
-both are brought to one form, so that a recap that was read once is read the same again. `break_answers.py` reads
-where a scene ends.
+Cheap models vary the headings (level, case, bold, a number before them, another language) and the bullets. Both are
+normalised, so that parsing a parsed recap again changes nothing. `break_answers.py` parses where a scene ends.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.scenes.states import StateLine, depth_of, read_state
-from app.summarising.former import is_remnant, leaves_former
+from app.summarising.answer_text import (
+    FENCE,
+    UnusableAnswer,
+    is_remnant,
+    leaves_former,
+    says_only_nothing,
+    spoken,
+    without_controls,
+)
 from app.summarising.prose import MAX_PROSE_CHARS, is_offer, read_prose
-from app.summarising.reading import FENCE, UnusableAnswer, says_only_nothing, spoken, without_controls
+
+StateLine = tuple[int, str]
+"""(depth, text) of a line. A line that is deeper than the line above it belongs to that line."""
+
+_LABELLED = re.compile(r"([^:：\n]{1,60}?)\s*[:：]\s*(.*)")
+_BULLET = "- "
+
+
+def read_state(lines: Sequence[StateLine]) -> list[str]:
+    """Return the lines of a state without groups, with the newest value of each label; parsing is idempotent."""
+    newest = newest_values(_name_groups(lines))
+    while (again := newest_values(_name_groups([(depth_of(line), line) for line in newest]))) != newest:
+        newest = again
+    return newest
+
+
+def newest_values(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a state with each label once, at its first position and with its newest value."""
+    by_label: dict[str, str] = {}
+    for line in lines:
+        labelled = _LABELLED.fullmatch(line)
+        by_label[labelled[1].removeprefix(_BULLET).casefold() if labelled else line] = line
+    return list(by_label.values())
+
+
+def depth_of(text: str, indent: int = 0) -> int:
+    """Return the depth of a line: 1 + `indent` if it has a bullet, else 0."""
+    return 1 + indent if text.startswith(_BULLET) else 0
+
+
+def _name_groups(lines: Sequence[StateLine]) -> list[str]:
+    """Return the lines with the names of their groups; a line without a label becomes a value of its group's name."""
+    heads = _find_heads(lines)
+    merged: dict[int, str] = {}
+    above: list[int] = []
+    for at, (depth, line) in enumerate(lines):
+        while above and lines[above[-1]][0] >= depth:
+            above.pop()
+        if at in heads:
+            above.append(at)
+            continue
+        text = line.removeprefix(_BULLET)
+        name = ", ".join(heads[head] for head in above)
+        if not above:
+            merged[at] = line
+        elif _LABELLED.fullmatch(text):
+            merged[at] = f"{_BULLET}{name}, {text}"
+        elif above[-1] in merged:
+            merged[above[-1]] += f"; {text}"
+        else:
+            merged[above[-1]] = f"{_BULLET}{name}: {text}"
+    return list(merged.values())
+
+
+def _find_heads(lines: Sequence[StateLine]) -> Mapping[int, str]:
+    """Return the lines that name a group, with the name: a label without a value, followed by a deeper line.
+
+    A single one at its depth is left out, because it distinguishes nothing: "At the end of the scene:".
+    """
+    heads = {}
+    for at, (depth, line) in enumerate(lines[:-1]):
+        labelled = _LABELLED.fullmatch(line.removeprefix(_BULLET))
+        if labelled and not labelled[2] and lines[at + 1][0] > depth:
+            heads[at] = labelled[1]
+    at_depth = Counter(lines[at][0] for at in heads)
+    return {at: name for at, name in heads.items() if at_depth[lines[at][0]] > 1}
+
 
 MAX_TITLE_CHARS = 50
 
@@ -25,7 +98,7 @@ _OTHER_NAMES = {
     **dict.fromkeys(("open threads", "unresolved threads", "plot threads", "loose ends", "open questions"), 1),
     **dict.fromkeys(("states", "current state", "final state", "status", "current status", "situation"), 2),
 }
-"""What models call the parts of their own accord; believed only where a `#` or bold type marks a heading."""
+"""Other names that models give the parts; accepted only in a heading that is marked by `#` or bold type."""
 
 _BOLD_LINE = re.compile(r"\*{2,3}([^*]{1,80})\*{2,3}\s*([:：]?)")
 _MARKS = re.compile(r"[#\s]*#\s*")
@@ -41,13 +114,13 @@ _QUOTES = "\"'“”„«»「」『』` "
 
 @dataclass(frozen=True, slots=True)
 class SceneText:
-    """What remains of a scene.
+    """The recap of a scene, in parts. The lines of the last three usually have bullets.
 
     Attributes:
-        title: One line of at most 50 characters; None where the model gave none.
-        outcomes: Lines, as a rule bulleted; so are the other two. An answer without headings is whole in here.
-        threads: What is open; may be empty.
-        state: `label: value`, every label once; may be empty.
+        title: One line of at most 50 characters; None if the model gave none.
+        outcomes: What happened. Contains the whole answer if that has no headings.
+        threads: What is still open; may be empty.
+        state: Lines of `label: value`, each label once; may be empty.
 
     """
 
@@ -58,35 +131,35 @@ class SceneText:
 
 
 def parse_scene_recap(answer: str) -> SceneText:
-    """The recap of a scene in a model's `answer`. Raises UnusableAnswer."""
+    """Return the recap of a scene in a model's `answer`. Raises UnusableAnswer."""
     title, parts = _read_parts(answer)
     outcomes, threads = (list(filter(None, map(_tidy, part))) for part in parts[:2])
     state = read_state(list(_tidy_state(parts[2])))
     if not (outcomes or threads or state):
-        raise UnusableAnswer("the answer tells nothing of the scene")
+        raise UnusableAnswer("the answer contains no recap of the scene")
     return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, state)))
 
 
 def parse_recap(answer: str, *, former: str = "") -> str:
-    """The running recap in a model's `answer`, under its headings. Raises UnusableAnswer.
+    """Return the running recap in a model's `answer`, under its headings. Raises UnusableAnswer.
 
-    Where the model only says that `former`, or a part of it, stays as it is, that is taken over.
+    If the model only says that `former`, or a part of it, has not changed, that text is used.
     """
-    told = parse_scene_recap(answer)
-    if former and not told.threads and not told.state and leaves_former(told.outcomes, former):
+    parsed = parse_scene_recap(answer)
+    if former and not parsed.threads and not parsed.state and leaves_former(parsed.outcomes, former):
         return former
-    left = [part for part in _PARTS if leaves_former(getattr(told, part), former)]
+    left = [part for part in _PARTS if leaves_former(getattr(parsed, part), former)]
     if former and left:
-        stands = parse_scene_recap(former)
-        told = replace(told, **{part: getattr(stands, part) for part in left})
-    text = render_recap(told)
+        former_parts = parse_scene_recap(former)
+        parsed = replace(parsed, **{part: getattr(former_parts, part) for part in left})
+    text = render_recap(parsed)
     if is_remnant(text, former):
-        raise UnusableAnswer("the answer tells next to nothing of the former recap")
+        raise UnusableAnswer("the answer drops nearly all of the former recap")
     return text
 
 
 def render_recap(text: SceneText) -> str:
-    """Write `text` under its headings, but for those with nothing under them; the title is left to the caller."""
+    """Return the parts of `text` under their headings, without empty parts and without the title."""
     parts = zip(_PARTS, (text.outcomes, text.threads, text.state), strict=True)
     return "\n\n".join(f"# {name.capitalize()}\n{part}" for name, part in parts if part)
 
@@ -97,7 +170,10 @@ _Parts = tuple[list[str], list[str], list[str]]
 
 
 def _read_parts(answer: str) -> tuple[str | None, _Parts]:
-    """The title and the lines of the parts. Without headings, and nothing left to unwrap, all are outcomes."""
+    """Return the title and the lines of the parts.
+
+    An answer without headings of parts is unwrapped as prose; when nothing is left to unwrap, all lines are outcomes.
+    """
     title, text = None, spoken(answer)
     while True:
         lines = _plain_lines(text)
@@ -114,9 +190,10 @@ def _read_parts(answer: str) -> tuple[str | None, _Parts]:
 
 
 def _plain_lines(text: str) -> list[str]:
-    """The lines of `text`, without fences and blanks; bold lines are headings, other bold type is plain.
+    """Return the lines of `text`, without code fences and blank lines. Raises UnusableAnswer if it is far too long.
 
-    What has a bullet stays as far indented as it is.
+    JSON becomes lines with headings. A bold line becomes a heading; other bold marks are removed. Only lines with a
+    bullet keep their indentation.
     """
     if len(text) > MAX_PROSE_CHARS:
         raise UnusableAnswer("the answer is far too long")
@@ -140,13 +217,13 @@ def _unmarked(line: str) -> str:
 
 
 def _divide(lines: Sequence[str]) -> tuple[list[str], _Parts | None]:
-    """What stands before the first heading, and the lines of the parts; None if there is no heading of a part."""
+    """Return the lines before the first heading and the lines of the parts, or None for these without a heading."""
     headings = [_find_part(line) for line in lines]
     if not any(headings):
         marked = [at for at, line in enumerate(lines) if _MARKS.match(line) and not _TITLE.fullmatch(_unmarked(line))]
         if len(marked) != len(_PARTS):
             return [], None
-        for part, at in enumerate(marked):  # in another language, but in the order that was asked for
+        for part, at in enumerate(marked):  # headings in another language, in the order that the prompt asks for
             headings[at] = (part, "")
     preface: list[str] = []
     parts: _Parts = ([], [], [])
@@ -161,12 +238,12 @@ def _divide(lines: Sequence[str]) -> tuple[list[str], _Parts | None]:
 
 
 def _find_part(line: str) -> tuple[int, str] | None:
-    """Which part `line` is the heading of, and what stands on the same line behind a colon."""
+    """Return which part `line` is the heading of and the text after its colon, or None if it is no heading."""
     line = line.lstrip()
     text = _unmarked(line)
     name, *rest = re.split(r"\s*[:：]\s*", text, maxsplit=1)
     is_marked = text != line
-    if not any(rest):  # a number or a bullet before a heading, but not before "state: Ohio"
+    if not any(rest):  # a heading may follow a number or a bullet, but "- state: Ohio" is no heading
         name = _BULLETS.sub("", name, count=1) if _BULLETS.match(name) else name
     name = " ".join(name.strip("*_ ").casefold().split())
     part = _OWN_NAMES.get(name, _OTHER_NAMES.get(name) if is_marked else None)
@@ -174,39 +251,46 @@ def _find_part(line: str) -> tuple[int, str] | None:
 
 
 def _tidy(line: str) -> str | None:
-    """A line with one kind of bullet; None for a placeholder, a bare "nothing", or an offer without a bullet."""
+    """Return a line with a uniform bullet, or None if it has no content.
+
+    Lines without content are placeholders, a bare "nothing", headings, offers without a bullet, and lines without a
+    letter or digit.
+    """
     line = line.strip()
     lead = _LEAD.match(line)
     text = line[lead.end() :] if lead else line
-    is_told = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
+    has_content = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
     is_nothing = len(text) <= _MOST_CHARS_OF_NOTHING and _is_nothing(text)
-    told = f"- {text}" if lead and lead[0].strip("# ") else text
-    return told if is_told and not is_nothing and not is_offer(line) and _find_part(told) is None else None
+    content = f"- {text}" if lead and lead[0].strip("# ") else text
+    return content if has_content and not is_nothing and not is_offer(line) and _find_part(content) is None else None
 
 
 def _is_nothing(text: str) -> bool:
-    """Whether `text` says "nothing" and no more than that: "Nothing was found, so she left" tells of her."""
+    """Return whether `text` says only "nothing"; "Nothing was found, so she left" says more."""
     return says_only_nothing(_ASIDE.sub("", text))
 
 
 def _tidy_state(lines: Iterable[str]) -> Iterator[StateLine]:
-    """Tidied lines with how deep each stands; a marked heading names what stands below it."""
+    """Yield the tidied lines with their depths; a marked heading becomes the name of the group below it."""
     for line in lines:
-        told = _tidy(line)
-        if told is None:
+        content = _tidy(line)
+        if content is None:
             continue
-        name = told.rstrip(":： ")
+        name = content.rstrip(":： ")
         if _MARKS.match(line) and not {":", "："} & set(name):
             yield -1, f"{name}:"
         else:
-            yield depth_of(told, len(line) - len(line.lstrip())), told
+            yield depth_of(content, len(line) - len(line.lstrip())), content
 
 
 # --- the title ---
 
 
 def _find_title(preface: Sequence[str]) -> str | None:
-    """The title before the first part: labelled so; else the only line there, if it is a heading or labelled."""
+    """Return the title in the lines before the first part, or None.
+
+    A line with the label "Title" comes first. Without one, a single line is the title if it is a heading or labelled.
+    """
     for at, line in enumerate(preface):
         text = _unmarked(line)
         if found := _TITLE.fullmatch(text):
@@ -236,7 +320,7 @@ def _clean_title(title: str | None) -> str | None:
 
 
 def _out_of_json(text: str) -> str:
-    """`text` as headed lines where it is one JSON object with parts of a recap, else itself."""
+    """Return `text` as lines with headings if it is a JSON object with parts of a recap, else unchanged."""
     if not text.startswith("{"):
         return text
     try:
@@ -253,7 +337,7 @@ def _out_of_json(text: str) -> str:
 
 
 def _sentences(value: object) -> list[str]:
-    """The texts in a value of JSON, one line each; an object is read as `label: value`."""
+    """Return the texts in a JSON value, one line each; an object becomes lines of `label: value`."""
     if isinstance(value, dict):
         return [f"{label}: {' '.join(_sentences(inner))}" for label, inner in value.items()]
     if isinstance(value, list):

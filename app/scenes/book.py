@@ -1,4 +1,4 @@
-"""The verbs of scenes: what people read, where they set breaks and lift them, what they write and have made again."""
+"""Commands on scenes: list and read them, set and remove breaks, search for a break, edit, regenerate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,36 +6,39 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
+from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
-from app.chats.service import ChatRef, Head, get_line, list_living, lock_head
+from app.chats.service import get_line
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
+from app.messages.reads import list_not_deleted
 from app.scenes import change_queries, queries
-from app.scenes.closing import close_at, lift
 from app.scenes.errors import BreakNotFound, SceneEdited, SceneNotFound
-from app.scenes.folding import judge_fold, rehash_steps
+from app.scenes.folding import reconcile_fold_work, rehash_steps
+from app.scenes.lifecycle import close_at, lift
 from app.scenes.models import Scene
 from app.scenes.recap import shown_version
-from app.scenes.work import DEBOUNCE_S, DETECT, NAME, begin, hides, schedule_hide
+from app.scenes.schedule import DEBOUNCE_S, DETECT, NAME, begin, hides, schedule_hide
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A scene as a list tells of it.
+    """A scene as it is listed.
 
     Attributes:
-        scene: Its row; None for the open one.
-        work: Its due work, if any.
+        scene: Its row; None for the open scene.
+        work: Its work item, if any.
         number: Its number, from 1.
         first_seq: Where it begins.
-        messages: How many messages it has; None if they are too many to be counted in a list.
-        first_message_id: The first of them.
-        last_message_id: The last of them.
+        messages: How many messages it has; None if there are too many to count for a list.
+        first_message_id: The id of the first of them.
+        last_message_id: The id of the last of them.
         in_prompt: Whether the running recap in contexts includes it.
 
     """
@@ -53,13 +56,16 @@ class Listed:
 async def list_scenes(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, after_seq: int, limit: int
 ) -> list[Listed]:
-    """Scenes in story order behind a break; the open one is the last, if it has a message. Raises ChatNotFound."""
+    """Return the scenes that end after `after_seq`, in story order; the open scene is the last, if it has a message.
+
+    Raises ChatNotFound, LineNotFound.
+    """
     chat = await get_line(db_session, ref, line)
     return await _list(db_session, chat, after_seq=after_seq, limit=limit)
 
 
 async def get_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID, *, line: UUID | None = None) -> Listed:
-    """One closed scene. Raises ChatNotFound, LineNotFound, SceneNotFound."""
+    """Return one closed scene. Raises ChatNotFound, LineNotFound, SceneNotFound."""
     chat = await get_line(db_session, ref, line)
     found = await queries.find_scene(db_session, ref.key, chat.line_id, scene_id)
     if found is None:
@@ -68,10 +74,10 @@ async def get_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID, *, line
 
 
 async def set_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datetime) -> tuple[bool, list[Listed]]:
-    """Set a break on a message; one that is there stays as it is.
+    """Set a break on a message; an existing break stays as it is.
 
-    Returns whether the break is new, and the scenes on both sides of it. Raises ChatNotFound, or Invalid if `seq` is
-    not the seq of a message.
+    Returns whether the break is new, and the scenes on both sides of it. Raises ChatNotFound, or Invalid if there is no
+    message with this seq or it was deleted.
     """
     head = await lock_head(db_session, ref)
     await _check_seq(db_session, head, seq)
@@ -86,7 +92,7 @@ async def set_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datet
 
 
 async def lift_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datetime) -> None:
-    """Delete the break on a message; the recap is kept for the break being set again.
+    """Remove the break on a message; the recap is kept in case the break is set again.
 
     Raises ChatNotFound, BreakNotFound.
     """
@@ -99,7 +105,7 @@ async def lift_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: date
 
 
 async def ask_for_look(db_session: DbSession, ref: ChatRef, *, now: datetime) -> work_queue.WorkItem:
-    """Have a break looked for now, also where that is switched off. Raises ChatNotFound."""
+    """Schedule a search for a break now, even if detection is off. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     begin(head)
     first_seq = await queries.find_last_break(db_session, head) + 1
@@ -112,7 +118,10 @@ async def ask_for_look(db_session: DbSession, ref: ChatRef, *, now: datetime) ->
 async def edit_scene(
     db_session: DbSession, ref: ChatRef, scene_id: UUID, given: Mapping[str, Any], *, now: datetime
 ) -> None:
-    """Change what `given` names of a scene: title, recap; no title removes it. Raises ChatNotFound, SceneNotFound."""
+    """Replace the title or the recap of a scene by those in `given`; a title of None removes the title.
+
+    Raises ChatNotFound, SceneNotFound.
+    """
     head, scene = await _lock_scene(db_session, ref, scene_id)
     if "title" in given:
         scene.title, scene.titled = given["title"], given["title"] is not None
@@ -120,11 +129,11 @@ async def edit_scene(
         recap = given["recap"]
         was_made = scene.status != "pending" and not scene.is_written
         scene.recap, scene.tokens, scene.status, scene.origin = recap, count_tokens(recap), "ready", "person"
-        scene.edited, scene.source_hash, scene.made_at = scene.edited or was_made, scene.current_hash, now
+        scene.edited, scene.source_hash, scene.generated_at = scene.edited or was_made, scene.current_hash, now
         await unschedule(db_session, head, NAME, [str(scene_id)])
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
-    await judge_fold(db_session, head, now=now)
-    if hides(head):  # until it is folded in, the recap that is shown does not tell of it
+    await reconcile_fold_work(db_session, head, now=now)
+    if hides(head):  # the running recap does not cover the scene until the new text is folded in
         await schedule_hide(db_session, head, now=now)
     defer(db_session, LayerChanged(head, NAME))
 
@@ -138,14 +147,14 @@ async def regenerate_scene(
     replace_edited: bool,
     now: datetime,
 ) -> UUID:
-    """Schedule a new recap of a scene and return the work item's id; a title that a person gave stays.
+    """Schedule a new recap of a scene and return the work item's id; a title that a person wrote stays.
 
-    Raises ChatNotFound, SceneNotFound, SceneEdited for a person's recap unless `replace_edited`.
+    Raises ChatNotFound, SceneNotFound, and SceneEdited if a person wrote the recap, unless `replace_edited`.
     """
     head, scene = await _lock_scene(db_session, ref, scene_id)
     if scene.is_written and not replace_edited:
-        raise SceneEdited("A person wrote this scene's recap; send replace_edited: true to have it written anew.")
-    # A payload also where there is no instruction: what a person asks for is not forgotten when an edit is undone.
+        raise SceneEdited("A person wrote this scene's recap; send replace_edited: true to replace it.")
+    # A payload even without an instruction: work without a payload is cancelled when an edit is undone.
     item = work_queue.NewWork(str(scene_id), scene.first_seq, {"instruction": instruction})
     await schedule(db_session, head, NAME, [item], now=now, settle_s=0)
     defer(db_session, LayerChanged(head, NAME))
@@ -161,16 +170,16 @@ async def _lock_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID) -> tu
 
 
 async def _find_ending(db_session: DbSession, head: Head, seq: int) -> Scene | None:
-    """The closed scene whose last message has this seq."""
+    """Return the closed scene whose last message has this seq, or None."""
     scene = await change_queries.find_holding(db_session, head, seq)
     return scene if scene is not None and scene.last_seq == seq else None
 
 
 async def _check_seq(db_session: DbSession, head: Head, seq: int) -> None:
     if seq > head.head_seq:
-        message = f"is beyond the newest message, which is {head.head_seq}" if head.head_seq else "the chat is empty"
-    elif not await list_living(db_session, *head.line, [(seq, seq)]):
-        message = "is the seq of a deleted message; give that of one that is there"
+        message = f"must be at most the newest seq, {head.head_seq}" if head.head_seq else "the chat has no messages"
+    elif not await list_not_deleted(db_session, *head.line, [(seq, seq)]):
+        message = "is the seq of a deleted message; must be that of an existing message"
     else:
         return
     raise Invalid(f"seq: {message}", errors=[{"loc": ["path", "seq"], "msg": message}])
@@ -191,9 +200,9 @@ async def _with_messages(
     rows: Sequence[tuple[Scene, work_queue.WorkItem | None]],
     open_after: tuple[int, int] | None,
 ) -> list[Listed]:
-    """The scenes of `rows` with their messages, and the open one if it has any.
+    """Return the scenes of `rows` with their messages, and the open scene if it has any.
 
-    `open_after` are the number and the last seq of the scene before that; None leaves it out.
+    `open_after` is (number, last_seq) of the last closed scene, (0, 0) without one; None leaves out the open scene.
     """
     ranges = [(scene.first_seq, scene.last_seq) for scene, _ in rows]
     if open_after is not None:
@@ -201,15 +210,15 @@ async def _with_messages(
     found = await queries.list_messages_of(db_session, chat.chat_key, chat.line_id, ranges) if ranges else {}
     included_seq = _find_included(chat)
 
-    def told(first_seq: int, number: int, scene: Scene | None, work: work_queue.WorkItem | None) -> Listed:
+    def listed_of(first_seq: int, number: int, scene: Scene | None, work: work_queue.WorkItem | None) -> Listed:
         messages: dict[str, Any] = found[first_seq]
         ids = (messages["first_message_id"], messages["last_message_id"])
         in_prompt = scene is not None and scene.status == "ready" and scene.last_seq <= included_seq
         return Listed(scene, work, number, first_seq, messages["messages"], *ids, in_prompt)
 
-    listed = [told(scene.first_seq, scene.number, scene, work) for scene, work in rows]
+    listed = [listed_of(scene.first_seq, scene.number, scene, work) for scene, work in rows]
     if open_after is not None and found[open_after[1] + 1]["first_message_id"] is not None:
-        listed.append(told(open_after[1] + 1, open_after[0] + 1, None, None))
+        listed.append(listed_of(open_after[1] + 1, open_after[0] + 1, None, None))
     return listed
 
 

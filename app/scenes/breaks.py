@@ -1,30 +1,98 @@
-"""Where a scene may end, and where it does without a model. Pure.
+"""Where a scene may end, and where it ends if there is no model. Pure.
 
-A break sits on the last message of a scene. One that is looked for has to leave a scene that is long enough, and the
-newest messages only show how it goes on.
+A break is on the last message of a scene. A search for one considers only breaks that make the scene long enough, and
+never the newest messages, which only give context.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from app.summarising.answer_text import UnusableAnswer, spoken, without_controls
+
+MAX_REASON_CHARS = 300
+
+_MOST_CHARS = 20_000
+_MOST_BRACES = 200
+_MAX_SEQ = 2**63 - 1
+_NO_BREAK = {"", "null", "none", "nil", "no"}
+_WRITTEN = re.compile(
+    r"break[_ -]?at[\"'*`]{0,3}\s?[:：=]\s?[\"'*`]{0,3}(\d{1,19}(?![\d.])|null\b|none\b)", re.I
+)  # also in invalid JSON: single quotes, an extra comma, an object that is cut off
+_REASON = re.compile(r"reason[\"'*`]{0,3}\s?[:：=]\s?[\"'*`]{0,3}([^\n\"}]{1,300})", re.I)
+
+
+def parse_scene_break(answer: str) -> tuple[int | None, str]:
+    """Return the `seq` on which a scene ends, or None, and the reason in one line, or "". Raises UnusableAnswer."""
+    heard = spoken(answer)[:_MOST_CHARS]
+    found = list(_find_objects(heard)) or _find_written(heard)
+    if not found:
+        raise UnusableAnswer("the answer does not say where a scene ends")
+    if len({seq for seq, _ in found}) > 1:
+        raise UnusableAnswer("the answer names several breaks")
+    seq, reason = found[0]
+    return seq, " ".join(without_controls(reason).split())[:MAX_REASON_CHARS].rstrip()
+
+
+def _find_objects(text: str) -> Iterator[tuple[int | None, str]]:
+    """Yield the break and the reason from each JSON object in `text` that has the key of a break."""
+    decoder = json.JSONDecoder(strict=False)
+    at = text.find("{")
+    for _ in range(_MOST_BRACES):
+        if at < 0:
+            return
+        end = at + 1
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            value = None
+        fields = {re.sub(r"[\W_]", "", key).lower(): inner for key, inner in (value or {}).items()}
+        if "breakat" in fields:
+            reason = fields.get("reason")
+            yield _read_seq(fields["breakat"]), reason if isinstance(reason, str) else ""
+        at = text.find("{", end)
+
+
+def _find_written(text: str) -> list[tuple[int | None, str]]:
+    reason = _REASON.search(text)
+    reason_text = reason[1].strip(" '*`,") if reason else ""
+    bare = text.strip(" \n\t`*.\"'")
+    written = [found[1] for found in _WRITTEN.finditer(text)]
+    if not written and (bare.casefold() in {"null", "none"} or re.fullmatch(r"[0-9]{1,19}", bare)):
+        written = [bare]
+    return [(_read_seq(value), reason_text) for value in written]
+
+
+def _read_seq(value: object) -> int | None:
+    if isinstance(value, str):
+        value = value.strip().lstrip("#")
+        value = None if value.casefold() in _NO_BREAK else int(value) if re.fullmatch(r"[0-9]{1,19}", value) else value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_SEQ):
+        return value
+    raise UnusableAnswer("the answer names a break that is no number of a message")
+
+
 LONGEST_ANSWER_PAUSE = timedelta(hours=4)
-"""A pause of this length between two messages is an answer that came late; a longer one, without a model to ask, is
-taken for the end of a scene: people who sleep, work or travel come back to another one."""
+"""A shorter pause between two messages is a late answer. Without a model, a pause of this length ends a scene, because
+people who sleep, work or travel come back to another one."""
 
 
 def find_candidates(
     seqs: Sequence[int], *, before: int, min_messages: int, offset: int, lifted: AbstractSet[int]
 ) -> list[int]:
-    """The seqs on which the open scene may end.
+    """Return the seqs on which the open scene may end.
 
     Args:
         seqs: Its newest eligible messages, in order.
-        before: How many eligible ones it has ahead of these, counted up to `min_messages`.
-        min_messages: A scene has at least so many eligible messages.
-        offset: The newest so many only give context.
-        lifted: Where a person has lifted a break.
+        before: How many eligible messages it has before these; need not be counted beyond `min_messages`.
+        min_messages: The fewest eligible messages of a scene.
+        offset: How many of the newest messages only give context.
+        lifted: The seqs from which a break was removed.
 
     """
     judged = seqs[: max(len(seqs) - offset, 0)]
@@ -32,7 +100,7 @@ def find_candidates(
 
 
 def object_to(break_at: int | None, candidates: Sequence[int]) -> str | None:
-    """What is wrong with an answer, as the end of a sentence; None if nothing is."""
+    """Return why an answer is not allowed, as the end of a sentence, or None if it is allowed."""
     if break_at is None or break_at in candidates:
         return None
     if break_at > candidates[-1]:
@@ -43,13 +111,13 @@ def object_to(break_at: int | None, candidates: Sequence[int]) -> str | None:
 def find_pause(
     seqs: Sequence[int], sent_at: Mapping[int, datetime], candidates: Sequence[int], offset: int
 ) -> tuple[int, timedelta] | None:
-    """The candidate behind which the longest pause begins, with its length; None where no pause is long enough.
+    """Return the candidate before the longest pause, with its length, or None if no pause is long enough.
 
     Args:
         seqs: The open scene's newest eligible messages, in order.
-        sent_at: When each of them was said.
+        sent_at: When each of them was sent.
         candidates: Those of them on which the scene may end.
-        offset: The newest so many only give context, so no pause before one of them counts yet.
+        offset: How many of the newest messages only give context; a pause before one of them does not count yet.
 
     """
     judged, possible = seqs[: max(len(seqs) - offset, 0)], frozenset(candidates)

@@ -1,11 +1,11 @@
-"""SQL of scenes that change: where breaks are set and lifted, messages change, or the end of a line is cut off."""
+"""SQL for changes to scenes: breaks that are set or removed, messages that change or move, lines that are truncated."""
 
 from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import Select, select
 
-from app.chats.service import Head
+from app.chats.head import Head
 from app.kit.db import DbSession
 from app.scenes.models import Scene
 
@@ -37,51 +37,54 @@ _NEWEST_FROM = """
 
 
 async def find_holding(db_session: DbSession, head: Head, seq: int) -> Scene | None:
-    """The closed scene that holds a seq; None if that lies in the open one."""
+    """Return the closed scene that contains a seq, or None if the seq is in the open scene."""
     query = _live(head).where(Scene.last_seq >= seq).order_by(Scene.last_seq).limit(1)
     return (await db_session.execute(query)).scalar_one_or_none()
 
 
 async def list_holding(db_session: DbSession, head: Head, seqs: Sequence[int]) -> Sequence[Scene]:
-    """The closed scenes that hold one of `seqs`, in order."""
+    """Return the closed scenes that contain one of `seqs`, in order."""
     rows = await db_session.raw.fetch(_HOLDING, *head.line, list(seqs))
     query = _live(head).where(Scene.last_seq.in_([row["last_seq"] for row in rows]))
     return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
 
 
 async def list_reaching(db_session: DbSession, head: Head, from_seq: int) -> Sequence[Scene]:
-    """The scenes that hold a seq from `from_seq` on, in order, lifted ones too."""
+    """Return the scenes that end at or after `from_seq`, in order, also those whose break was removed."""
     query = _all(head).where(Scene.last_seq >= from_seq)
     return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
 
 
 async def find_lifted(db_session: DbSession, head: Head, last_seq: int) -> Scene | None:
-    """The scene whose break at a seq was lifted, the last time."""
+    """Return the scene whose break on a seq was removed last, or None."""
     query = _all(head).where(Scene.lifted_at.is_not(None), Scene.last_seq == last_seq)
     return (await db_session.execute(query.order_by(Scene.lifted_at.desc()).limit(1))).scalar_one_or_none()
 
 
 async def list_lifted_written(db_session: DbSession, head: Head, last_seqs: Sequence[int]) -> Sequence[Scene]:
-    """The scenes whose breaks at some seqs were lifted, and of which people wrote, in order."""
+    """Return the scenes whose breaks on `last_seqs` were removed and that have text by a person, in order."""
     written = Scene.is_written | Scene.titled
     query = _all(head).where(Scene.lifted_at.is_not(None), ~Scene.cut_off, Scene.last_seq.in_(last_seqs), written)
     return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
 
 
 async def list_cut_off(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Sequence[Scene]:
-    """The scenes of a range that the line was cut off before, and of which people wrote, in order."""
+    """Return the `cut_off` scenes that end in a range (inclusive), in order; all have text by a person."""
     query = _all(head).where(Scene.cut_off, Scene.lifted_at.is_not(None), Scene.last_seq.between(first_seq, last_seq))
     return (await db_session.execute(query.order_by(Scene.last_seq, Scene.first_seq))).scalars().all()
 
 
 async def list_lifted_between(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> frozenset[int]:
-    """Where people have lifted breaks of a range (inclusive)."""
+    """Return the seqs of a range (inclusive) from which a break was removed."""
     rows = await db_session.raw.fetch(_LIFTED_BETWEEN, *head.line, first_seq, last_seq)
     return frozenset(row["last_seq"] for row in rows)
 
 
 async def list_moving(db_session: DbSession, head: Head, line_id: UUID, after_seq: int) -> Sequence[Scene]:
-    """The scenes behind a seq, on another line of the chat, of which something is a person's; lifted ones too."""
+    """Return the scenes of another line of the chat that end after a seq and have something by a person, in order.
+
+    That is a break, a recap, a title, or the removal of a break.
+    """
     query = select(Scene).where(
         Scene.chat_key == head.chat_key,
         Scene.line_id == line_id,
@@ -92,25 +95,25 @@ async def list_moving(db_session: DbSession, head: Head, line_id: UUID, after_se
 
 
 async def renumber_after(db_session: DbSession, head: Head, last_seq: int, by: int) -> None:
-    """Count the scenes behind a break up or down."""
+    """Add `by` to the numbers of the closed scenes after a break."""
     await db_session.flush()
     await db_session.raw.execute(_RENUMBER, *head.line, last_seq, by)
 
 
 async def find_break_before(db_session: DbSession, head: Head, seq: int) -> int:
-    """The last break before a seq; 0 without one."""
+    """Return the seq of the last break before a seq, or 0 if there is none."""
     found: int | None = await db_session.raw.fetchval(_BREAK_BEFORE, *head.line, seq)
     return found or 0
 
 
-async def find_last_living(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> int | None:
-    """The last message of a range (inclusive) that was not deleted."""
+async def find_last_not_deleted(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> int | None:
+    """Return the seq of the last message of a range (inclusive) that is not deleted, or None."""
     found: int | None = await db_session.raw.fetchval(_LAST_LIVING, *head.line, first_seq, last_seq)
     return found
 
 
 async def find_newest_from(db_session: DbSession, head: Head, first_seq: int, limit: int) -> int | None:
-    """Where the newest `limit` messages from `first_seq` on begin; None if there are none."""
+    """Return the first seq of the newest `limit` messages from `first_seq` on, or None if there are none."""
     line = head.line
     found: int | None = await db_session.raw.fetchval(_NEWEST_FROM, *line, first_seq, limit)
     return found

@@ -1,7 +1,8 @@
-"""How scenes stay true to messages that change: stale recaps are made again, a break stays on a message that is there.
+"""Keeps scenes consistent with messages that change.
 
-What changes inside a scene changes its hash alone, and only a scene whose hash has changed is told anew, and the
-running recap from there on. That scenes hide a message or show it again says nothing new.
+A changed message changes the hash of its scene. Only a scene whose hash has changed becomes stale and gets a new recap,
+and the running recap is rebuilt from there on. A break on a deleted message moves to the last message before it.
+Messages that auto-hide hides or un-hides do not count as changed.
 """
 
 from collections.abc import Sequence
@@ -9,27 +10,26 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
+from app.chats.head import Head
 from app.chats.scheduling import unschedule
-from app.chats.service import Head
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.layers.derived import schedule_unscheduled
 from app.narratives import service as narratives
 from app.scenes import change_queries, queries
-from app.scenes.closing import follow, new_scene, rehash
-from app.scenes.folding import RECAP, judge_fold
+from app.scenes.folding import RECAP, reconcile_fold_work
+from app.scenes.lifecycle import follow, hand_on, new_scene, rehash
 from app.scenes.models import Scene
-from app.scenes.opened import OpenScene, decide_change
+from app.scenes.open_scene import OpenScene, decide_change
+from app.scenes.schedule import DEBOUNCE_S, NAME, hides, schedule_hide
 from app.scenes.settings import SceneSettings
-from app.scenes.work import DEBOUNCE_S, NAME, hides, schedule_hide
-from app.scenes.written import hand_on
 
 _Placed = tuple[int, Scene]
-"""A scene of another line, behind the seq on which it ends here."""
+"""(last_seq, scene): a scene of another line, and the seq on which it ends on this one."""
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Rewrite the hashes of the scenes that hold changed messages, and schedule those that went stale."""
+    """Update the hashes of the scenes that contain changed messages, and schedule the stale ones."""
     head = event.head
     if NAME not in head.cursors:
         return
@@ -51,7 +51,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def _follow_changed(db_session: DbSession, event: MessagesChanged, scenes: Sequence[Scene]) -> None:
-    """Rewrite the hashes of `scenes`, in order; what follows from it is due only for those that say something else."""
+    """Update the hashes of `scenes`, which are in order; only scenes with another hash have consequences."""
     head = event.head
     changed = [one.row.of for one in await rehash(db_session, head, scenes) if one.has_changed]
     if changed:
@@ -60,7 +60,7 @@ async def _follow_changed(db_session: DbSession, event: MessagesChanged, scenes:
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """Make due what has gone stale while scenes were switched off; hide and show by the settings of today."""
+    """Schedule what became stale while scenes were off, and apply the current settings of auto-hide."""
     head, now, settle_s = event.head, event.now, event.settle_s
     if NAME not in head.cursors:
         return
@@ -69,14 +69,15 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
         await schedule_unscheduled(
             db_session, head, NAME, Scene.scene_id, condition=Scene.lifted_at.is_(None), now=now, settle_s=settle_s
         )
-    await judge_fold(db_session, head, now=now, settle_s=settle_s, only_news=True)
+    await reconcile_fold_work(db_session, head, now=now, settle_s=settle_s, only_news=True)
     await schedule_hide(db_session, head, now=now)
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Forget the breaks from where the line was cut off on; the scene that it was cut through is open again.
+    """Remove the breaks from `from_seq` on; a scene that is only partly left is open again.
 
-    What a person wrote of any of them is kept with its break lifted, for the next scene that ends there or behind.
+    A title or recap that a person wrote for one of these scenes is kept with its break removed, for the next scene that
+    ends there or later.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
@@ -93,9 +94,9 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Set the breaks that people set or told of on the other line behind the same messages, wherever these are now.
+    """Re-create on this line, on the same messages, the breaks of the other line that a person set or wrote about.
 
-    Where they lifted one it is not looked for here either.
+    A break that was removed there counts as removed here too, so it is not detected again.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -109,7 +110,7 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
                 db_session.add(_copy_lifted(head, scene, last_seq))
         await _close_moved(db_session, event, [one for one in moving if one[1].lifted_at is None])
     begins_seq = max(event.kept_seq, 1)
-    await narratives.bring_written(
+    await narratives.carry_over_edits(
         db_session, head.line, event.from_line_id, RECAP, begins_seq=begins_seq, now=event.now
     )
     await schedule_hide(db_session, head, now=event.now)
@@ -120,7 +121,7 @@ async def _move_breaks(
 ) -> None:
     """Move breaks from messages that are `gone` to the last message that is left before them.
 
-    A scene without any message left gives its range to the next one, in which it changes nothing.
+    A scene without any message left is dissolved. Its range joins the next scene, whose hash that does not change.
     """
     head = event.head
     left = [scene for scene in scenes if scene.last_seq not in gone]
@@ -128,7 +129,7 @@ async def _move_breaks(
     for scene in scenes:
         if scene in left:
             continue
-        last_seq = await change_queries.find_last_living(db_session, head, scene.first_seq, scene.last_seq)
+        last_seq = await change_queries.find_last_not_deleted(db_session, head, scene.first_seq, scene.last_seq)
         after = await change_queries.find_holding(db_session, head, scene.last_seq + 1)
         if after is not None:
             after.first_seq = scene.first_seq if last_seq is None else last_seq + 1
@@ -142,32 +143,35 @@ async def _move_breaks(
 
 
 async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]) -> None:
-    """Move what people wrote of scenes whose breaks were lifted to what is left before messages that are `gone`.
+    """Move removed breaks with a person's text from messages that are `gone` to the last message left before them.
 
-    Where somebody can set the break again; within the scene that it lies in now.
+    There the break can be set again. It does not move past the break before it.
     """
     for lifted in await change_queries.list_lifted_written(db_session, head, sorted(gone)):
         former_break = await change_queries.find_break_before(db_session, head, lifted.last_seq)
-        last_seq = await change_queries.find_last_living(db_session, head, former_break + 1, lifted.last_seq)
+        last_seq = await change_queries.find_last_not_deleted(db_session, head, former_break + 1, lifted.last_seq)
         if last_seq is not None:
             lifted.first_seq, lifted.last_seq = min(lifted.first_seq, last_seq), last_seq
     await db_session.flush()
 
 
 async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: LineTruncated) -> None:
-    """Have a scene that reaches behind the cut be none; keep what a person wrote of it for the next one that ends."""
+    """Delete a scene that reaches past the end of a truncated line.
+
+    With a title or recap by a person, it is kept as `cut_off`, its break removed, for the next scene that ends there.
+    """
     if not (scene.is_written or scene.titled):
         await db_session.delete(scene)
         return
     until_seq = cut_off.from_seq - 1
     if scene.first_seq <= until_seq:
-        left_seq = await change_queries.find_last_living(db_session, head, scene.first_seq, until_seq)
+        left_seq = await change_queries.find_last_not_deleted(db_session, head, scene.first_seq, until_seq)
         scene.last_seq = left_seq or until_seq
     scene.lifted_at, scene.cut_off = scene.lifted_at or cut_off.now, True
 
 
 async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: datetime) -> None:
-    """Have a scene without a message be none; what a person wrote of it is kept with its break lifted."""
+    """Delete a scene without messages; with a title or recap by a person, only remove its break."""
     await unschedule(db_session, head, NAME, [str(scene.scene_id)])
     if scene.is_written or scene.titled:
         scene.lifted_at = now
@@ -177,9 +181,10 @@ async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: dateti
 
 
 def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
-    """Where `scenes` of the other line end here, in that order; those whose last message did not come along do not.
+    """Return where the `scenes` of the other line end on this one, in the order of these ends.
 
-    What was cut off there has no message; it stands behind the one that it stood behind.
+    A scene whose last message did not move is left out. A scene that is `cut_off` has no last message, so it ends on
+    the message that it follows.
     """
     seqs = dict(move.seqs)
     ends = ((max(move.seq_here(one.last_seq), 1) if one.cut_off else seqs.get(one.last_seq), one) for one in scenes)
@@ -187,7 +192,7 @@ def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
 
 
 async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
-    """What is left of a scene that this line was cut off in goes where that comes along whole."""
+    """Delete the `cut_off` copies on this line of scenes that move here as a whole."""
     whole = {scene.scene_id for _, scene in moving}
     for left in await change_queries.list_cut_off(db_session, move.head, 1, max(move.kept_seq, 1)):
         if left.scene_id in whole:
@@ -195,7 +200,7 @@ async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Se
 
 
 async def _close_moved(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
-    """Close the scenes of another line here, behind all that are closed, with what people wrote of them."""
+    """Close the scenes of another line on this one, after its closed scenes, with what people wrote about them."""
     if not moving:
         return
     head = move.head
@@ -219,7 +224,7 @@ async def _close_moved(db_session: DbSession, move: MessagesMoved, moving: Seque
 
 
 def _copy_lifted(head: Head, there: Scene, last_seq: int) -> Scene:
-    """A lifted break of another line, on the same message; the recap goes with it."""
+    """Return a copy of a removed break of another line, on the same message and with its recap."""
     values = {column.key: getattr(there, column.key) for column in Scene.__table__.columns}
     here = {"line_id": head.line_id, "scene_id": uuid7(), "first_seq": last_seq, "last_seq": last_seq}
     return Scene(**values | here)

@@ -1,24 +1,27 @@
-"""The job that looks for a break in the open scene: with a model by what is told, without one by a pause in time.
+"""The job that searches the open scene for a break: a model decides by content; without one, a pause in time decides.
 
-One look finds one break. Where enough messages are left behind it, or have come meanwhile, another look is due.
+One search finds at most one break. If enough messages are left after it, or have arrived meanwhile, another search is
+scheduled.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.chats.service import Head, is_eligible, list_living, read_head
+from app.chats.eligibility import is_eligible
+from app.chats.head import Head
+from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
+from app.messages.reads import list_not_deleted
 from app.scenes import change_queries, queries
-from app.scenes.asking import ask_for_break
 from app.scenes.breaks import find_candidates, find_pause
-from app.scenes.closing import By, close_at
-from app.scenes.counting import count_eligible
+from app.scenes.generation import ask_for_break
+from app.scenes.lifecycle import By, close_at
 from app.scenes.prompts import SCENE_BREAK
+from app.scenes.schedule import DETECT, count_eligible, schedule_once
 from app.scenes.settings import SceneSettings
-from app.scenes.work import DETECT, schedule_once
 from app.summarising.source import Source, read_source
 
 
@@ -28,10 +31,10 @@ class _Look:
 
     Attributes:
         first_seq: Where it begins.
-        head_seq: The newest seq that there was.
+        head_seq: The newest seq of the line at that time.
         source: Its newest eligible messages.
         candidates: Those of them on which it may end.
-        offset: The newest so many of them only give context.
+        offset: How many of the newest ones only give context.
 
     """
 
@@ -44,7 +47,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Where the scene ends, who says so, and why."""
+    """A break: on which message, who set it, and why."""
 
     last_seq: int
     by: By
@@ -53,13 +56,13 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """What a look has found; None where the scene goes on."""
+    """The result of a search; `found` is None if the scene goes on."""
 
     found: _Found | None
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Look | None:
-    """The open scene; None if the line is gone, a look is no longer wanted, or no message may be a break."""
+    """Return the open scene, or None if the line is gone, no search is wanted, or the scene can end on no message."""
     head = await read_head(db_session, *claimed.owner.line)
     if head is None or not _is_wanted(head, claimed):
         return None
@@ -100,7 +103,7 @@ async def _find_break(ctx: JobContext, look: _Look) -> _Found | None:
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Look, _Looked]) -> bool:
-    """Whether the open scene still begins where it did, and may still end on the message that was found."""
+    """Return whether the open scene still begins where it did and may still end on the message that was found."""
     if await queries.find_last_break(db_session, made.head) + 1 != made.source.first_seq:
         return False
     found = made.draft.found
@@ -108,7 +111,7 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Look, _Looked]) -> bo
 
 
 async def _save(db_session: DbSession, made: Made[_Look, _Looked]) -> None:
-    """Set the break, and schedule another look where there is more to look at."""
+    """Set the break that was found, and schedule another search if there is more to search."""
     head, found, now = made.head, made.draft.found, made.now
     if found and _is_wanted(head, made.claimed):
         await close_at(db_session, head, found.last_seq, by=found.by, reason=found.reason or None, now=now, settle_s=0)
@@ -117,15 +120,15 @@ async def _save(db_session: DbSession, made: Made[_Look, _Looked]) -> None:
 
 
 async def _may_end(db_session: DbSession, head: Head, seq: int) -> bool:
-    """Whether a scene may still end on a message: it is there, and nobody has lifted a break from it meanwhile."""
-    messages = await list_living(db_session, *head.line, [(seq, seq)])
+    """Return whether a scene may still end on a message: it is eligible, and no break was removed from it."""
+    messages = await list_not_deleted(db_session, *head.line, [(seq, seq)])
     if not messages or not is_eligible(messages[0], head.filters):
         return False
     return not await change_queries.list_lifted_between(db_session, head, seq, seq)
 
 
 async def _look_again(db_session: DbSession, head: Head, now: datetime) -> None:
-    """Make another look due if there is enough to look at."""
+    """Schedule another search if detection is on and the open scene is long enough."""
     scenes = SceneSettings.of(head.settings)
     if scenes.enabled and scenes.detect:
         first_seq = await queries.find_last_break(db_session, head) + 1
@@ -135,7 +138,7 @@ async def _look_again(db_session: DbSession, head: Head, now: datetime) -> None:
 
 
 def _is_wanted(head: Head, claimed: Claimed) -> bool:
-    """Whether it is still to be looked for a break: a person has asked, or the settings say so."""
+    """Return whether a search is wanted: a person asked for it, or detection is on."""
     scenes = SceneSettings.of(head.settings)
     return bool(claimed.payload.get("asked")) or (scenes.enabled and scenes.detect)
 

@@ -1,10 +1,10 @@
-"""What can be wrong with a request about scenes."""
+"""Errors of scenes."""
 
 from app.kit.errors import Conflict, NotFound
 
 
 class SceneNotFound(NotFound):
-    """There is no such scene, or its break was lifted."""
+    """There is no such scene, or its break was removed."""
 
     code = "scene_not_found"
     title = "Unknown scene"
@@ -18,14 +18,14 @@ class BreakNotFound(NotFound):
 
 
 class SceneEdited(Conflict):
-    """A person wrote its recap: a model rewrites it only if asked to."""
+    """A person wrote the scene's recap, and the request does not allow replacing it."""
 
     code = "scene_edited"
     title = "Scene was edited by a person"
 
 
 class ScenesOff(Conflict):
-    """The chat's settings have scenes switched off: nothing is told of them."""
+    """Scenes are switched off in the chat's settings, so their recap cannot be rebuilt."""
 
     code = "scenes_off"
     title = "Scenes are switched off"

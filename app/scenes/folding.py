@@ -1,30 +1,30 @@
-"""Reads where the running recap stands: which version is true and shown, and what is to be folded into it next."""
+"""Reads the state of the running recap: the version for contexts, and the scenes to fold into it next."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.chats.head import Head
 from app.chats.scheduling import cancel_automatic, find_scheduled
-from app.chats.service import Head
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.narratives.chain import Chain, Link
 from app.narratives.service import Narrative
 from app.scenes import queries
-from app.scenes.running import MOST_SCENES, ClosedScene, choose_fold, find_limit, hash_steps
+from app.scenes.recap_fold import MOST_SCENES, ClosedScene, choose_fold, find_limit, hash_steps
+from app.scenes.schedule import DEBOUNCE_S, FOLD, NAME, schedule_once
 from app.scenes.settings import SceneSettings
-from app.scenes.work import DEBOUNCE_S, FOLD, NAME, schedule_once
 
 RECAP = Narrative("recap")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where the running recap stands.
+class RecapState:
+    """The state of the running recap.
 
     Attributes:
         chain: The current version and those it was built on.
-        shown: The newest true one that tells of no scene that is left out; the next fold builds on it.
-        limit_seq: The last seq that may be told of: the newest scenes are left out if the settings say so.
+        shown: The latest valid version that ends by `limit_seq`. Contexts contain it, and the next fold builds on it.
+        limit_seq: The last seq that may be covered; `recap.exclude_latest` leaves out the newest scenes.
 
     """
 
@@ -34,26 +34,26 @@ class Standing:
 
     @property
     def covered_seq(self) -> int:
-        """Up to here the recap that is shown tells of the scenes."""
-        return self.shown.last_place if self.shown else 0
+        """The last seq that the version for contexts covers; 0 without one."""
+        return self.shown.last_unit if self.shown else 0
 
     @property
     def leaves_out_written(self) -> bool:
-        """Whether a person's version is left out because it tells of scenes that are: it shows again with the next."""
+        """Whether a person's version is left out because it covers scenes that are left out; more scenes end that."""
         links = self.chain.links
-        return any(one.origin == "person" and not one.deleted and one.last_place > self.limit_seq for one in links)
+        return any(one.origin == "person" and not one.deleted and one.last_unit > self.limit_seq for one in links)
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The scenes that are folded next, in order, never none; and what into, None for nothing."""
+    """The scenes to fold next, in order and never empty, and the version to fold them into; None begins a new recap."""
 
     base: Link | None
     scenes: tuple[ClosedScene, ...]
 
 
-async def read_standing(db_session: DbSession, head: Head) -> Standing:
-    """Where the running recap stands; with the layer off, of what people wrote."""
+async def read_recap_state(db_session: DbSession, head: Head) -> RecapState:
+    """Read the state of the running recap; while scenes are off, only versions that a person wrote count."""
     scenes = SceneSettings.of(head.settings)
     left_out = scenes.recap.exclude_latest
     newest = await queries.list_newest_breaks(db_session, head, left_out + 1) if left_out else []
@@ -62,31 +62,31 @@ async def read_standing(db_session: DbSession, head: Head) -> Standing:
         chain = await narratives.read_chain(db_session, head.line, RECAP, from_place=limit_seq + 1)
     else:
         chain = await narratives.read_written(db_session, head.line, RECAP)
-    return Standing(chain, chain.newest_true(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
+    return RecapState(chain, chain.latest_valid(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
 
 
 async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = False) -> Fold | None:
-    """What is to be folded next, if anything is; into nothing where the recap begins anew.
+    """Return the next fold, or None if there is nothing to fold; `from_nothing` begins with an empty recap.
 
-    Nothing is folded below what a person wrote, which would be lost to all that follows.
+    Nothing is folded while a person's version is left out: the fold would build on an older version and lose that text.
     """
-    standing = await read_standing(db_session, head)
-    if standing.leaves_out_written and not from_nothing:
+    recap_state = await read_recap_state(db_session, head)
+    if recap_state.leaves_out_written and not from_nothing:
         return None
-    base = None if from_nothing else standing.shown
-    from_seq = base.last_place + 1 if base else 1
-    behind = await queries.list_closed_between(db_session, head, from_seq, standing.limit_seq, limit=MOST_SCENES)
-    chosen = choose_fold(behind, standing.limit_seq)
+    base = None if from_nothing else recap_state.shown
+    from_seq = base.last_unit + 1 if base else 1
+    behind = await queries.list_closed_between(db_session, head, from_seq, recap_state.limit_seq, limit=MOST_SCENES)
+    chosen = choose_fold(behind, recap_state.limit_seq)
     return Fold(base, tuple(chosen)) if chosen else None
 
 
-async def judge_fold(
+async def reconcile_fold_work(
     db_session: DbSession, head: Head, *, now: datetime, settle_s: float = DEBOUNCE_S, only_news: bool = False
 ) -> None:
-    """Make a fold due if there is anything to fold, or forget one that nobody asked for.
+    """Schedule a fold if there is anything to fold; else cancel the scheduled one, unless a person asked for it.
 
-    With `only_news` not where a later version than the current one tells of all that would be folded: then a person has
-    chosen an older one, which waits for a new scene.
+    With `only_news`, scenes do not count if versions later than the current one cover all of them: a person has chosen
+    an older version, which waits for a new scene.
     """
     fold = await find_fold(db_session, head) if SceneSettings.of(head.settings).enabled else None
     if fold and not (only_news and await _is_told_later(db_session, head, fold)):
@@ -96,40 +96,41 @@ async def judge_fold(
         await cancel_automatic(db_session, head, NAME, [FOLD])
 
 
-async def pass_over_failed(db_session: DbSession, head: Head, standing: Standing) -> None:
-    """Have the running recap go on where all it waits for has failed for good.
+async def pass_over_failed(db_session: DbSession, head: Head, recap_state: RecapState) -> None:
+    """Schedule a fold past scenes whose recaps have failed for good, unless a fold is scheduled already.
 
-    Not where a version is true that went on there: then a person has chosen an older one, which waits for a new scene.
+    If a valid step covers the newest of these scenes, nothing is scheduled: a person has chosen an older version, which
+    waits for a new scene.
     """
-    failed = await queries.find_newest_failed(db_session, head, standing.covered_seq, standing.limit_seq)
+    failed = await queries.find_newest_failed(db_session, head, recap_state.covered_seq, recap_state.limit_seq)
     if failed is None or await find_scheduled(db_session, head, NAME, FOLD):
         return
     last_seq, failed_at = failed
     steps = await narratives.list_steps(db_session, head.line, RECAP.layer, last_seq, last_seq)
     if all(step.source_hash != step.current_hash for step in steps):
-        await judge_fold(db_session, head, now=failed_at)
+        await reconcile_fold_work(db_session, head, now=failed_at)
 
 
 async def _is_told_later(db_session: DbSession, head: Head, fold: Fold) -> bool:
-    """Whether versions behind the current one tell truly of each scene of a fold."""
+    """Return whether valid steps of versions after the current one cover every scene of a fold."""
     chain = await narratives.read_chain(db_session, head.line, RECAP)
     current = chain.links[-1].version if chain.links else 0
     steps = await narratives.list_steps(
         db_session, head.line, RECAP.layer, fold.scenes[0].last_seq, fold.scenes[-1].last_seq
     )
     later = [step for step in steps if step.version > current and step.source_hash == step.current_hash]
-    return all(any(step.first_place <= scene.last_seq <= step.last_place for step in later) for scene in fold.scenes)
+    return all(any(step.first_unit <= scene.last_seq <= step.last_unit for step in later) for scene in fold.scenes)
 
 
 async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> None:
-    """Rewrite what the steps of the running recap say that hold a seq of the range (inclusive)."""
+    """Update the hashes of the steps of the running recap that overlap a range of seqs (inclusive)."""
     await db_session.flush()
     steps = await narratives.list_steps(db_session, head.line, RECAP.layer, first_seq, last_seq)
     if not steps:
         return
-    places = [(step.first_place, step.last_place) for step in steps]
-    first_place, last_place = min(first for first, _ in places), max(last for _, last in places)
-    scenes = await queries.list_closed_between(db_session, head, first_place, last_place)
+    places = [(step.first_unit, step.last_unit) for step in steps]
+    first_unit, last_unit = min(first for first, _ in places), max(last for _, last in places)
+    scenes = await queries.list_closed_between(db_session, head, first_unit, last_unit)
     says = hash_steps(scenes, places)
     rows = [
         (step.subject, step.version, now_says)

@@ -1,4 +1,4 @@
-"""What scenes do at an append and at a cut; what they do when messages change is in `changes.py`."""
+"""Handles appends, coverage, edges and the context cache of scenes. `changes.py` handles messages that change."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,41 +10,41 @@ import orjson
 from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters
 from app.chats.events import MessagesAppended
+from app.chats.head import Head
+from app.chats.heads import find_cache, read_head, update_cache
 from app.chats.ranges import join_ranges
 from app.chats.scheduling import find_scheduled
-from app.chats.service import Head, find_cache, read_head, update_cache
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.scenes import queries
-from app.scenes.counting import count_eligible
-from app.scenes.folding import RECAP, judge_fold, pass_over_failed, read_standing
-from app.scenes.hiding import keep_newest
-from app.scenes.opened import OpenScene
-from app.scenes.segment import count_told
+from app.scenes.folding import RECAP, pass_over_failed, read_recap_state, reconcile_fold_work
+from app.scenes.hide_job import keep_newest
+from app.scenes.open_scene import OpenScene
+from app.scenes.schedule import DETECT, FOLD, NAME, count_eligible, hides, schedule_hide, schedule_once
+from app.scenes.segment import count_tokens_shown
 from app.scenes.settings import OWN_EDGES, SceneSettings
-from app.scenes.work import DETECT, FOLD, NAME, hides, schedule_hide, schedule_once
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Count the open scene, and schedule a look for a break once it may hold one."""
+    """Count the open scene, and schedule a search for a break once it is long enough."""
     head = event.head
     scenes = SceneSettings.of(head.settings)
     if not scenes.enabled:
         if NAME in head.cursors:
             head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).uncounted().to_json()
-            if head.settings.history.edges == OWN_EDGES:  # a message behind the last break makes that an edge
+            if head.settings.history.edges == OWN_EDGES:  # a message after the last break can make that an edge
                 await refresh_cache(db_session, head)
         return
     former = OpenScene.from_json(head.cursors.get(NAME))
     opened = await _count(db_session, event, former)
     head.cursors[NAME] = opened.to_json()
     first_seq, count = opened.first_seq or 1, opened.count or 0
-    was_empty = event.former_head_seq < first_seq or former.count is None  # or all that it held may be deleted
-    if first_seq > 1 and was_empty:  # there is one scene more than before
+    was_empty = event.former_head_seq < first_seq or former.count is None  # uncounted: all of it may be deleted
+    if first_seq > 1 and was_empty:  # the open scene now counts among the newest scenes
         if hides(head):
             await schedule_hide(db_session, head, now=event.now)
         if head.settings.history.edges == OWN_EDGES:
-            head.cut_waits = False  # there is an edge more: a full cut is judged anew
+            head.cut_waits = False  # there may be a new edge, so a full cut is decided on again
         await refresh_cache(db_session, head)
     has_answer = any(message.role == "assistant" and message.kind is None for message in event.fresh)
     if scenes.detect and has_answer and count >= scenes.min_messages + scenes.offset:
@@ -54,25 +54,29 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 
 async def request_coverage(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
-    """Have the recap fold what it is behind with; the recaps of scenes are due since these were closed.
+    """Schedule a fold of the scenes that the running recap does not cover; return True.
 
-    A fold that is due keeps its next try, and one that has failed for good waits for something new.
+    The recaps of these scenes were scheduled when the scenes were closed. A fold that is already scheduled keeps its
+    time, and a fold that has failed for good is not scheduled again here.
     """
     is_on = SceneSettings.of(head.settings).enabled and NAME in head.cursors
     if is_on and not await find_scheduled(db_session, head, NAME, FOLD):
-        await judge_fold(db_session, head, now=now, settle_s=0)
+        await reconcile_fold_work(db_session, head, now=now, settle_s=0)
     return True
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Up to which seq the recap that is shown tells of every scene; None if scenes are off."""
+    """Return the last seq that the running recap in contexts covers; None if scenes are off."""
     if not SceneSettings.of(head.settings).enabled:
         return None
-    return (await read_standing(db_session, head)).covered_seq if NAME in head.cursors else 0
+    return (await read_recap_state(db_session, head)).covered_seq if NAME in head.cursors else 0
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
-    """The seqs after breaks, but for those inside the newest scenes, which a cut leaves."""
+    """Return the seqs after breaks from the break before `from_seq` on, except those inside the newest scenes.
+
+    A cut leaves the newest `history.keep_scenes` scenes, the open one counted.
+    """
     if head.settings.history.edges != OWN_EDGES or NAME not in head.cursors:
         return ()
     breaks = await queries.list_breaks(db_session, head, from_seq)
@@ -84,23 +88,23 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Write on the chat's row which version of the running recap is shown, what is missing in it, and the edges."""
+    """Store on the chat's row the version of the running recap for contexts, its gaps and the edges."""
     if NAME not in head.cursors:
         return
-    standing = await read_standing(db_session, head)
+    recap_state = await read_recap_state(db_session, head)
     shown: dict[str, Any] = {}
-    if standing.shown:
-        version = await narratives.read_version(db_session, head.line, RECAP, standing.shown.version)
+    if recap_state.shown:
+        version = await narratives.read_version(db_session, head.line, RECAP, recap_state.shown.version)
         shown = {
             "version": version.version,
             "text": version.text,
-            "tokens": count_told(version.text),
-            "last_seq": version.last_place,
-            "stale": standing.chain.is_stale(version.version),
+            "tokens": count_tokens_shown(version.text),
+            "last_seq": version.last_unit,
+            "stale": recap_state.chain.is_stale(version.version),
         }
     if SceneSettings.of(head.settings).enabled:
-        await pass_over_failed(db_session, head, standing)
-        missing = await queries.list_gaps(db_session, head, standing.covered_seq, standing.limit_seq)
+        await pass_over_failed(db_session, head, recap_state)
+        missing = await queries.list_gaps(db_session, head, recap_state.covered_seq, recap_state.limit_seq)
         if missing:
             shown["gaps"] = join_ranges(missing)
     edges = [edge for edge in await list_edges(db_session, head, head.anchor_seq) if edge >= head.anchor_seq]
@@ -112,7 +116,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
 async def list_coverage(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """The closed scenes of a range of messages, and what of the running recap stands for each."""
+    """Return for each closed scene of a range how the running recap covers it."""
     head = await read_head(db_session, chat_key, line_id)
     if head is None or NAME not in head.cursors:
         return ()
@@ -123,9 +127,9 @@ async def list_coverage(
         state: Literal["made", "empty", "pending", "failed"] = row["state"]
         is_shown = state == "made" and row["last_seq"] <= shown.get("last_seq", 0)
         if not is_shown and not SceneSettings.of(head.settings).enabled:
-            continue  # nobody is going to tell of it
+            continue  # scenes are off, so it will not be covered
         if state == "made" and not is_shown:
-            state = "pending"  # its recap is there, but not yet part of the one that is shown
+            state = "pending"  # its recap is made, but not yet folded into the running recap in contexts
         version = str(shown["version"]) if state == "made" else None
         filters = Filters.from_json(orjson.loads(row["filters"]))
         covers.append(Coverage(row["first_seq"], row["last_seq"], "recap", version, state, filters))
@@ -133,10 +137,10 @@ async def list_coverage(
 
 
 async def _count(db_session: DbSession, event: MessagesAppended, opened: OpenScene) -> OpenScene:
-    """The `opened` scene with the new messages counted in."""
+    """Return the `opened` scene with the new messages counted."""
     head = event.head
     if opened.first_seq is None:
-        # A line that begins has no scenes, and so nothing has to be asked for them.
+        # A line without messages has no scenes, so the query is skipped.
         last_break = await queries.find_last_break(db_session, head) if event.former_head_seq else 0
         opened = OpenScene(last_break + 1)
     if event.former_head_seq < (opened.first_seq or 1):

@@ -1,19 +1,58 @@
-"""The job behind auto-hide: looks at all scenes once and hides or shows all messages in one statement."""
+"""The job of auto-hide: reads all scenes once, and hides and un-hides all messages in one statement."""
 
-from app.chats.service import hide_by_scenes, read_head
+from collections.abc import Iterable, Sequence
+
+from app.chats.heads import read_head
+from app.chats.ranges import Range, join_ranges
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
+from app.messages.editing import hide_by_scenes
 from app.scenes import queries
-from app.scenes.folding import read_standing
-from app.scenes.hiding import choose_hidden, find_rest
+from app.scenes.folding import read_recap_state
+from app.scenes.schedule import HIDE, hides
 from app.scenes.settings import SceneSettings
-from app.scenes.work import HIDE, hides
+
+
+def keep_newest(closed: int, *, has_open: bool, keep: int) -> int:
+    """Return how many of `closed` scenes, oldest first, are not among the newest `keep`, the open scene counted."""
+    return max(closed - max(keep - has_open, 0), 0)
+
+
+def choose_hidden(
+    scenes: Sequence[tuple[int, int, bool]], *, has_open: bool, keep: int | None, covered_seq: int
+) -> list[Range]:
+    """Return the ranges to hide, with adjacent scenes joined.
+
+    Args:
+        scenes: (first_seq, last_seq, told) of the closed scenes, in order; told if the recap is valid or not needed.
+        has_open: Whether a message follows the last of them.
+        keep: How many of the newest scenes stay in sight; None or a negative number hides nothing.
+        covered_seq: The last seq that the running recap covers.
+
+    """
+    if keep is None or keep < 0:
+        return []
+    old = scenes[: keep_newest(len(scenes), has_open=has_open, keep=keep)]
+    return join_ranges((first, last) for first, last, is_covered in old if is_covered and last <= covered_seq)
+
+
+def find_rest(ranges: Iterable[Range], last_seq: int) -> list[Range]:
+    """Return the parts of `1…last_seq` that are outside `ranges`, which are in order and do not overlap."""
+    rest: list[Range] = []
+    next_seq = 1
+    for first, last in ranges:
+        if next_seq < first:
+            rest.append((next_seq, first - 1))
+        next_seq = last + 1
+    if next_seq <= last_seq:
+        rest.append((next_seq, last_seq))
+    return rest
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> bool | None:
-    """Nothing but whether the line is there: what is hidden is read and decided while it is locked."""
+    """Return True if the line exists, else None; `_save` reads the scenes while the line is locked."""
     return await read_head(db_session, *claimed.owner.line) is not None or None
 
 
@@ -22,7 +61,7 @@ async def _draft(_ctx: JobContext, _claimed: Claimed, source: bool) -> bool:
 
 
 async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
-    """Hide what the settings and the running recap say, show the rest."""
+    """Hide the scenes that the settings and the running recap allow to hide, and un-hide the rest."""
     head = made.head
     scenes = await queries.list_closed(db_session, head)
     last_break = scenes[-1][1] if scenes else 0
@@ -30,7 +69,7 @@ async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
         scenes,
         has_open=await queries.has_message_after(db_session, head, last_break),
         keep=SceneSettings.of(head.settings).auto_hide if hides(head) else None,
-        covered_seq=(await read_standing(db_session, head)).covered_seq,
+        covered_seq=(await read_recap_state(db_session, head)).covered_seq,
     )
     await hide_by_scenes(db_session, head, hidden, find_rest(hidden, head.head_seq), now=made.now)
 

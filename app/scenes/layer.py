@@ -1,24 +1,22 @@
-"""Scenes as a layer, with their running recap."""
+"""The layer of scenes and their running recap."""
 
 from app.layers.layer import Layer
 from app.narratives.models import NarrativeVersion
 from app.scenes.changes import on_change, on_move, on_settings_changed, on_truncate
-from app.scenes.closing import on_cut
 from app.scenes.detect_job import DETECT_BREAK
 from app.scenes.folding import RECAP as RUNNING_RECAP
 from app.scenes.handlers import covered_through, list_coverage, list_edges, on_append, refresh_cache, request_coverage
 from app.scenes.hide_job import HIDE_SCENES
+from app.scenes.lifecycle import on_cut
 from app.scenes.models import Scene
-from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP
+from app.scenes.prompts import RECAP, SCENE_BREAK, SCENE_RECAP
 from app.scenes.queries import DOCUMENTS
 from app.scenes.recap_job import FOLD_RECAP
-from app.scenes.recap_prompt import RECAP
-from app.scenes.recap_routes import router as recap_router
-from app.scenes.routes import router
+from app.scenes.routes import recap_router, router
 from app.scenes.scene_job import MAKE_SCENE_RECAP
+from app.scenes.schedule import NAME
 from app.scenes.segment import SEGMENT, contribute
 from app.scenes.settings import OWN_EDGES, SceneSettings
-from app.scenes.work import NAME
 
 LAYER = Layer(
     name=NAME,

@@ -1,4 +1,4 @@
-"""Scenes: spans of one place, time and cast, each closed by the break on its last message, and their recaps."""
+"""The table of scenes: spans of one place, time and cast, each closed by a break on its last message."""
 
 from datetime import datetime
 from typing import Any
@@ -17,15 +17,19 @@ Json = JSONB(none_as_null=True)
 
 
 class Scene(MessageRangeColumns, Table):
-    """One closed scene `first_seq…last_seq` (inclusive) and its recap; what follows the last break is the open one.
+    """One closed scene `first_seq…last_seq` (inclusive) and its recap. The open scene after the last break has no row.
 
-    Scenes follow each other without a gap from seq 1 on, and are numbered from 1. The break sits on `last_seq`. Where
-    it was lifted the row stays with its recap, for the day somebody sets it again, but is no scene meanwhile. So does
-    one with a person's words where the line was `cut_off`: they go to the next scene that ends there or behind.
-    `closed_by` says who set the break: a `person`, the `model`, a pause in `time` where there is no model, or a forced
-    `cut`. `source_hash` is what the recap was made from, `current_hash` what the range says now: unequal is stale.
-    `origin` is who wrote the recap as it is now; `edited` that a person changed one that the service had written;
-    `titled` that the title is a person's.
+    Scenes are numbered from 1 and follow each other without a gap from seq 1 on. The break is on `last_seq`.
+
+    - `lifted_at`: when the break was removed. The row stays with its recap in case the break is set again, but is not a
+      scene meanwhile.
+    - `cut_off`: the line was truncated before the end of the scene. A row with a title or recap by a person stays, its
+      break removed; its text goes to the next scene that ends there or later.
+    - `closed_by`: who set the break. `time` is a pause if there is no model, `cut` a forced cut of the history.
+    - `source_hash`, `current_hash`: the hash of what the recap was made from, and that of the range now. The recap is
+      stale if they differ.
+    - `origin`: who wrote the recap as it is now. `edited`: whether a person changed a recap that the service had
+      written. `titled`: whether a person wrote the title.
     """
 
     __tablename__ = "scenes"
@@ -79,11 +83,11 @@ class Scene(MessageRangeColumns, Table):
     edited: Mapped[bool] = mapped_column(server_default="false")
     titled: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(Time)
-    made_at: Mapped[datetime | None] = mapped_column(Time)
+    generated_at: Mapped[datetime | None] = mapped_column(Time)
     lifted_at: Mapped[datetime | None] = mapped_column(Time)
     cut_off: Mapped[bool] = mapped_column(server_default="false")
 
     @hybrid_property
     def is_written(self) -> bool:
-        """Whether a person wrote the recap: then no change of the messages makes it again."""
+        """Whether a person wrote the recap; if so, a change of the messages schedules no new one."""
         return self.origin == "person"

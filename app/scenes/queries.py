@@ -1,4 +1,4 @@
-"""SQL of scenes: which there are, what they say, where cuts may fall between them."""
+"""SQL that reads scenes, with their recaps, their work items and their messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,12 +8,13 @@ from uuid import UUID
 import asyncpg
 from sqlalchemy import Select, String, and_, cast, select
 
-from app.chats.service import Head
+from app.chats.head import Head
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.kit.wire import MAX_SEQ
 from app.kit.work_queue import WorkItem
 from app.scenes.models import Scene
-from app.scenes.running import ClosedScene, digest_of
+from app.scenes.recap_fold import ClosedScene, digest_of
 
 _LIVE = "s.chat_key = $1 AND s.line_id = $2 AND s.lifted_at IS NULL"
 
@@ -29,7 +30,7 @@ _BREAKS = f"""
         SELECT coalesce(max(s.last_seq), 0) FROM scenes s WHERE {_LIVE} AND s.last_seq < $3)
     ORDER BY s.last_seq"""  # noqa: S608
 
-# Whether a recap holds: a person's does, whatever has changed since. One that does not is due, or has failed for good.
+# Whether a recap is valid. A person's recap is, even if messages have changed. Any other is scheduled or has failed.
 _HOLDS = "s.status <> 'pending' AND (s.origin = 'person' OR s.source_hash = s.current_hash)"
 
 DOCUMENTS = f"""
@@ -91,39 +92,39 @@ _MESSAGES = f"""
         (SELECT message_id {_INSIDE} ORDER BY seq LIMIT 1) AS first_message_id,
         (SELECT message_id {_INSIDE} ORDER BY seq DESC LIMIT 1) AS last_message_id
     FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
-        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} LIMIT $5 + 1) AS found OFFSET 0
+        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} LIMIT $5 + 1) AS found {ONE_LOOKUP_EACH}
     ) AS counted"""  # noqa: S608
 
 MOST_COUNTED = 1_000
-"""Messages of a scene are counted so far: a list must not take longer the longer nobody has set a break."""
+"""The most messages of a scene that are counted, so that the time of a list does not grow with its scenes."""
 
 
 async def find_last_break(db_session: DbSession, head: Head) -> int:
-    """The last seq of the newest closed scene; 0 without one."""
+    """Return the last seq of the newest closed scene, or 0 if there is none."""
     last: int | None = await db_session.raw.fetchval(_LAST_BREAK, *head.line)
     return last or 0
 
 
 async def list_newest_breaks(db_session: DbSession, head: Head, limit: int) -> list[int]:
-    """The last seqs of the newest closed scenes, newest first."""
+    """Return the last seqs of the newest closed scenes, newest first."""
     rows = await db_session.raw.fetch(_NEWEST_BREAKS, *head.line, limit)
     return [row["last_seq"] for row in rows]
 
 
 async def has_message_after(db_session: DbSession, head: Head, seq: int) -> bool:
-    """Whether a message that was not deleted stands behind a seq."""
+    """Return whether there is a message after a seq that is not deleted."""
     return bool(await db_session.raw.fetchval(_HAS_MESSAGE, *head.line, seq))
 
 
 async def list_breaks(db_session: DbSession, head: Head, from_seq: int) -> list[int]:
-    """The last seqs of the closed scenes, from the break before `from_seq` on."""
+    """Return the last seqs of the closed scenes, from the last break before `from_seq` on."""
     return [row["last_seq"] for row in await db_session.raw.fetch(_BREAKS, *head.line, from_seq)]
 
 
 async def list_closed_between(
     db_session: DbSession, head: Head, first_seq: int, last_seq: int, *, limit: int | None = None
 ) -> list[ClosedScene]:
-    """The closed scenes whose last seq lies in a range (inclusive), in order."""
+    """Return the closed scenes whose last seq is in a range (inclusive), in order."""
     rows = await db_session.raw.fetch(_CLOSED_WITH_TEXT, *head.line, first_seq, last_seq, limit)
     return [
         ClosedScene(
@@ -138,19 +139,19 @@ async def list_closed_between(
 
 
 async def list_closed(db_session: DbSession, head: Head) -> list[tuple[int, int, bool]]:
-    """(first_seq, last_seq, whether it has a recap that holds or needs none) of all closed scenes, in order."""
+    """Return (first_seq, last_seq, has a valid recap or needs none) of all closed scenes, in order."""
     rows = await db_session.raw.fetch(_CLOSED, *head.line)
     return [(row["first_seq"], row["last_seq"], row["state"] in ("made", "empty")) for row in rows]
 
 
 async def list_recaps(db_session: DbSession, head: Head, scene_ids: Sequence[UUID]) -> list[tuple[str | None, str]]:
-    """(title, recap) of scenes, in order."""
+    """Return (title, recap) of scenes, in order."""
     rows = await db_session.raw.fetch(_RECAPS, *head.line, list(scene_ids))
     return [(row["title"], row["recap"]) for row in rows]
 
 
 async def find_language(db_session: DbSession, head: Head) -> str | None:
-    """BCP 47, if the chat says so."""
+    """Return the chat's language as a BCP 47 tag, or None if it is not known."""
     language: str | None = await db_session.raw.fetchval(
         "SELECT language FROM chats WHERE chat_key = $1 AND line_id = $2", *head.line
     )
@@ -160,15 +161,16 @@ async def find_language(db_session: DbSession, head: Head) -> str | None:
 async def list_overlapping(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> list[asyncpg.Record]:
-    """The closed scenes that hold a message of a range, in order, with their state and filters."""
+    """Return the closed scenes that overlap a range of messages, in order, with their state and filters."""
     return await db_session.raw.fetch(_OVERLAPPING, chat_key, line_id, first_seq, last_seq)
 
 
 async def list_gaps(db_session: DbSession, head: Head, covered_seq: int, limit_seq: int) -> list[tuple[int, int]]:
-    """What is not sent of scenes up to `limit_seq` of which the recap, up to `covered_seq`, tells nothing.
+    """Return the ranges of messages that are neither sent nor covered by the running recap.
 
-    Also of those inside what it covers that had no recap to be folded in. Not sent is what lies before the anchor, and
-    a scene that holds hidden messages behind it.
+    The recap covers the scenes up to `covered_seq`, except those without a valid recap; scenes after `limit_seq` are
+    left out. Messages before the anchor are not sent. If a scene has hidden messages after the anchor, its whole range
+    is returned.
     """
     line = head.line
     rows = await db_session.raw.fetch(_GAPS, *line, head.anchor_seq, covered_seq, limit_seq)
@@ -178,7 +180,7 @@ async def list_gaps(db_session: DbSession, head: Head, covered_seq: int, limit_s
 async def find_newest_failed(
     db_session: DbSession, head: Head, covered_seq: int, limit_seq: int
 ) -> tuple[int, datetime] | None:
-    """The newest scene behind `covered_seq`, up to `limit_seq`, that has failed for good: its last seq, and when."""
+    """Return (last_seq, failed_at) of the newest scene after `covered_seq`, up to `limit_seq`, that failed for good."""
     row = await db_session.raw.fetchrow(_NEWEST_FAILED, *head.line, covered_seq, limit_seq)
     return (row["last_seq"], row["failed_at"]) if row else None
 
@@ -186,14 +188,14 @@ async def find_newest_failed(
 async def list_page(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, after_seq: int, limit: int
 ) -> Sequence[tuple[Scene, WorkItem | None]]:
-    """Closed scenes in story order, those whose last seq is behind `after_seq`, with the due work of each."""
+    """Return the closed scenes that end after `after_seq`, in story order, each with its work item."""
     query = _with_work(chat_key, line_id).where(Scene.last_seq > after_seq, Scene.lifted_at.is_(None))
     rows = await db_session.execute(query.order_by(Scene.last_seq).limit(limit))
     return [(scene, work) for scene, work in rows]
 
 
 async def find_newest(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Scene | None:
-    """The newest closed scene."""
+    """Return the newest closed scene, or None."""
     query = select(Scene).where(Scene.chat_key == chat_key, Scene.line_id == line_id, Scene.lifted_at.is_(None))
     newest = query.order_by(Scene.last_seq.desc()).limit(1).execution_options(populate_existing=True)
     return (await db_session.execute(newest)).scalar_one_or_none()
@@ -202,7 +204,7 @@ async def find_newest(db_session: DbSession, chat_key: UUID, line_id: UUID) -> S
 async def find_scene(
     db_session: DbSession, chat_key: UUID, line_id: UUID, scene_id: UUID
 ) -> tuple[Scene, WorkItem | None] | None:
-    """One closed scene with its due work."""
+    """Return one closed scene with its work item, or None."""
     query = _with_work(chat_key, line_id).where(Scene.scene_id == scene_id, Scene.lifted_at.is_(None))
     row = (await db_session.execute(query)).one_or_none()
     return None if row is None else (row[0], row[1])
@@ -211,9 +213,9 @@ async def find_scene(
 async def list_messages_of(
     db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]]
 ) -> dict[int, dict[str, Any]]:
-    """How many messages each of `ranges` has that were not deleted, and which are the first and the last of them.
+    """Return the number of messages in each of `ranges` and the ids of the first and the last, without deleted ones.
 
-    By the first seq of the range; the number is None above MOST_COUNTED.
+    The result is keyed by the first seq of the range. The number is None above MOST_COUNTED.
     """
     firsts, lasts = [first for first, _ in ranges], [min(last, MAX_SEQ) for _, last in ranges]
     rows = await db_session.raw.fetch(_MESSAGES, chat_key, line_id, firsts, lasts, MOST_COUNTED)

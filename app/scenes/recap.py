@@ -1,42 +1,45 @@
-"""The verbs of the running recap: what people read of it, write, choose, delete and have told anew."""
+"""Commands on the running recap: read, write, choose and delete versions, rebuild."""
 
 from datetime import datetime
 from uuid import UUID
 
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
+from app.chats.head import Head
+from app.chats.heads import read_head
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, schedule, unschedule
-from app.chats.service import ChatRef, Head, get_line, lock_head, read_head
+from app.chats.service import get_line
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.service import ListedVersion
 from app.scenes.errors import ScenesOff
-from app.scenes.folding import RECAP, judge_fold, read_standing
+from app.scenes.folding import RECAP, read_recap_state, reconcile_fold_work
+from app.scenes.schedule import FOLD, NAME, begin, hides, schedule_hide
 from app.scenes.segment import contribute, source_of
 from app.scenes.settings import SceneSettings
-from app.scenes.work import FOLD, NAME, begin, hides, schedule_hide
 
 _BEFORE_ALL = 0
-"""Where a person's text begins that stands in nobody's place: every copy of the line takes it along."""
+"""The `begins_seq` of a person's text that replaces no version: every copy of the line includes it."""
 
 
 async def get_recap(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:
-    """Return the version in use; None before the first. Raises ChatNotFound."""
+    """Return the version in use, or None if there is none. Raises ChatNotFound, LineNotFound."""
     chat = await get_line(db_session, ref, line)
     head = await read_head(db_session, ref.key, chat.line_id)
-    standing = await read_standing(db_session, head) if head else None
-    if head is None or standing is None or standing.shown is None:
+    recap_state = await read_recap_state(db_session, head) if head else None
+    if head is None or recap_state is None or recap_state.shown is None:
         return None
-    version = await narratives.read_version(db_session, head.line, RECAP, standing.shown.version)
-    return ListedVersion(version, standing.chain.is_stale(version.version), version.version == shown_version(chat))
+    version = await narratives.read_version(db_session, head.line, RECAP, recap_state.shown.version)
+    return ListedVersion(version, recap_state.chain.is_stale(version.version), version.version == shown_version(chat))
 
 
 async def list_versions(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, before: int | None, limit: int
 ) -> list[ListedVersion]:
-    """Return a page of versions, newest first. Raises ChatNotFound."""
+    """Return a page of versions, newest first. Raises ChatNotFound, LineNotFound."""
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
     return await narratives.list_versions(
@@ -51,44 +54,44 @@ async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line
 
 
 def shown_version(chat: ChatLine) -> int | None:
-    """Return the version that contexts of the line contain."""
+    """Return the version that contexts of the line contain, or None."""
     version: int | None = chat.context_cache.get(NAME, {}).get("version")
     return version if source_of(version) in list_sources(contribute, chat, NAME) else None
 
 
 async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
-    """Put a person's text in the place of the shown version; the next fold builds on it.
+    """Replace the version in use by a person's text; the next fold builds on it.
 
-    A rebuild that was asked for before is forgotten. Raises ChatNotFound.
+    Cancels a scheduled rebuild. Raises ChatNotFound.
     """
     head = await lock_head(db_session, ref)
     begin(head)
     await unschedule(db_session, head, NAME, [FOLD])
-    standing = await read_standing(db_session, head)
-    if standing.shown is None:
-        await narratives.begin_anew(db_session, head.line, RECAP)
+    recap_state = await read_recap_state(db_session, head)
+    if recap_state.shown is None:
+        await narratives.reset_current(db_session, head.line, RECAP)
     else:
-        await narratives.make_current(db_session, head.line, RECAP, standing.shown.version)
+        await narratives.make_current(db_session, head.line, RECAP, recap_state.shown.version)
     await narratives.write_version(db_session, head.line, RECAP, text, begins_seq=_BEFORE_ALL, now=now)
-    await judge_fold(db_session, head, now=now)
+    await reconcile_fold_work(db_session, head, now=now)
     await _show(db_session, head, now)
 
 
 async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
-    """Make a version the current one; what follows it is folded in again with the next scene.
+    """Make a version the current one; what follows it is folded in again with the next new scene.
 
-    A rebuild that was asked for before is forgotten; a scene that waited to be folded in is folded in.
+    Cancels a scheduled rebuild. If a scene has not been folded into any version yet, the fold is scheduled at once.
     Raises ChatNotFound, VersionNotFound.
     """
     head = await lock_head(db_session, ref)
     await unschedule(db_session, head, NAME, [FOLD])
     await narratives.make_current(db_session, head.line, RECAP, version)
-    await judge_fold(db_session, head, now=now, only_news=True)
+    await reconcile_fold_work(db_session, head, now=now, only_news=True)
     await _show(db_session, head, now)
 
 
 async def delete_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
-    """Delete a version; where it was the current one, the highest that is left is.
+    """Delete a version; if it was the current one, the highest remaining version becomes current.
 
     Raises ChatNotFound, VersionNotFound.
     """
@@ -98,13 +101,14 @@ async def delete_version(db_session: DbSession, ref: ChatRef, version: int, *, n
 
 
 async def rebuild(db_session: DbSession, ref: ChatRef, *, now: datetime) -> work_queue.WorkItem:
-    """Schedule a rebuild of the recap from the first scene on; former versions stay in the list.
+    """Schedule a rebuild of the recap from the first scene on; existing versions stay in the list.
 
-    Raises ChatNotFound, and ScenesOff where only what people wrote is shown, which it would take the place of.
+    Raises ChatNotFound, and ScenesOff while scenes are off: only versions that a person wrote are used then, and a
+    rebuild would replace them.
     """
     head = await lock_head(db_session, ref)
     if not SceneSettings.of(head.settings).enabled:
-        raise ScenesOff("This chat's scenes are switched off; set scenes.enabled to true to have their recap told.")
+        raise ScenesOff("This chat's scenes are switched off; set scenes.enabled to true to rebuild their recap.")
     begin(head)
     await schedule(db_session, head, NAME, [work_queue.NewWork(FOLD, 1, {"rebuild": True})], now=now, settle_s=0)
     defer(db_session, LayerChanged(head, NAME))
@@ -112,7 +116,7 @@ async def rebuild(db_session: DbSession, ref: ChatRef, *, now: datetime) -> work
 
 
 async def _show(db_session: DbSession, head: Head, now: datetime) -> None:
-    """Another version may be shown now: contexts, what a cut waits for and auto-hide follow."""
+    """Update what depends on the version in use: contexts, a waiting cut, auto-hide."""
     if hides(head):
         await schedule_hide(db_session, head, now=now)
     defer(db_session, LayerChanged(head, NAME))

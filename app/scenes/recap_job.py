@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.chats.service import Head, read_head
+from app.chats.head import Head
+from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelError
@@ -13,38 +14,38 @@ from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
-from app.scenes import queries, recap_prompt
-from app.scenes.asking import ask_for_recap
-from app.scenes.folding import RECAP, Fold, find_fold, judge_fold, read_standing
-from app.scenes.quotes import EXTRACT_VERSION, fold_quotes
-from app.scenes.recap_prompt import ToldScene
-from app.scenes.running import hash_step
+from app.scenes import prompts, queries
+from app.scenes.extractive import EXTRACT_VERSION, fold_quotes
+from app.scenes.folding import RECAP, Fold, find_fold, read_recap_state, reconcile_fold_work
+from app.scenes.generation import ask_for_recap
+from app.scenes.prompts import SceneRecap
+from app.scenes.recap_fold import hash_step
+from app.scenes.schedule import FOLD, hides, schedule_hide
 from app.scenes.settings import SceneSettings
-from app.scenes.work import FOLD, hides, schedule_hide
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What is folded, and what into.
+    """The input of a fold.
 
     Attributes:
-        fold: Which scenes.
-        former: The text of the version they are folded into; empty for none.
+        fold: The scenes, and the version they are folded into.
+        former: The text of that version; empty if there is none.
         told: The recaps of those scenes that have one, in order.
-        language: BCP 47, if the chat says so.
+        language: The chat's language as a BCP 47 tag, if it is known.
 
     """
 
     fold: Fold
     former: str
-    told: Sequence[ToldScene]
+    scene_recaps: Sequence[SceneRecap]
     language: str | None
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
-    """The next fold; None if the line is gone or nothing is left to fold.
+    """Return the next fold, or None if the line is gone or nothing is left to fold.
 
-    Raises ModelError while a rebuild that a person asked for has to wait for the recap of the first scene.
+    Raises ModelError, so that the job is retried, while a rebuild has to wait for the recap of the first scene.
     """
     head = await read_head(db_session, *claimed.owner.line)
     if head is None:
@@ -58,38 +59,38 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _S
     if fold.base:
         former = await narratives.find_text(db_session.raw, head.line, RECAP, fold.base.version) or ""
     made = [scene.scene_id for scene in fold.scenes if scene.state == "made"]
-    told = [ToldScene(title, recap) for title, recap in await queries.list_recaps(db_session, head, made)]
-    return _Source(fold, former, told, await queries.find_language(db_session, head))
+    scene_recaps = [SceneRecap(title, recap) for title, recap in await queries.list_recaps(db_session, head, made)]
+    return _Source(fold, former, scene_recaps, await queries.find_language(db_session, head))
 
 
 async def _find_fold(db_session: DbSession, head: Head, claimed: Claimed) -> Fold | None:
-    if not SceneSettings.of(head.settings).enabled:  # switched off since a person asked for it
+    if not SceneSettings.of(head.settings).enabled:  # switched off since the fold was scheduled
         return None
     return await find_fold(db_session, head, from_nothing=bool(claimed.payload.get("rebuild")))
 
 
 async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> bool:
-    """Whether a rebuild that had nothing to begin with is to be tried again: there are scenes, and a person asked."""
+    """Return whether a rebuild that found nothing to fold is to be retried: the line has closed scenes."""
     if not claimed.payload.get("rebuild") or not SceneSettings.of(head.settings).enabled:
         return False
-    limit_seq = (await read_standing(db_session, head)).limit_seq
+    limit_seq = (await read_recap_state(db_session, head)).limit_seq
     return bool(await queries.list_closed_between(db_session, head, 1, limit_seq, limit=1))
 
 
 async def _draft(ctx: JobContext, _claimed: Claimed, source: _Source) -> FoldDraft:
-    if not source.told:  # nothing happened in them, or nobody could say what: the recap stays as it is
+    if not source.scene_recaps:  # all of the scenes are empty or have failed: the recap stays as it is
         return FoldDraft(source.former, "extractive" if ctx.model is None else "model")
     if ctx.model is None:
-        recaps = [scene.recap for scene in source.told]
+        recaps = [scene.recap for scene in source.scene_recaps]
         text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
     return await ask_for_recap(
-        ctx.model, ctx.prompt(recap_prompt.RECAP), source.former, source.told, language=source.language
+        ctx.model, ctx.prompt(prompts.RECAP), source.former, source.scene_recaps, language=source.language
     )
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Source, FoldDraft]) -> bool:
-    """Whether the scenes still are what was folded, and still follow the version that they were folded into."""
+    """Return whether the next fold still begins with the same scenes and builds on the same version."""
     fold = made.source.fold
     again = await _find_fold(db_session, made.head, made.claimed)
     return again is not None and again.base == fold.base and again.scenes[: len(fold.scenes)] == fold.scenes
@@ -97,21 +98,21 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Source, FoldDraft]) -
 
 async def _save(db_session: DbSession, made: Made[_Source, FoldDraft]) -> None:
     head, fold, now = made.head, made.source.fold, made.now
-    first_place = fold.base.last_place + 1 if fold.base else 1
+    first_unit = fold.base.last_unit + 1 if fold.base else 1
     await narratives.save_fold(
         db_session,
         head.line,
         RECAP,
         made.draft,
         base=fold.base,
-        first_place=first_place,
-        last_place=fold.scenes[-1].last_seq,
-        begins_seq=first_place,
+        first_unit=first_unit,
+        last_unit=fold.scenes[-1].last_seq,
+        begins_seq=first_unit,
         source_hash=hash_step(fold.scenes),
         filters=None,
         now=now,
     )
-    await judge_fold(db_session, head, now=now, settle_s=0)
+    await reconcile_fold_work(db_session, head, now=now, settle_s=0)
     if hides(head):
         await schedule_hide(db_session, head, now=now)
 

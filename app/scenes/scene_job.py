@@ -13,18 +13,17 @@ from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.scenes import queries
 from app.scenes.answers import SceneText, render_recap
-from app.scenes.asking import ask_for_scene
-from app.scenes.folding import judge_fold, rehash_steps
-from app.scenes.prompts import SCENE_RECAP
-from app.scenes.quotes import EXTRACT_VERSION, quote_scene
-from app.scenes.recap_prompt import RECAP
-from app.scenes.work import hides, schedule_hide
+from app.scenes.extractive import EXTRACT_VERSION, quote_scene
+from app.scenes.folding import reconcile_fold_work, rehash_steps
+from app.scenes.generation import ask_for_scene
+from app.scenes.prompts import RECAP, SCENE_RECAP
+from app.scenes.schedule import hides, schedule_hide
 from app.summarising.source import Source, read_source
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What was made of a scene; no text is an empty one."""
+    """A draft of a scene's recap; `text` is None if there is nothing to summarise."""
 
     text: SceneText | None
     origin: Literal["model", "extractive"]
@@ -33,7 +32,7 @@ class _Draft:
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> Source | None:
-    """The messages of the scene; None if the line or the scene is gone."""
+    """Return the messages of the scene, or None if the line or the scene is gone."""
     line = claimed.owner.line
     found = await queries.find_scene(db_session, *line, UUID(claimed.key))
     if found is None:
@@ -44,16 +43,16 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> So
 
 async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
     origin: Literal["model", "extractive"] = "extractive" if ctx.model is None else "model"
-    if not source.utterances:  # nothing eligible is in it: nobody has to be asked
+    if not source.utterances:  # no message is eligible, so no model is called
         return _Draft(None, origin)
     if ctx.model is None:
-        # In a thread, because long messages take longer than a loop may wait.
+        # In a thread, because long messages would block the event loop.
         text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
         return _Draft(text, origin, None, EXTRACT_VERSION)
-    told, model, version = await ask_for_scene(
+    scene_text, model, version = await ask_for_scene(
         ctx.model, ctx.prompt(SCENE_RECAP), ctx.prompt(RECAP), source, instruction=claimed.payload.get("instruction")
     )
-    return _Draft(told, origin, model, version)
+    return _Draft(scene_text, origin, model, version)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[Source, _Draft]) -> bool | None:
@@ -71,10 +70,15 @@ async def _save(db_session: DbSession, made: Made[Source, _Draft]) -> None:
         setattr(scene, name, value)
     if not scene.titled:
         scene.title = draft.text.title if draft.text else None
-    scene.source_hash, scene.attempts, scene.edited, scene.made_at = made.source.hash, made.claimed.attempts, False, now
+    scene.source_hash, scene.attempts, scene.edited, scene.generated_at = (
+        made.source.hash,
+        made.claimed.attempts,
+        False,
+        now,
+    )
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
-    await judge_fold(db_session, head, now=now)
-    if hides(head):  # a person's version of the running recap may cover it already, so that no fold follows
+    await reconcile_fold_work(db_session, head, now=now)
+    if hides(head):  # a person's version of the running recap may cover the scene already, so that no fold follows
         await schedule_hide(db_session, head, now=now)
 
 

@@ -1,4 +1,4 @@
-"""What goes over the wire of scenes."""
+"""Request and response bodies of scenes."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.wire import MAX_SEQ, WORK_ID, Given, Patch, Text, absent
+from app.kit.wire import MAX_SEQ, WORK_ID, Patch, RequestModel, Text, absent
 from app.kit.work_queue import WorkItem
 from app.layers.derived import EDITED, ORIGIN, Origin
 from app.scenes.answers import MAX_TITLE_CHARS
@@ -19,64 +19,64 @@ RecapText = Annotated[Text, Field(min_length=1, max_length=MAX_RECAP_CHARS, patt
 
 
 class SceneOut(BaseModel):
-    """A scene. Of the open one, which is the last, most is still null."""
+    """A scene. Most fields of the open scene, which is the last one, are null."""
 
-    id: UUID | None = Field(description="Its id; null for the open one.")
-    number: int = Field(description="Its number in the story, from 1; it changes where scenes are parted or joined.")
-    title: str | None = Field(description="What it is known by, at most 50 characters.")
-    first_seq: int = Field(description="The first message.")
-    last_seq: int | None = Field(description="The last message, inclusive, on which the break sits.")
-    first_message_id: str | None = Field(description="The id of the first message: one step to the conversation.")
-    last_message_id: str | None = Field(description="The id of the last message; of the open scene the newest.")
-    messages: int | None = Field(description="How many messages it has; null if they are more than 1,000.")
-    open: bool = Field(description="Whether it goes on.")
+    id: UUID | None = Field(description="Its id; null for the open scene.")
+    number: int = Field(description="Its number in the story, from 1; changes if earlier scenes are split or merged.")
+    title: str | None = Field(description="Its title, at most 50 characters.")
+    first_seq: int = Field(description="The seq at which it begins.")
+    last_seq: int | None = Field(description="The seq at which it ends, inclusive; the break is on this message.")
+    first_message_id: str | None = Field(description="The id of its first message.")
+    last_message_id: str | None = Field(description="The id of its last message; for the open scene, the newest one.")
+    messages: int | None = Field(description="How many messages it has; null if there are more than 1,000.")
+    open: bool = Field(description="Whether it is the open scene.")
     recap: str | None = Field(
-        description="Outcomes, threads and state, as far as there are any; null until it is made."
+        description="Its outcomes, threads and state, as far as there are any; null until it is made."
     )
     stale: bool = Field(description="Whether its messages have changed since the recap was made.")
     status: Literal["pending", "ready", "empty", "failed"] | None = Field(
-        description="`empty`: nothing in it is to be told. `failed`: tried often enough; regenerate tries again."
+        description="`empty`: there is nothing to summarise. `failed`: all attempts failed; `regenerate` tries again."
     )
     closed_by: Literal["person", "model", "time", "cut"] | None = Field(
-        description="Who set the break: `time` is a pause where there is no model, `cut` a forced one of the history."
+        description="Who set the break: `time` is a pause if there is no model, `cut` a forced cut of the history."
     )
-    reason: str | None = Field(description="Why it ends there, if that was said.")
+    reason: str | None = Field(description="Why it ends there, if a reason was given.")
     in_prompt: bool = Field(
         description="Whether a context contains a running recap that includes it, unless a small `max_tokens` trims it."
     )
     origin: Origin | None = Field(description=f"{ORIGIN} `model` until there is a recap.")
     edited: bool = Field(description=EDITED)
-    error: str | None = Field(description="Why the recap could not be made yet.")
-    attempts: int = Field(description="How often it was tried.")
-    model: str | None = Field(description="The model that made it.")
-    prompt_version: str | None = Field(description="The prompt it was made with.")
-    created_at: datetime | None = Field(description="When it was closed.")
+    error: str | None = Field(description="Why the last attempt to make the recap failed.")
+    attempts: int = Field(description="The number of attempts to make the recap.")
+    model: str | None = Field(description="The model that wrote the recap.")
+    prompt_version: str | None = Field(description="The version of the prompt that the recap was made with.")
+    created_at: datetime | None = Field(description="When the scene was closed.")
 
 
 class BreakOut(BaseModel):
     """The scenes on both sides of a break."""
 
     items: list[SceneOut] = Field(
-        description="The scene that ends with the break, and the next one, closed or open, if it has a message."
+        description="The scene that ends with the break, and the next one, closed or open, if there is one."
     )
 
 
 class ScenePatch(Patch):
-    """What to change of a scene: an absent field stays."""
+    """The fields of a scene to change; absent fields stay as they are."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"title": "The lighthouse", "recap": "# Outcomes\n- Kai stayed."}]},
     )
 
     title: Title | None = Field(
-        None, description="Replaces the title; no model rewrites it. Null removes it, until the next recap brings one."
+        None, description="The new title; models never replace it. Null removes it until the next recap sets one."
     )
     recap: RecapText = Field(
-        default_factory=absent, description="Replaces the recap; no model rewrites it unless `regenerate` asks for it."
+        default_factory=absent, description="The new recap; models replace it only if `regenerate` asks for it."
     )
 
 
-class RegenerateScene(Given):
+class RegenerateScene(RequestModel):
     """How to make a scene's recap again."""
 
     model_config = ConfigDict(
@@ -85,21 +85,21 @@ class RegenerateScene(Given):
     )
 
     instruction: Annotated[Text, Field(min_length=1, max_length=2_000)] | None = Field(
-        None, description="A wish for this one time."
+        None, description="An instruction for this one recap."
     )
-    replace_edited: bool = Field(False, description="Whether a person's recap may be overwritten.")
+    replace_edited: bool = Field(False, description="Whether a recap that a person wrote may be replaced.")
 
 
-class ChooseVersion(Given):
-    """Which version of the running recap to go on with."""
+class ChooseVersion(RequestModel):
+    """The version of the running recap to make current."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"version": 1}]})
 
-    version: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="Its number.")
+    version: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The version's number.")
 
 
 class RegeneratingScene(SceneOut):
-    """A scene whose recap is made again."""
+    """A scene whose recap is being made again."""
 
     work_id: UUID = Field(description=WORK_ID)
 
@@ -109,11 +109,11 @@ class ScheduledOut(BaseModel):
 
     layer: str = Field(description="The kind of memory.")
     work_id: UUID = Field(description=WORK_ID)
-    run_after: datetime = Field(description="A worker starts it no earlier.")
+    run_after: datetime = Field(description="The earliest time at which a worker starts it.")
 
 
 def scene_out(listed: Listed) -> dict[str, Any]:
-    """A scene as it goes over the wire."""
+    """Return a scene with the fields of SceneOut."""
     place = {
         "number": listed.number,
         "first_seq": listed.first_seq,
@@ -152,5 +152,5 @@ def scene_out(listed: Listed) -> dict[str, Any]:
 
 
 def scheduled_out(work: WorkItem) -> dict[str, Any]:
-    """A work item that was just scheduled, as it goes over the wire."""
+    """Return a work item that was just scheduled with the fields of ScheduledOut."""
     return {"layer": work.layer, "work_id": work.work_id, "run_after": work.run_after}

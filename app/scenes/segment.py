@@ -1,4 +1,4 @@
-"""What scenes put into a context, from what the chat's row holds of them: the running recap. Pure."""
+"""The contribution of scenes to a context: the running recap, from the chat's row. Pure."""
 
 import re
 
@@ -19,7 +19,7 @@ SEGMENT = SegmentSpec(
 
 
 def contribute(view: View) -> Contributed:
-    """The version of the running recap that is shown, where the settings want it."""
+    """Return the running recap, unless it is empty or the settings leave it out, with the gaps and the edges."""
     cached = view.cached
     gaps = list_gaps(cached)
     edges = cached.get("edges", ())
@@ -31,15 +31,15 @@ def contribute(view: View) -> Contributed:
 
 
 def source_of(version: int | None) -> str:
-    """How the sources of a context name a version of the running recap."""
+    """Return the name of a version of the running recap among the sources of a context."""
     return f"recap:{version}"
 
 
 def word(text: str) -> str:
-    """The running recap under its heading, its own headings below that."""
+    """Return the running recap under its heading, with its own headings one level below."""
     return f"{HEADING}\n\n{_HEADINGS.sub('### ', text)}"
 
 
-def count_told(text: str) -> int:
-    """The tokens of the running recap under its heading."""
+def count_tokens_shown(text: str) -> int:
+    """Count the tokens of the running recap with its heading."""
     return count_tokens(word(text))

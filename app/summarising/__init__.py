@@ -1,1 +1,1 @@
-"""What every layer shares that makes text of messages: quoting them to a model, or quoting them without one."""
+"""Shared by the layers that summarise messages: prompts, parsing of answers, and extractive summaries."""

@@ -1,12 +1,16 @@
 """The summariser without a model: it chooses sentences of a batch and quotes them. Pure.
 
-A term weighs its inverse document frequency (Spärck Jones, 1972) over what the chat has said so far, more if
-the batch comes back to it, and a multiple of it if it is a name or a number. A sentence weighs what its terms
-do, more in a long message, if it speaks in the first person and if it promises, names, gives or reveals.
-Sentences are taken one at a time, each time the one that adds most for its tokens, where a term already told
-adds nothing: maximal marginal relevance (Carbonell and Goldstein, 1998) with repetition counted term by term.
-Nothing is rephrased, so nothing is claimed that was not said; where a sentence is shortened it has a `…`, but
-not for the `Yeah,` that it began with.
+The weight of a term is its inverse document frequency (Spärck Jones, 1972) in the chat so far. It is higher if
+several messages of the batch contain the term, and if the term is a name or a number. The weight of a sentence
+is the sum of the weights of its terms. It is higher in a long message, in the first person, and with words that
+promise, name, give or reveal something.
+
+Sentences are chosen one at a time, each time the one that adds most weight for its tokens; a term that is
+quoted already adds nothing. This is maximal marginal relevance (Carbonell and Goldstein, 1998) with repetition
+counted term by term.
+
+Nothing is rephrased, so the result contains no claim that is not in the messages. A shortened sentence is marked
+with `…`, unless only a leading filler such as `Yeah,` was dropped.
 """
 
 import math
@@ -33,35 +37,35 @@ from app.summarising.transcript import Utterance
 
 MAX_HIGHLIGHTS = 3
 
-_HEAD_CHARS, _TAIL_CHARS = 6_000, 2_000  # what is read of an overlong message
-_SENTENCES = 60  # of a batch, the weightiest, are weighed clause by clause
-_MIN_WORDS = 6  # of fewer a scrap, quoted only where a batch has nothing else
-_MIN_TERMS = 2  # a lone word is an exclamation
-_CRY_WORDS = 2  # at most, with an exclamation mark
-_MIN_GAIN = 1.5  # of a term never said before; a second line must add twice that, a third three times
-_MIN_NEW_SHARE = 0.5  # of what a line says; less is a repetition
+_HEAD_CHARS, _TAIL_CHARS = 6_000, 2_000  # the parts of an overlong message that are read
+_SENTENCES = 60  # only so many of a batch, the weightiest, are considered
+_MIN_WORDS = 6  # a shorter quote is a scrap, chosen only if the batch has nothing else
+_MIN_TERMS = 2  # a single term is an exclamation
+_CRY_WORDS = 2  # the most words of an exclamation
+_MIN_GAIN = 1.5  # times the weight of a rare term; a second line must add twice that, a third three times
+_MIN_NEW_SHARE = 0.5  # the least share of a line's weight that is new; with less it is a repetition
 _NAME_CHARS = 40
-_ROOT_CHARS = 5  # terms that begin alike tell the same: promise, promised
+_ROOT_CHARS = 5  # terms that begin alike count as one: promise, promised
 _CLAUSE_MARKS = " ,;:–—-、，；：("
 _ANNOUNCING_MARKS = (":", "：")
 _QUOTED = {Kind.STATEMENT: "“{}”", Kind.QUESTION: "“{}”", Kind.ACTION: "*{}*", Kind.NOTE: "{}"}
-_QUOTE_LINE = re.compile(rf".{{0,{_NAME_CHARS}}}: (?:“.*”|\*.*\*|[\[…].*)")  # a note stands in square brackets
+_QUOTE_LINE = re.compile(rf".{{0,{_NAME_CHARS}}}: (?:“.*”|\*.*\*|[\[…].*)")  # a note is in square brackets
 
 _PRIOR_DOCUMENTS = 8  # so that a chat's first messages have frequencies too
-# Chosen on five LoCoMo conversations and the demo's turning points, confirmed on five other LoCoMo ones:
-# python -m bench.extractive. None is delicate.
+# Tuned on five LoCoMo conversations and the demo's turning points, and validated on five other LoCoMo conversations
+# with `python -m bench.extractive`. The results are not sensitive to small changes of any of them.
 _NAME_FACTOR = 4.0
 _NUMBER_FACTOR = 1.5
 _KIND_FACTOR = {Kind.STATEMENT: 1.0, Kind.QUESTION: 0.5, Kind.ACTION: 0.5, Kind.NOTE: 0.5}
 _FIRST_PERSON_FACTOR = 2.0
 _TELLING_FACTOR = 2.0
-_LENGTH_EXPONENT = 0.25  # of a message's share of the batch's longest: who has more to say, says more
+_LENGTH_EXPONENT = 0.25  # of a message's length relative to the longest of the batch: long messages say more
 _CUT_FRONT_FACTOR = 0.5
 _CUT_BACK_FACTOR = 0.7
-_LINE_TOKENS = 15  # what a line costs besides its tokens: a scrap dense in names is not yet a statement
+_LINE_TOKENS = 15  # added to the tokens of each line, so that short lines dense in names do not win
 
-# Courtesies and pronouns. A young chat has no statistics that show how little they say; in other languages
-# the frequencies have to.
+# Courtesies and pronouns, which carry little information. A new chat has too few messages for their frequencies to
+# show that. English only; in other languages only the frequencies count.
 _SMALL_TALK = frozenset(
     find_terms("""
         a ah am and anyway are aw aww awesome be been but bye can care congrats cool course day dear
@@ -71,8 +75,8 @@ _SMALL_TALK = frozenset(
         too totally up ve very we welcome well what will with wow yeah yep yes you your yup
     """)
 )
-# What the four categories of a highlight turn on, and who tells of themselves. English only, so no more than a
-# boost: in other languages names, frequencies and lengths decide alone.
+# Words that indicate the four categories of a highlight, and the first person. They are English only, so they only
+# raise weights; in other languages, names, frequencies and lengths decide.
 _TELLING = frozenset(
     find_terms("""
         promise promised swear trust trusted secret sorry forgive forgave marry married brother sister mother father
@@ -86,12 +90,12 @@ _FIRST_PERSON = frozenset(("I", "me", "Me", "my", "My", "mine", "Mine"))  # as s
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """How often a chat said what. Made once from its history, it serves every batch of it.
+    """The term frequencies of a chat, counted once from its history and used for each of its batches.
 
     Attributes:
         documents: The number of utterances.
-        containing: Term, case folded → the utterances that hold it.
-        spellings: Word as written inside a sentence → times; the capital that begins one tells nothing.
+        containing: Case-folded term → the number of utterances that contain it.
+        spellings: Word as spelled → how often it occurs, except as a first word, where a capital means nothing.
 
     """
 
@@ -101,7 +105,7 @@ class Frequencies:
 
     @classmethod
     def of(cls, history: Iterable[Utterance]) -> "Frequencies":
-        """Count `history`, of each utterance at most 8,000 characters."""
+        """Return the frequencies in `history`, from at most 8,000 characters of each utterance."""
         documents, containing, spellings = 0, Counter[str](), Counter[str]()
         for utterance in history:
             documents += 1
@@ -113,18 +117,18 @@ class Frequencies:
         return cls(documents, containing, spellings)
 
     def idf(self, term: str) -> float:
-        """The inverse document frequency of a case folded term: 1 if said once, near 0 if in all."""
+        """Return the inverse document frequency of a case-folded term: 1 if it occurs once, near 0 if everywhere."""
         documents = self.documents + _PRIOR_DOCUMENTS
         return 1 - math.log(max(1, self.containing[term])) / math.log(documents)
 
     def is_name(self, word: str) -> bool:
-        """Whether `word`, as written, is a name: within sentences it is capitalised more often than not."""
+        """Whether `word`, as spelled, is a name: within sentences it is capitalised more often than not."""
         return word[0].isupper() and len(word) > 1 and self.spellings[word] > self.spellings[word.lower()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A clause of the batch; `names` of its words are names or numbers, `weights` has each root once."""
+    """A clause of the batch; `names` counts its names and numbers, `weights` contains each root once."""
 
     text: str
     words: int
@@ -134,7 +138,7 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A sentence of the batch, its leading fillers dropped."""
+    """A sentence of the batch without its leading fillers."""
 
     place: tuple[int, int]  # the utterance's and the sentence's number
     name: str
@@ -142,13 +146,13 @@ class _Candidate:
     clauses: tuple[_Clause, ...]
 
     def weight(self) -> float:
-        """The weight of the whole sentence."""
+        """Return the weight of the whole sentence."""
         return sum(sum(clause.weights.values()) for clause in self.clauses)
 
 
 @dataclass(frozen=True, slots=True)
 class _Quote:
-    """A run of a candidate's clauses, as the line that it would be."""
+    """A run of a candidate's clauses, formatted as a line."""
 
     place: tuple[int, int]
     line: str
@@ -156,13 +160,13 @@ class _Quote:
     is_scrap: bool
     weights: dict[str, float]
 
-    def gain(self, told: set[str]) -> float:
-        """The weight of what it says beyond the roots already told."""
-        return sum(weight for root, weight in self.weights.items() if root not in told)
+    def gain(self, covered: set[str]) -> float:
+        """Return the weight of its roots that are not in `covered`."""
+        return sum(weight for root, weight in self.weights.items() if root not in covered)
 
-    def repeats(self, told: set[str]) -> bool:
-        """Whether too much of it is already told."""
-        return self.gain(told) < _MIN_NEW_SHARE * sum(self.weights.values())
+    def repeats(self, covered: set[str]) -> bool:
+        """Whether too much of its weight is in `covered` already."""
+        return self.gain(covered) < _MIN_NEW_SHARE * sum(self.weights.values())
 
 
 def extract(
@@ -172,13 +176,13 @@ def extract(
     budget_tokens: int = 60,
     count_tokens: Callable[[str], int],
 ) -> list[str]:
-    """The highlights of `batch`, as `extract_with` gives; `history` is what was said up to its end."""
+    """Return the highlights of `batch` like `extract_with`; `history` is the chat up to and including the batch."""
     frequencies = Frequencies.of(history)
     return extract_with(batch, frequencies, budget_tokens=budget_tokens, count_tokens=count_tokens)
 
 
 def is_quote(line: str) -> bool:
-    """Whether `line` has the form of what is quoted here: whoever writes prose hardly gives it that."""
+    """Whether `line` has the form of the lines that `extract` returns, which is unlikely in prose."""
     return _QUOTE_LINE.fullmatch(line) is not None
 
 
@@ -189,16 +193,16 @@ def extract_with(
     budget_tokens: int = 60,
     count_tokens: Callable[[str], int],
 ) -> list[str]:
-    """The highlights of `batch` in its order, at most 3, each one line `Name: “what was said”`.
+    """Return the highlights of `batch` in its order, at most 3, each a line `Name: “quoted sentence”`.
 
-    Their tokens add up to at most `budget_tokens`. Small talk gives none. An action is in asterisks instead
-    of quotation marks, a note in square brackets as it was.
+    Their tokens add up to at most `budget_tokens`. Small talk has no highlights. An action is in asterisks instead
+    of quotation marks; a note keeps its square brackets.
 
     Args:
-        batch: Of overlong messages the first 6,000 and the last 2,000 characters are read.
-        frequencies: Of everything said up to the batch's end, the batch included.
+        batch: Only the first 6,000 and the last 2,000 characters of an overlong message are read.
+        frequencies: The frequencies of the chat up to and including the batch.
         budget_tokens: For all highlights together.
-        count_tokens: Must take any text without lone surrogates.
+        count_tokens: Must accept any text without lone surrogates.
 
     """
     quotes = [
@@ -213,26 +217,26 @@ def extract_with(
 
 
 def _choose(quotes: list[_Quote], budget_tokens: int) -> list[_Quote]:
-    """The quotes that add most per token, one of each sentence at most, best first."""
+    """Return the quotes that add most weight per token, at most one of each sentence, best first."""
     chosen: list[_Quote] = []
-    told: set[str] = set()
+    covered: set[str] = set()
     while quotes and len(chosen) < MAX_HIGHLIGHTS:
-        best = max(quotes, key=lambda quote: quote.gain(told) / (quote.tokens + _LINE_TOKENS))
-        if best.gain(told) < _MIN_GAIN * (1 + len(chosen)):
+        best = max(quotes, key=lambda quote: quote.gain(covered) / (quote.tokens + _LINE_TOKENS))
+        if best.gain(covered) < _MIN_GAIN * (1 + len(chosen)):
             break
         chosen.append(best)
-        told.update(best.weights)
+        covered.update(best.weights)
         budget_tokens -= best.tokens
         quotes = [
             quote
             for quote in quotes
-            if quote.place != best.place and quote.tokens <= budget_tokens and not quote.repeats(told)
+            if quote.place != best.place and quote.tokens <= budget_tokens and not quote.repeats(covered)
         ]
     return chosen
 
 
 def _candidates(batch: Sequence[Utterance], frequencies: Frequencies) -> list[_Candidate]:
-    """The weightiest sentences of `batch`, in any order."""
+    """Return the weightiest sentences of `batch`, heaviest first."""
     names = [clean_line(utterance.name)[:_NAME_CHARS] for utterance in batch]
     texts = [_readable(utterance.text) for utterance in batch]
     scales = _Scales(names, texts, frequencies)
@@ -245,7 +249,7 @@ def _candidates(batch: Sequence[Utterance], frequencies: Frequencies) -> list[_C
 
 
 class _Scales:
-    """What words and sentences weigh in one batch."""
+    """Computes the weights of words and sentences in one batch."""
 
     def __init__(self, names: Sequence[str], texts: Sequence[str], frequencies: Frequencies) -> None:
         self._frequencies = frequencies
@@ -256,7 +260,7 @@ class _Scales:
         self._longest_chars = max(map(len, texts), default=0)
 
     def weigh(self, sentence: Sentence, message_chars: int) -> tuple[_Clause, ...]:
-        """The clauses of `sentence` from the first that says more than `Yeah,` or the listener's name."""
+        """Return the weighed clauses of `sentence`, without leading fillers such as `Yeah,` or a speaker's name."""
         clauses = tuple(dropwhile(self._is_filler, sentence.clauses))
         share = message_chars / self._longest_chars
         factor = _KIND_FACTOR[sentence.kind] * share**_LENGTH_EXPONENT * self._emphasis("".join(clauses))
@@ -266,12 +270,12 @@ class _Scales:
         return self._silent.issuperset(find_terms(clause.casefold()))
 
     def _is_call(self, clause: str) -> bool:
-        """Such as `Nell` in `Thank you, Nell.`, and `Wow!`."""
+        """Whether `clause` is an address or an exclamation, such as `Nell` in `Thank you, Nell.`, or `Wow!`."""
         is_cry = clause.rstrip().endswith(("!", "！")) and count_words(clause) <= _CRY_WORDS
         return is_cry or self._is_filler(clause)
 
     def _emphasis(self, sentence: str) -> float:
-        """The factor for the first person and for a telling word, which tells less the more often it is said."""
+        """Return the factor for the first person and for a telling word; it is lower for a frequent telling word."""
         words = set(find_terms(sentence))
         telling = max(map(self._frequencies.idf, _TELLING.intersection(map(str.casefold, words))), default=0.0)
         first_person = _FIRST_PERSON_FACTOR if words & _FIRST_PERSON else 1.0
@@ -290,7 +294,7 @@ class _Scales:
         return _Clause(clause, count_words(clause), sum(own > 1 for own in factors), weights)
 
     def _word_factors(self, words: Sequence[str], *, is_shouted: bool) -> list[float]:
-        """What each of `words` weighs by itself; beside a number (`6 September`) a name is part of a stamp."""
+        """Return the factor of each of `words`; a name next to a number (`6 September`) counts as part of a date."""
         numbers = [is_number(word) for word in words]
         names = [not is_shouted and self._is_name(word) for word in words]
         stamps = [any(numbers[max(0, at - 1) : at + 2]) for at in range(len(words))]
@@ -305,7 +309,7 @@ class _Scales:
 
 
 def _quotes(candidate: _Candidate, count_tokens: Callable[[str], int]) -> Iterator[_Quote]:
-    """Every run of the candidate's clauses, with `…` where it begins or ends within a sentence."""
+    """Yield every run of the candidate's clauses, with `…` where it begins or ends within a sentence."""
     end = len(candidate.clauses)
     for first, last in combinations(range(end + 1), 2):
         run = candidate.clauses[first:last]
@@ -325,12 +329,12 @@ def _quotes(candidate: _Candidate, count_tokens: Callable[[str], int]) -> Iterat
 
 
 def _root(word: str) -> str:
-    """What `word` shares with those that tell the same: `promise`, `Promised`."""
+    """Return the part of `word` that it shares with its inflections: `promise`, `Promised`."""
     return word.casefold() if is_number(word) else word.casefold()[:_ROOT_CHARS]
 
 
 def _readable(text: str) -> str:
-    """`text`, of an overlong one head and tail."""
+    """Return `text`, or the head and the tail of an overlong one."""
     if len(text) <= _HEAD_CHARS + _TAIL_CHARS:
         return text
     return f"{text[:_HEAD_CHARS]}…\n…{text[-_TAIL_CHARS:]}"

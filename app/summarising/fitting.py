@@ -1,9 +1,9 @@
-"""Putting a prompt together so that it fits the model: what is quoted in it is shortened, each its fair share."""
+"""Fills a prompt so that it fits the model's context: the quoted texts are shortened, each to a fair share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.kit.fillable import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 from app.summarising.quoting import quoted, shorten_to_share
@@ -11,7 +11,7 @@ from app.summarising.transcript import Utterance
 
 
 class DoesNotFit(Exception):
-    """The budget leaves nothing of a text that said something."""
+    """The budget would leave nothing of a text that is not empty."""
 
     def __init__(self) -> None:
         super().__init__("the prompt does not fit the model's context")
@@ -19,12 +19,12 @@ class DoesNotFit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text that is quoted as one line of JSON, and may be shortened.
+    """A text that is quoted as one line of JSON and may be shortened.
 
     Attributes:
-        labels: What else the line says, before the text.
-        key: What the line calls the text.
-        text: Unshortened.
+        labels: The fields of the line before the text.
+        key: The name of the field with the text.
+        text: The whole text.
 
     """
 
@@ -33,18 +33,18 @@ class Passage:
     text: str
 
     def quote(self, text: str) -> str:
-        """The line with `text` for its own."""
+        """Return the line with `text` in place of its own text."""
         return quoted({**self.labels, self.key: text})
 
 
 def utterance_passage(said: Utterance, **labels: object) -> Passage:
-    """What was said, with who said it; `labels` come first, those that are None are left out."""
+    """Return the passage of an utterance with its speaker; `labels` come first, without those that are None."""
     given = {name: value for name, value in labels.items() if value is not None}
     return Passage({**given, "speaker": said.name}, "message", said.text)
 
 
 def fill_to_fit(
-    prompt: Fillable,
+    prompt: PromptTemplate,
     texts: Mapping[str, str],
     passages: Sequence[Passage],
     *,
@@ -52,15 +52,15 @@ def fill_to_fit(
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
-    """Fill `prompt` with `texts`, and its place `into` with `passages`, one a line.
+    """Return `prompt` filled with `texts`, and its placeholder `into` with `passages`, one per line.
 
-    `budget_tokens` is for both messages together; passages are shortened to fit. Raises DoesNotFit where nothing
-    would be left of one: what a model makes of a text that it has not seen would be invented.
+    `budget_tokens` limits both messages together; passages are shortened to fit. Raises DoesNotFit if nothing would
+    be left of one, because the model would invent its content.
     """
 
     def ask(shortened: Sequence[str]) -> list[ChatMessage]:
-        told = [passage.quote(text) for passage, text in zip(passages, shortened, strict=True)]
-        return prompt.fill(**texts, **{into: "\n".join(told)})
+        quotes = [passage.quote(text) for passage, text in zip(passages, shortened, strict=True)]
+        return prompt.fill(**texts, **{into: "\n".join(quotes)})
 
     whole = [passage.text for passage in passages]
     room_tokens = budget_tokens - cost_of(ask([""] * len(passages)), count_tokens)
@@ -69,7 +69,7 @@ def fill_to_fit(
         if any(text and not left for text, left in zip(whole, shortened, strict=True)):
             break
         asked = ask(shortened)
-        # A text can take a token more between its neighbours than alone.
+        # A text can take more tokens in its context than alone.
         excess_tokens = cost_of(asked, count_tokens) - budget_tokens
         if excess_tokens <= 0:
             return asked
@@ -78,5 +78,5 @@ def fill_to_fit(
 
 
 def cost_of(messages: Sequence[ChatMessage], count_tokens: Callable[[str], int]) -> int:
-    """The tokens that a prompt takes."""
+    """Return the number of tokens of a prompt."""
     return sum(count_tokens(message["content"]) + MESSAGE_OVERHEAD_TOKENS for message in messages)

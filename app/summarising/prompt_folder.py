@@ -1,7 +1,7 @@
-"""The folder from which a deployment replaces prompts, read once at the start.
+"""Loads the folder with which a deployment replaces prompts, once at startup.
 
-A file `<name>.md` holds the system text, a line that is exactly `=== user ===`, and the user text. A wrong file
-stops the start: a prompt that lacks its messages would fill memory with inventions, and nobody would see why.
+A file `<name>.md` contains the system text, a line that is exactly `=== user ===`, and the user text. An invalid file
+prevents the startup: a prompt without its messages would fill the memory with inventions, without any visible error.
 """
 
 import hashlib
@@ -13,19 +13,19 @@ from app.kit.settings import PREFIX, SettingsError
 from app.kit.tokens import count_tokens
 from app.summarising.prompts import Prompt
 
-PromptBook = Mapping[str, Prompt]
+PromptSet = Mapping[str, Prompt]
 """Prompts by name."""
 
 SEPARATOR = "=== user ==="
 MAX_BYTES = 65_536
 
 
-def load_prompts(builtin: Iterable[Prompt], folder: Path | None, *, context_tokens: int | None = None) -> PromptBook:
-    """All of `builtin`, those replaced that have a file in `folder`.
+def load_prompts(builtin: Iterable[Prompt], folder: Path | None, *, context_tokens: int | None = None) -> PromptSet:
+    """Return the prompts of `builtin`, each replaced by its file in `folder` if there is one.
 
-    A replacing prompt's version is `<name>/custom-` with the first 8 hexadecimal digits of the file's sha-256. With
-    `context_tokens`, what the model takes, one that leaves less than a quarter of it for what is filled in is wrong.
-    Files that don't end in `.md` are left alone. Raises SettingsError with one line that names the file.
+    The version of a replaced prompt is `<name>/custom-` and the first 8 hexadecimal digits of the file's SHA-256. If
+    `context_tokens`, the size of the model's context, is given, the prompt's own text may take at most three quarters
+    of it. Files that do not end in `.md` are ignored. Raises SettingsError with one line that names the file.
     """
     book = {prompt.name: prompt for prompt in builtin}
     for path in _list_files(folder) if folder else ():
@@ -47,13 +47,13 @@ def _list_files(folder: Path) -> list[Path]:
         raise _refusal(folder, f"cannot be read ({error.strerror})") from None
 
 
-def _read(path: Path, book: PromptBook) -> Prompt:
-    """The prompt in `path`. Raises OSError, and ValueError that says what is wrong."""
+def _read(path: Path, book: PromptSet) -> Prompt:
+    """Return the prompt in `path`. Raises OSError, and ValueError if the file is invalid."""
     builtin = book.get(path.stem)
     if builtin is None:
-        raise ValueError(f"there is no such prompt; there are {', '.join(sorted(book))}")
-    if not path.is_file():  # a pipe would keep the start waiting
-        raise ValueError("is no file")
+        raise ValueError(f"there is no prompt of this name; the prompts are {', '.join(sorted(book))}")
+    if not path.is_file():  # reading a pipe would block the startup
+        raise ValueError("is not a regular file")
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -64,14 +64,17 @@ def _read(path: Path, book: PromptBook) -> Prompt:
 
 
 def _check_room(prompt: Prompt, context_tokens: int) -> None:
-    """Raise ValueError for a prompt whose own words take more than three quarters of what the model takes."""
+    """Raise ValueError if the prompt's own text takes more than three quarters of the model's context."""
     tokens = count_tokens(prompt.system) + count_tokens(prompt.user)
     if tokens * 4 > context_tokens * 3:
-        raise ValueError(f"takes {tokens:,} of the {context_tokens:,} tokens of {PREFIX}LLM_CONTEXT_TOKENS")
+        raise ValueError(
+            f"takes {tokens:,} of the {context_tokens:,} tokens of {PREFIX}LLM_CONTEXT_TOKENS; "
+            "it may take at most three quarters of them"
+        )
 
 
 def _split(content: bytes) -> tuple[str, str]:
-    """System and user text, without blank lines around them."""
+    """Return the system and the user text, without surrounding white space."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
@@ -84,7 +87,7 @@ def _split(content: bytes) -> tuple[str, str]:
 
 
 def _refusal(path: Path, reason: str) -> SettingsError:
-    """One line, whatever a name holds."""
+    """Return an error of one line, even if the file's name contains line breaks."""
     said = f"{path}: {reason}"
     shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in said)
     return SettingsError(f"{PREFIX}PROMPTS_DIR: {shown}")

@@ -1,7 +1,7 @@
-"""What a model is asked: a system and a user text with places for what differs, and a version.
+"""Prompts: a system and a user text with placeholders, and a version.
 
-A place is written `{{messages}}`. All are filled in a single pass, so what is filled in is never read as a place.
-A line whose places are all filled with nothing is left out: "The user wishes for this once: {{wish}}." without a wish.
+A placeholder is written `{{messages}}`. All placeholders are filled in a single pass, so inserted text is never parsed
+for placeholders. A line is dropped if all of its placeholders are empty: "The user wishes for this once: {{wish}}."
 """
 
 import re
@@ -16,17 +16,17 @@ _PLACE = re.compile(r"\{\{([^{}\n]*)\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt that has exactly the places it should have.
+    """A prompt that contains each of its placeholders exactly once.
 
-    Raises ValueError, in one line, where `system` and `user` together lack one of `placeholders`, have one twice
-    (it would cost twice what it was fitted to), or have another.
+    Raises ValueError, with one line, if `system` or `user` is blank, or if together they lack one of `placeholders`,
+    contain one twice (it would take twice the tokens that it was fitted to), or contain any other.
 
     Attributes:
-        name: What it is for, and the name of the file that replaces it.
-        version: Stored with everything that is made with it. A change of any word is a new version.
-        system: The rules, the same for every chat, so that a provider can cache them.
-        user: What differs.
-        placeholders: The names of its places.
+        name: Its purpose, and the name of the file that replaces it.
+        version: Stored with everything that is generated with the prompt. Any change of the text is a new version.
+        system: The rules. They are the same for every chat, so that a provider can cache them.
+        user: The part that varies.
+        placeholders: The names of the placeholders.
 
     """
 
@@ -49,9 +49,9 @@ class Prompt:
                 raise ValueError(f"has {problem} {{{{{min(names)}}}}}")
 
     def fill(self, **texts: str) -> list[ChatMessage]:
-        """Put `texts` into the places. Raises ValueError unless there is exactly one for each."""
+        """Return the messages with `texts` inserted. Raises ValueError unless there is one text per placeholder."""
         if texts.keys() != self.placeholders:
-            raise ValueError(f"{self.name} is filled with {sorted(self.placeholders)}, not with {sorted(texts)}")
+            raise ValueError(f"{self.name} must be filled with {sorted(self.placeholders)}, not with {sorted(texts)}")
         return [
             {"role": "system", "content": _filled(self.system, texts)},
             {"role": "user", "content": _filled(self.user, texts)},
@@ -68,15 +68,15 @@ def _filled(template: str, texts: dict[str, str]) -> str:
 
 
 def name_all(names: Sequence[str]) -> str:
-    """`names` for a place in a sentence, each quoted."""
+    """Return `names` as a list in a sentence, each quoted."""
     return ", ".join(map(quoted, names))
 
 
 def name_one(name: str | None) -> str:
-    """A name, a wish or another short text from outside for a place in a sentence, quoted; nothing if there is none."""
+    """Return a name, a wish or another short text from outside, quoted; "" if there is none."""
     return quoted(name) if name else ""
 
 
 def name_language(language: str | None, *, of: str = "the messages") -> str:
-    """What follows "Write in": `language` (a name or a tag) quoted, else the language of what is quoted."""
+    """Return the words after "Write in": `language` (a name or a tag), quoted, or else the language of `of`."""
     return f"this language: {quoted(language)}" if language else f"the language of {of}"

@@ -1,8 +1,8 @@
-"""A model's answer, read as prose that is kept whole: a summary, a diary. Pure.
+"""Parses a model's answer as prose that is kept whole: a summary, a diary. Pure.
 
-Asked for nothing but the text, cheap models wrap it: in a code fence, a tag, JSON or quotation marks, below a heading
-or "Here is the summary:", above an offer to change it. The wrapping is taken off until nothing changes any more, so
-what has been read once is read the same again.
+Even if they are asked for the text only, cheap models wrap it: in a code fence, a tag, JSON or quotation marks, below a
+heading or "Here is the summary:", above an offer to change it. The wrapping is removed until nothing changes any more,
+so parsing is idempotent.
 """
 
 import json
@@ -10,21 +10,28 @@ import re
 from collections.abc import Callable
 from itertools import dropwhile
 
-from app.summarising.reading import UnusableAnswer, refuses, says_nothing, says_only_nothing, spoken, without_controls
+from app.summarising.answer_text import (
+    UnusableAnswer,
+    refuses,
+    says_nothing,
+    says_only_nothing,
+    spoken,
+    without_controls,
+)
 from app.summarising.sentences import count_words
 
 MAX_PROSE_CHARS = 20_000
-"""No narrative gets so long; a model that does runs in circles."""
+"""Far longer than any narrative; a model that writes this much repeats itself."""
 
 _MOST_CHARS_OF_NOTHING = 200
-"""A longer text that begins with "Nothing happened." tells something all the same."""
+"""A longer text has content even if it begins with "Nothing happened."."""
 
 _FENCE_LINE = re.compile(r"\s*(?:```|~~~)[\w-]{0,20}\s*")
 _HEADING = re.compile(r"(?:[ \t]*#{1,6}[ \t]+)+")
 _BOLD_LINE = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__)\s*[:：]?\s*")
-_LABEL_LINE = re.compile(r"(?=.{1,80}$)\s*(?:\S+\s+){0,8}\S+[:：][*_]{0,3}\s*")  # with more words it tells something
+_LABEL_LINE = re.compile(r"(?=.{1,80}$)\s*(?:\S+\s+){0,8}\S+[:：][*_]{0,3}\s*")  # with more words it is content
 _MOST_LABEL_WORDS = 20
-"""Likewise where there are no spaces, and a whole sentence is one run of letters."""
+"""Likewise for scripts without spaces, where a whole sentence is one run of letters."""
 
 _ACKNOWLEDGEMENT = re.compile(r"\s*(?:sure|certainly|of course|okay|ok|understood|got it)\s*[.!]\s*", re.I)
 _PREAMBLE = re.compile(
@@ -46,9 +53,9 @@ _QUOTES = {'"': '"', "“": "”", "«": "»", "「": "」", "『": "』"}
 
 
 def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str:
-    """The text in `answer`: paragraphs without wrapping, headings as plain lines, at most one blank line in a row.
+    """Return the text in `answer`: without wrapping, headings as plain lines, at most one blank line in a row.
 
-    `refusing` says whether a text is a refusal. Raises UnusableAnswer, also for one without a letter or digit.
+    `refusing` returns whether a text is a refusal. Raises UnusableAnswer, also for a text without letters and digits.
     """
     text, before = spoken(answer), None
     if len(text) > MAX_PROSE_CHARS:
@@ -67,24 +74,24 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
     return text
 
 
-def tells_nothing(text: str) -> bool:
-    """Whether all that `text` tells is an explicit "nothing", with a reason at most."""
+def is_empty_answer(text: str) -> bool:
+    """Whether `text` is an explicit "nothing", perhaps with a reason."""
     first_line = text.split("\n", 1)[0].strip("*_`~ ")
     return len(text) <= _MOST_CHARS_OF_NOTHING and says_nothing(first_line)
 
 
-def tells_only_nothing(text: str) -> bool:
-    """Whether `text` is an explicit "nothing" from beginning to end, or a bare "NONE" with a reason."""
+def is_only_empty(text: str) -> bool:
+    """Whether all of `text` is an explicit "nothing", or a bare "NONE", perhaps with a reason."""
     return len(text) <= _MOST_CHARS_OF_NOTHING and says_only_nothing(text.strip("*_`~ "))
 
 
 def is_offer(line: str) -> bool:
-    """Whether `line` is not of the text but talks about it: a note, an offer to change it."""
+    """Whether `line` is not part of the text, but a note about it or an offer to change it."""
     return _OFFER.match(line) is not None
 
 
 def _out_of_json(text: str) -> str:
-    """The one text in `text` if that is JSON: a string, or an object with a single string that is not empty."""
+    """Return the string in `text` if that is JSON: a string, or an object with one string that is not blank."""
     if not text.startswith(('"', "{")):
         return text
     try:
@@ -98,13 +105,13 @@ def _out_of_json(text: str) -> str:
 
 
 def _unwrap_tag(text: str) -> str:
-    """Return what is inside the tag around `text`, if there is one."""
+    """Return `text` without the tag around it, if there is one."""
     tagged = _TAGGED.fullmatch(text)
     return tagged[2] if tagged else text
 
 
 def _unquote(text: str) -> str:
-    """Return `text` without the quotation marks around it, unless one is inside too."""
+    """Return `text` without the quotation marks around it, unless it contains one inside, too."""
     quoted = len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(text[1:-1])
     return text[1:-1] if quoted else text
 
@@ -114,13 +121,13 @@ def _drop_fences(text: str) -> str:
 
 
 def _drop_opening(text: str) -> str:
-    """Return `text` without the lines before it that are not part of it; the last line stays."""
+    """Return `text` without the first lines that are not part of it; the last line stays."""
     *before, last = text.split("\n")
     return "\n".join([*dropwhile(_is_opening, before), last])
 
 
 def _drop_closing(text: str) -> str:
-    """Return `text` without the lines after it that are not part of it; the first line stays."""
+    """Return `text` without the last lines that are not part of it; the first line stays."""
     first, *after = text.split("\n")
     kept = [*dropwhile(_is_closing, reversed(after))]
     return "\n".join([first, *reversed(kept)])
@@ -166,4 +173,4 @@ _WRAPPINGS: tuple[Callable[[str], str], ...] = (
     _drop_heading_marks,
     _drop_gaps,
 )
-"""What takes each kind of wrapping off a text, in this order."""
+"""The functions that each remove one kind of wrapping, in the order in which they are applied."""

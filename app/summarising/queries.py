@@ -1,4 +1,4 @@
-"""SQL of what a layer reads before it makes text of messages."""
+"""SQL of the messages that a layer summarises."""
 
 from uuid import UUID
 
@@ -19,5 +19,8 @@ _SOURCE = """
 async def find_source(
     connection: Connection, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> asyncpg.Record | None:
-    """The messages of a range (inclusive) and the chat's names, in one statement; None if the line is gone."""
+    """Return the messages of a range (inclusive) and the chat's characters, language and time zone, in one statement.
+
+    Returns None if the line is gone.
+    """
     return await connection.fetchrow(_SOURCE, chat_key, line_id, first_seq, last_seq)

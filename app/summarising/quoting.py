@@ -1,4 +1,4 @@
-"""Quoting what people said to a model: as data that cannot end its quotation, cut to what there is room for. Pure."""
+"""Quotes messages for a model as data that cannot end its quotation, and shortens them to a budget. Pure."""
 
 import json
 import re
@@ -11,15 +11,15 @@ _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 def quoted(value: object) -> str:
-    """JSON on one line, without anything that a model's template or a reader could take for a tag."""
+    """Return `value` as JSON on one line, without anything that a model's chat template could read as a tag."""
     return _OPENS_TAG.sub(r"\\u003c", json.dumps(value, ensure_ascii=False)).translate(_LINE_BREAKS)
 
 
 def shorten_to_share(texts: Sequence[str], budget_tokens: int, count_tokens: Callable[[str], int]) -> list[str]:
-    """Shorten the longest of `texts` so that all together cost at most `budget_tokens`.
+    """Return `texts`, the longest ones shortened so that all together take at most `budget_tokens`.
 
-    All that are shortened get the same share, as large as it can be: what short texts don't need goes to
-    the long ones. Head and tail are kept. A share too small for the mark leaves an empty text.
+    The shortened texts get equal shares, as large as possible: tokens that short texts do not need go to the long
+    ones. The head and the tail of a text are kept. If the share is too small for the mark, the text becomes empty.
     """
     costs = [count_tokens(text) for text in texts]
     share = _share(costs, budget_tokens)
@@ -29,7 +29,7 @@ def shorten_to_share(texts: Sequence[str], budget_tokens: int, count_tokens: Cal
 
 
 def _share(costs: Sequence[int], budget_tokens: int) -> int:
-    """The largest share such that the costs, each capped at it, fit into `budget_tokens` together."""
+    """Return the largest share such that the costs, each capped at it, fit into `budget_tokens` together."""
     left = max(budget_tokens, 0)
     for n, cost in enumerate(sorted(costs)):
         share = left // (len(costs) - n)
@@ -43,13 +43,13 @@ def _shorten(text: str, share_tokens: int, count_tokens: Callable[[str], int]) -
     def cost_of(kept_chars: int) -> int:
         return count_tokens(_without_middle(text, kept_chars))
 
-    # Costs grow almost, not strictly, with length; bisection only ever ends on a length that it has measured.
+    # The cost is not strictly monotonic in the length, but bisection only ends on a length that it has measured.
     fitting = bisect_right(range(len(text)), share_tokens, key=cost_of)
     return _without_middle(text, fitting - 1) if fitting else ""
 
 
 def _without_middle(text: str, kept_chars: int) -> str:
-    """At most `kept_chars` of `text`, half from each end, cut between words where one ends nearby."""
+    """Return at most `kept_chars` of `text`, half from each end, cut between words if one ends nearby."""
     head, tail = text[: kept_chars - kept_chars // 2], text[len(text) - kept_chars // 2 :]
     whole_head, whole_tail = head.rpartition(" ")[0], tail.partition(" ")[2]
     if whole_head and len(head) - len(whole_head) <= _WORD_CHARS:

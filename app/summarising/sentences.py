@@ -1,8 +1,8 @@
-"""Sentences, clauses and terms of a chat message, in any script. Pure.
+"""Splits chat messages into sentences, clauses and terms, in any script. Pure.
 
-Chat is not prose: full stops are missing, actions stand between asterisks, a list is a statement a line.
-So a line always ends a sentence, and a clause ends at the latest after 24 words, or after 40 characters
-where there are no spaces. Words are told apart by script: case and spaces mean something else in each.
+Chat is not prose: full stops are missing, actions are between asterisks, a list has one statement per line.
+So the end of a line always ends a sentence, and a clause has at most 24 words, or 40 characters without spaces.
+Words are recognised by script, because case and spaces differ between scripts.
 """
 
 import re
@@ -16,13 +16,13 @@ _CLAUSES = 8
 _HAN = "々\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _HIRAGANA = "\u3041-\u309f"
 _KATAKANA = "\u30a1-\u30ffー"
-# Letters and digits, with the vowel signs of Indic scripts and Thai, which \w leaves out.
+# Letters and digits, with the vowel signs of Indic scripts and Thai, which \w does not match.
 _LETTER = rf"(?:[^\W_{_HAN}{_HIRAGANA}{_KATAKANA}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0e7f])"
 
 _URL = re.compile(r"(?:https?://|www\.)\S+")
 _SPACED_WORD = rf"{_LETTER}+(?:(?:-|(?<=\d)[.,:/](?=\d)){_LETTER}+)*"
 _WORD = re.compile(rf"[{_KATAKANA}]+|[{_HAN}]+|{_SPACED_WORD}")
-# Where there are no spaces, about a word's length: of Han, of kana, and of Thai, Lao, Burmese and Khmer.
+# Scripts without spaces are split by the typical length of a word: Han, kana, and Thai, Lao, Burmese and Khmer.
 _COUNTED_WORD = re.compile(
     rf"[{_HAN}]|[{_HIRAGANA}{_KATAKANA}]{{1,2}}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]{{1,4}}|{_SPACED_WORD}"
 )
@@ -32,7 +32,7 @@ _HAN_RUN = re.compile(rf"[{_HAN}]{{3,}}")
 _DIGIT = re.compile(r"\d")
 _KATAKANA_RUN = re.compile(rf"[{_KATAKANA}]{{2,}}")
 
-# Control characters, direction overrides, and halves of surrogate pairs, which no encoder takes.
+# Control characters, direction overrides, and lone surrogates, which cannot be encoded.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
 _LINE_MARK = re.compile(r"^(?:[#>]+|[-*+•]|\d{1,2}[.)])\s+")
 _EDGE_MARKS = " \t*_~`|#>"
@@ -53,7 +53,7 @@ _NUMBER_WORDS = frozenset(
 
 
 class Kind(Enum):
-    """What a sentence does; it decides how much it carries."""
+    """The kind of a sentence; it affects the sentence's weight."""
 
     STATEMENT = "statement"
     QUESTION = "question"
@@ -67,8 +67,8 @@ class Sentence:
 
     Attributes:
         clauses: Its clauses in order, at most 8, with the marks and the space that end them;
-            joined they are the sentence.
-        kind: Statement, question, action (it stood in asterisks) or note (a caption in square brackets).
+            joined, they are the sentence.
+        kind: Statement, question, action (between asterisks) or note (a caption in square brackets).
 
     """
 
@@ -77,10 +77,10 @@ class Sentence:
 
 
 def split_sentences(text: str, min_words: int = 1) -> Iterator[Sentence]:
-    """The sentences of `text` in order, without Markdown marks and control characters around them.
+    """Yield the sentences of `text` in order, without surrounding Markdown marks and control characters.
 
-    One of fewer than `min_words` words is none of its own: it goes with the next of its line, the last with
-    the one before.
+    A sentence of fewer than `min_words` words is joined to the next one of its line, the last one of a line to the
+    one before it.
     """
     for line in text.splitlines():
         for part, is_action in _split_actions(_LINE_MARK.sub("", clean_line(line))):
@@ -90,40 +90,40 @@ def split_sentences(text: str, min_words: int = 1) -> Iterator[Sentence]:
 
 
 def clean_line(text: str) -> str:
-    """`text` on one line, without control characters, its white space single spaces."""
+    """Return `text` on one line, without control characters and with white space collapsed to single spaces."""
     return " ".join(_UNSEEN.sub(" ", text).split())
 
 
 def find_terms(text: str) -> list[str]:
-    """The words of `text` as spelled, repeated as they are, without addresses and hiragana (grammar).
+    """Return the words of `text` as spelled, with repetitions, without URLs and hiragana (grammatical words).
 
-    Chinese and Japanese are written without spaces, so a run of Han characters counts as its bigrams.
+    Chinese and Japanese are written without spaces, so a run of three or more Han characters is split into bigrams.
     """
     if "://" in text or "www." in text:
         text = _URL.sub(" ", text)
-    if text.isascii():  # the same words, found twice as fast
+    if text.isascii():  # the same result, twice as fast
         return _ASCII_WORD.findall(text)
     words: list[str] = _WORD.findall(text)
     return [term for word in words for term in (_bigrams(word) if _HAN_RUN.fullmatch(word) else (word,))]
 
 
 def count_words(text: str) -> int:
-    """How many words `text` has; where a script has no spaces, about how many."""
+    """Return the number of words in `text`; an estimate for scripts without spaces."""
     return len((_ASCII_WORD if text.isascii() else _COUNTED_WORD).findall(text))
 
 
 def ends_sentence(clause: str) -> bool:
-    """Whether a sentence ends with `clause`, going by its last mark."""
+    """Whether `clause` ends a sentence, judging by its last mark."""
     return _LAST_MARKS.search(clause) is not None
 
 
 def find_first_words(text: str) -> list[str]:
-    """The words of `text` whose capital tells nothing: they begin a sentence, a quote or an action."""
+    """Return the words of `text` that begin a sentence, a quote or an action, where a capital means nothing."""
     return _FIRST_WORD.findall(f"\n{text}")
 
 
 def is_number(term: str) -> bool:
-    """Whether `term` holds a digit of any script or an English number word from `two` up."""
+    """Whether `term` contains a digit of any script or an English number word from `two` up."""
     return _DIGIT.search(term) is not None or not _NUMBER_WORDS.isdisjoint(term.casefold().split("-"))
 
 
@@ -133,7 +133,7 @@ def is_katakana(term: str) -> bool:
 
 
 def _kind(sentence: str) -> Kind:
-    """What `sentence` is; a question only asks."""
+    """Return the kind of `sentence`; in a question every part ends with a question mark."""
     if sentence[0] == "[" and sentence[-1] == "]":
         return Kind.NOTE
     bounds = [0, *_find_ends(sentence), len(sentence)]
@@ -146,9 +146,10 @@ def _bigrams(run: str) -> Iterator[str]:
 
 
 def _split_actions(line: str) -> Iterator[tuple[str, bool]]:
-    """`line` in parts, each with whether it is an action such as `*smiles*`.
+    """Yield the parts of `line`, each with whether it is an action such as `*smiles*`.
 
-    Asterisks inside a sentence are emphasis: an action follows a sentence's end and is not gone on from.
+    Asterisks inside a sentence are emphasis: an action follows the end of a sentence, and the text after it does not
+    begin with a small letter.
     """
     start = 0
     for match in _ACTION.finditer(line):
@@ -171,7 +172,7 @@ def _split_ends(text: str, min_words: int) -> Iterator[str]:
 
 
 def _find_ends(text: str) -> Iterator[int]:
-    """Where sentences end: after their marks, before the space."""
+    """Yield the positions where sentences end: after their marks, before the space."""
     for match in _END.finditer(text):
         trails_off = match[0].startswith(("..", "…")) and text[match.end() :].lstrip()[:1].islower()
         if not trails_off and not _ABBREVIATION.search(text, max(0, match.end() - 8), match.end()):

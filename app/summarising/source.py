@@ -1,4 +1,4 @@
-"""The messages of a range as a layer tells of them: the eligible ones, with a name for whoever speaks."""
+"""Reads the eligible messages of a range, each with a name for its speaker."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ class Source:
 
     Attributes:
         utterances: Its eligible messages, in order.
-        sent_at: When each of them was said, by seq.
-        hash: What they say, as a digest: equal hashes mean that nothing of it has changed.
+        sent_at: When each of them was sent, by seq.
+        hash: The hash of their content; it is equal while none of them changes.
         characters: `{"name", "persona"?, "disabled"?}` of each of the chat's characters.
-        language: BCP 47, if the chat says so.
-        time_zone: IANA name of the chat's zone.
-        user_name: What the user is called, by the newest message that says so.
+        language: BCP 47, if the chat has one.
+        time_zone: The IANA name of the chat's time zone.
+        user_name: The user's name in the newest message that has one.
 
     """
 
@@ -51,7 +51,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A message, read as JSON; what eligibility asks of it."""
+    """A message read from JSON, with the fields that eligibility needs."""
 
     seq: int
     role: str
@@ -70,26 +70,26 @@ class _Member:
 async def read_source(
     connection: Connection, line: tuple[UUID, UUID], first_seq: int, last_seq: int, filters: Filters
 ) -> Source | None:
-    """The eligible messages of a range (both inclusive); None if the line is gone."""
+    """Return the eligible messages of a range (both inclusive), or None if the line is gone."""
     row = await find_source(connection, *line, first_seq, last_seq)
     if row is None:
         return None
     characters = orjson.loads(row["characters"])
     members = [_Member(**message) for message in orjson.loads(row["messages"] or "[]")]
-    told = [member for member in members if is_eligible(member, filters)]
+    eligible = [member for member in members if is_eligible(member, filters)]
     sole = find_sole(characters)
     return Source(
-        utterances=[name_speaker(m.seq, m.role, m.name, m.content, sole) for m in told],
-        sent_at={m.seq: datetime.fromisoformat(m.sent_at) for m in told},
-        hash=range_hash([(m.seq, bytes.fromhex(m.digest)) for m in told]),
+        utterances=[name_speaker(m.seq, m.role, m.name, m.content, sole) for m in eligible],
+        sent_at={m.seq: datetime.fromisoformat(m.sent_at) for m in eligible},
+        hash=range_hash([(m.seq, bytes.fromhex(m.digest)) for m in eligible]),
         characters=characters,
         language=row["language"],
         time_zone=row["time_zone"],
-        user_name=next((m.name for m in reversed(told) if m.role == "user" and m.name), None),
+        user_name=next((m.name for m in reversed(eligible) if m.role == "user" and m.name), None),
     )
 
 
 def name_speaker(seq: int, role: str, name: str | None, text: str, sole: str | None) -> Utterance:
-    """Return a message with a name for its speaker: its own, else the sole character's, else the role's."""
+    """Return the utterance of a message; its speaker is its own name, else the sole character's, else the role's."""
     roles = {"user": "User", "assistant": sole or "Character", "narrator": "Narrator", "system": "System"}
     return Utterance(seq, role, name or roles[role], text)

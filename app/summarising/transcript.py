@@ -1,17 +1,17 @@
-"""The batch as the summarisers see it: who said what, in order. Pure."""
+"""The messages that summarisers read. Pure."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One eligible message of a batch.
+    """An eligible message.
 
     Attributes:
-        seq: Its place on the line.
+        seq: Its position on the line.
         role: `user`, `assistant`, `narrator` or `system`.
-        name: Who speaks, as the reader should see it; never empty.
-        text: The content, unshortened.
+        name: The speaker's name as readers see it; never empty.
+        text: The whole content.
 
     """
 

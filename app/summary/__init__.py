@@ -1,1 +1,1 @@
-"""The rolling summary: everything before the history, as one text that grows by folding."""
+"""The rolling summary: one text about everything before the history, extended by folds."""

@@ -1,22 +1,22 @@
-"""A model's answer, read as a summary. Pure."""
+"""Parses a model's answer as a summary. Pure."""
 
-from app.summarising.former import is_remnant, leaves_former
-from app.summarising.prose import read_prose, tells_nothing, tells_only_nothing
-from app.summarising.reading import UnusableAnswer
+from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former
+from app.summarising.prose import is_empty_answer, is_only_empty, read_prose
 
 
 def parse_summary(answer: str, *, former: str, wished: bool = False) -> str:
-    """The new summary; empty where `former` is and the model says that there is nothing to tell.
+    """Return the new summary; empty if `former` is empty and the model has nothing to summarise.
 
-    `former` itself where the model only says that it stays as it is. Raises UnusableAnswer, also where "nothing" or a
-    remark would wipe out a former summary, unless a person `wished` for something, as for fewer words.
+    If the model only says that the summary has not changed, that is `former`. Raises UnusableAnswer, also if "nothing"
+    or a short remark would replace a former summary. A short text is accepted if a person `wished` for something, such
+    as fewer words.
     """
     text = read_prose(answer)
     if leaves_former(text, former):
         return former
-    # What only begins with "nothing" may tell something, but not what a former summary did.
-    if former.strip() and tells_nothing(text):
-        raise UnusableAnswer("the answer is empty, which the former summary is not")
+    # A text that only begins with "nothing" may be a first summary, but does not keep a former one.
+    if former.strip() and is_empty_answer(text):
+        raise UnusableAnswer("the answer is empty, but the former summary is not")
     if not wished and is_remnant(text, former):
-        raise UnusableAnswer("the answer tells next to nothing of the former summary")
-    return "" if tells_only_nothing(text) else text
+        raise UnusableAnswer("the answer drops nearly all of the former summary")
+    return "" if is_only_empty(text) else text

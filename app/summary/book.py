@@ -1,35 +1,51 @@
-"""The verbs of the summary: what people read, write, and have made again."""
+"""Commands on the summary: read, write, regenerate."""
 
 from datetime import datetime
 from uuid import UUID
 
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
+from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled
-from app.chats.service import ChatRef, Head, get_line, lock_head
+from app.chats.service import get_line
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
+from app.kit.errors import Conflict
 from app.kit.wire import MAX_SEQ
 from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.chain import Link
 from app.narratives.service import ListedVersion
-from app.summary.errors import NothingToFold, SummaryEdited
 from app.summary.next_fold import FOLD, NAME, SUMMARY, begin, find_range, judge, schedule_fold
 from app.summary.segment import contribute, source_of
 from app.summary.settings import SummarySettings
 
 
-async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:
-    """Return the newest valid version; None before the first. Raises ChatNotFound.
+class SummaryEdited(Conflict):
+    """A person wrote the summary, and the request does not allow replacing it."""
 
-    While the summary is off a person's goes before, as that alone is in contexts.
+    code = "summary_edited"
+    title = "Written by a person"
+
+
+class NothingToFold(Conflict):
+    """Every message is still sent verbatim, so a summary would repeat them."""
+
+    code = "nothing_to_fold"
+    title = "No messages to summarise yet"
+
+
+async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:
+    """Return the latest valid version, or None if there is none. Raises ChatNotFound, LineNotFound.
+
+    While the summary is off, the latest version by a person comes first, because contexts contain no other.
     """
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
     enabled = SummarySettings.of(effective(chat.settings)).enabled
     chain = await narratives.read_chain(db_session, place, SUMMARY, from_place=MAX_SEQ if enabled else 1)
-    link = chain.newest_true(by_person=not enabled) or chain.newest_true()
+    link = chain.latest_valid(by_person=not enabled) or chain.latest_valid()
     if link is None:
         return None
     version = await narratives.read_version(db_session, place, SUMMARY, link.version)
@@ -39,7 +55,7 @@ async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None 
 async def list_versions(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, before: int | None, limit: int
 ) -> list[ListedVersion]:
-    """Return a page of versions, newest first. Raises ChatNotFound."""
+    """Return a page of versions, newest first. Raises ChatNotFound, LineNotFound."""
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
     return await narratives.list_versions(db_session, place, SUMMARY, shown=_shown(chat), before=before, limit=limit)
@@ -52,7 +68,7 @@ async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line
 
 
 async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
-    """Put a person's text in the place of the summary: the next fold builds on it. Raises ChatNotFound."""
+    """Replace the summary by a person's text; the next fold builds on it. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     begin(head)
     line = head.line
@@ -64,21 +80,21 @@ async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: 
 async def regenerate_summary(
     db_session: DbSession, ref: ChatRef, *, instruction: str | None, replace_edited: bool, now: datetime
 ) -> UUID:
-    """Schedule the newest fold again, or the first one, to be made now, and return the work item's id.
+    """Schedule the newest fold again, or the first one, without delay; return the work item's id.
 
-    Raises ChatNotFound, SummaryEdited for a person's text unless `replace_edited`, and NothingToFold while everything
-    is still in the history.
+    Raises ChatNotFound, SummaryEdited if a person wrote the summary, unless `replace_edited`, and NothingToFold while
+    every message is still in the history.
     """
     head = await lock_head(db_session, ref)
     begin(head)
     chain = await narratives.read_chain(db_session, head.line, SUMMARY)
-    newest = chain.newest_true()
+    newest = chain.latest_valid()
     if newest and newest.origin == "person" and not replace_edited:
-        raise SummaryEdited("A person wrote the summary; send replace_edited: true to have it written anew.")
+        raise SummaryEdited("A person wrote the summary; send replace_edited: true to replace it.")
     discarded = newest if newest and not newest.has_step else None
     if discarded:
         chain = await narratives.read_before(db_session, head.line, SUMMARY, discarded)
-    again = chain.newest_true()
+    again = chain.latest_valid()
     if again is None and await find_range(db_session, head, chain) is None:
         raise NothingToFold("Every message of the chat is still sent verbatim; there is nothing to summarise yet.")
     if discarded:
@@ -89,7 +105,7 @@ async def regenerate_summary(
 
 
 def _shown(chat: ChatLine) -> int | None:
-    """The version that contexts of the line contain."""
+    """Return the version that contexts of the line contain, or None."""
     version: int | None = chat.context_cache.get(NAME, {}).get("version")
     return version if source_of(version) in list_sources(contribute, chat, NAME) else None
 
@@ -97,16 +113,16 @@ def _shown(chat: ChatLine) -> int | None:
 async def _schedule_again(
     db_session: DbSession, head: Head, again: Link | None, instruction: str | None, *, now: datetime
 ) -> None:
-    """Schedule the fold that made a version to be made again; without one, the first fold."""
+    """Schedule the fold that made a version again; without a version, schedule the first fold."""
     payload = {"instruction": instruction, "again": again.version if again else None}
-    at_seq = again.first_place if again else 1
+    at_seq = again.first_unit if again else 1
     await schedule_fold(db_session, head, at_seq=at_seq, now=now, settle_s=0, payload=payload)
 
 
 async def _discard(db_session: DbSession, head: Head, written: Link, before: Link | None, *, now: datetime) -> None:
-    """Delete a person's text that is no fold, and make the version before it current, if there is one."""
+    """Delete a person's text that has no step, and make the version before it current, if there is one."""
     if before is None:
-        await narratives.begin_anew(db_session, head.line, SUMMARY)
+        await narratives.reset_current(db_session, head.line, SUMMARY)
     else:
         await narratives.make_current(db_session, head.line, SUMMARY, before.version)
-    await narratives.drop_replaced(db_session, head.line, SUMMARY, written, now=now)
+    await narratives.discard_replaced(db_session, head.line, SUMMARY, written, now=now)

@@ -1,12 +1,12 @@
-"""How the summary stays true to messages that change: stale steps are folded again, from the newest true version on."""
+"""Keeps the summary consistent with messages that change: stale steps are folded again."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
 
 from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, SettingsChanged
+from app.chats.head import Head
 from app.chats.scheduling import find_scheduled, unschedule
-from app.chats.service import Head
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, rehash
 from app.narratives import service as narratives
@@ -15,7 +15,7 @@ from app.summary.next_fold import FOLD, NAME, SUMMARY, is_kept, judge
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Rewrite the hashes of the steps that hold changed messages, and judge anew what is due."""
+    """Update the hashes of the steps that contain changed messages, and schedule or cancel a fold."""
     head = event.head
     line = head.line
     if not is_kept(head):
@@ -26,19 +26,19 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     steps = await narratives.list_steps(db_session, line, NAME, seqs[0], seqs[-1])
     changed = await _rehash(db_session, head, [step for step in steps if _holds(step, seqs)])
     work = await find_scheduled(db_session, head, NAME, FOLD)
-    # An edit of what no version tells of yet is seen by whoever is just folding it, and a reason to try once more.
+    # If no version covers the edited messages yet, a running fold detects the edit itself, and a failed one is retried.
     if changed or work is None or work.error is not None:
         await judge(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """Schedule what was not folded while the summary was off."""
+    """Schedule a fold of what was not folded while the summary was off, or cancel the fold if it is off now."""
     if is_kept(event.head):
         await judge(db_session, event.head, now=event.now, settle_s=event.settle_s)
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Take away the versions that tell of what is gone; what is left in front of them may have to be folded again."""
+    """Drop the versions that cover removed messages; the messages left may have to be folded again."""
     head = event.head
     if not is_kept(head):
         return
@@ -49,24 +49,24 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Take over what a person wrote on the line that this one was made from."""
+    """Take over the text that a person wrote on the line from which the messages moved."""
     head = event.head
     if not is_kept(head):
         return
     line = head.line
-    await narratives.bring_written(
+    await narratives.carry_over_edits(
         db_session, line, event.from_line_id, SUMMARY, begins_seq=event.kept_seq, now=event.now
     )
 
 
 def _holds(step: Step, seqs: Sequence[int]) -> bool:
-    """Whether a step holds one of `seqs`, which are in order."""
-    at = bisect_left(seqs, step.first_place)
-    return at < len(seqs) and seqs[at] <= step.last_place
+    """Return whether a step contains one of `seqs`, which are in order."""
+    at = bisect_left(seqs, step.first_unit)
+    return at < len(seqs) and seqs[at] <= step.last_unit
 
 
 async def _rehash(db_session: DbSession, head: Head, steps: Sequence[Step]) -> bool:
-    """Rewrite what steps say; returns whether any says something else than before."""
+    """Update the hashes of steps; return whether any has changed."""
     changed = [one for one in await rehash(db_session, head, [_derived(step) for step in steps]) if one.has_changed]
     rows = [(one.row.of.subject, one.row.of.version, one.current_hash) for one in changed]
     await narratives.update_hashes(db_session, head.line, NAME, rows)
@@ -77,8 +77,8 @@ def _derived(step: Step) -> DerivedRow[Step]:
     return DerivedRow(
         of=step,
         key="",
-        first_seq=step.first_place,
-        last_seq=step.last_place,
+        first_seq=step.first_unit,
+        last_seq=step.last_unit,
         filters=Filters.from_json(step.filters or {}),
         source_hash=step.source_hash,
         current_hash=step.current_hash,

@@ -1,17 +1,18 @@
 """Which messages are folded into the summary next, and onto which version. Pure.
 
-The summary keeps step with the cut: a fold ends where the history is to begin, so that the two neither overlap nor
-leave anything out. What left the history before it was folded, in a forced cut, is folded up to the anchor.
+A fold ends where the history begins after the next cut, so that the summary and the history neither overlap nor leave a
+gap. Messages that left the history before they were folded, in a forced cut, are folded up to the anchor.
 """
 
 from collections.abc import Sequence
 
-from app.chats.cut import Sent, find_target
+from app.chats.head import Sent
 from app.chats.ranges import Range
+from app.history.cut import find_target
 from app.narratives.chain import Chain
 
 MOST_MESSAGES = 40
-"""At most this many messages are folded at once: what cheap models still read well."""
+"""The most messages in one fold that cheap models still read well."""
 
 
 def keep_before(chain: Chain, begins_seq: int) -> Chain | None:
@@ -19,18 +20,18 @@ def keep_before(chain: Chain, begins_seq: int) -> Chain | None:
 
     None if the whole chain may stay: it covers nothing from there on, or a person wrote a version that would go.
     """
-    base = chain.newest_true(begins_seq)
-    base_seq = base.last_place if base else 0
-    has_written = any(link.origin == "person" for link in chain.links if link.last_place > base_seq)
+    base = chain.latest_valid(begins_seq)
+    base_seq = base.last_unit if base else 0
+    has_written = any(link.origin == "person" for link in chain.links if link.last_unit > base_seq)
     if chain.covered < begins_seq or has_written:
         return None
     return Chain([link for link in chain.links if base and link.version <= base.version])
 
 
 def find_due_end(uncovered: Sequence[Sent], anchor_seq: int, until_seq: int) -> int | None:
-    """Return the seq up to which everything is to be folded, however few messages that are; None if there is none.
+    """Return the seq up to which all messages are to be folded, even if they are few, or None if there is none.
 
-    Messages that have left the history come first: a version ends before the anchor, whatever a cut waits for.
+    Messages that have left the history come first: a version ends before the anchor even if a cut waits.
 
     Args:
         uncovered: The messages that the summary does not cover, in seq order.
@@ -44,11 +45,11 @@ def find_due_end(uncovered: Sequence[Sent], anchor_seq: int, until_seq: int) -> 
 
 
 def choose_range_up_to(end_seq: int, uncovered: Sequence[Sent], covered_seq: int) -> Range:
-    """Return the range to fold next so that a version ends at `end_seq`: the first part of it if it is long.
+    """Return the range to fold next so that a version ends at `end_seq`; of a long range, the first part.
 
     Args:
         end_seq: At or after the first uncovered message.
-        uncovered: As for `choose_range_over`, and what scenes hide besides.
+        uncovered: As for `choose_range_over`, but with the messages that scenes hide.
         covered_seq: As for `choose_range_over`.
 
     """
@@ -56,14 +57,14 @@ def choose_range_up_to(end_seq: int, uncovered: Sequence[Sent], covered_seq: int
 
 
 def choose_range_over(uncovered: Sequence[Sent], covered_seq: int, *, threshold: int, keep: int) -> Range | None:
-    """Return the range to fold next because enough messages are uncovered: the first part of it if it is long.
+    """Return the range to fold next if enough messages are uncovered, else None; of a long range, the first part.
 
     Args:
         uncovered: The messages after the latest valid version that are sent, in seq order; the newest may be missing
             if there are more than `reach` of them.
         covered_seq: The last seq that this version covers.
-        threshold: This many uncovered messages need no fold.
-        keep: This many of the newest are left.
+        threshold: The most uncovered messages that need no fold.
+        keep: How many of the newest messages are not folded.
 
     """
     if len(uncovered) <= threshold:
@@ -75,15 +76,15 @@ def choose_range_over(uncovered: Sequence[Sent], covered_seq: int, *, threshold:
 
 
 def reach(threshold: int, keep: int) -> int:
-    """Return how many uncovered messages are enough to choose a range by."""
+    """Return how many uncovered messages are enough to choose a range."""
     return MOST_MESSAGES + max(threshold, keep) + 1
 
 
 def _end_of_first_part(uncovered: Sequence[Sent], end_seq: int) -> int:
-    """Return where a fold ends that is to go up to `end_seq`.
+    """Return the last seq of a fold that is to reach `end_seq`.
 
-    It takes MOST_MESSAGES at most, and ends before a tool call whose result it would leave. If that leaves nothing,
-    it ends between them.
+    The fold takes at most MOST_MESSAGES, and ends before a tool call whose result it would not include. If no message
+    would be left to fold, it ends between the call and the result.
     """
     if sum(1 for sent in uncovered if sent.seq <= end_seq) <= MOST_MESSAGES:
         return end_seq

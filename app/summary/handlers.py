@@ -1,4 +1,4 @@
-"""What the summary does at an append and at a cut; what it does when messages change is in `changes.py`."""
+"""Handles appends, cuts, coverage and the context cache of the summary. `changes.py` handles messages that change."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,15 +6,11 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.coverage import Coverage
+from app.chats.eligibility import Filters
 from app.chats.events import AnchorMoved, MessagesAppended
+from app.chats.head import Head
+from app.chats.heads import find_cache, read_head, update_cache
 from app.chats.scheduling import find_scheduled
-from app.chats.service import (
-    Filters,
-    Head,
-    find_cache,
-    read_head,
-    update_cache,
-)
 from app.kit.db import DbSession
 from app.kit.tokens import count_tokens
 from app.narratives import service as narratives
@@ -37,19 +33,19 @@ from app.summary.settings import OWN_EDGES, SummarySettings
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Schedule a fold once enough messages have gathered that no version covers."""
+    """Schedule a fold once enough messages are not covered by any version."""
     head = event.head
     if not folds_by_itself(head):
         return
     covered_seq = (head.cursors.get(NAME) or {}).get("covered_seq", 0)
-    # As many seqs are the least that so many messages take, so most appends ask nothing.
+    # N messages span at least N seqs, so most appends skip the query.
     enough = head.head_seq - covered_seq > SummarySettings.of(head.settings).threshold_messages
     if enough and await is_idle(db_session, head):
         await judge(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
 async def request_coverage(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:
-    """Have everything up to `until_seq` folded, and a version end there; False where a person's text is in the way."""
+    """Schedule a fold so that a version ends at `until_seq`; return False if a person's text prevents that."""
     if not SummarySettings.of(head.settings).enabled or await _told_seq(db_session, head, until_seq) >= until_seq:
         return True
     onto = await read_onto(db_session, head, until_seq=until_seq)
@@ -57,39 +53,43 @@ async def request_coverage(db_session: DbSession, head: Head, until_seq: int, *,
         return False
     work = await find_scheduled(db_session, head, NAME, FOLD)
     asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
-    if asked.get("until_seq") != until_seq:  # else it is on its way
+    if asked.get("until_seq") != until_seq:  # else it is scheduled already
         payload = asked | {"until_seq": until_seq}
         await schedule_fold(db_session, head, at_seq=onto.covered + 1, now=now, settle_s=0, payload=payload)
     return True
 
 
 async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
-    """Schedule a fold of what has left the history and no version covers."""
+    """Schedule a fold of messages that have left the history and that no version covers."""
     head = event.head
     if SummarySettings.of(head.settings).enabled and await is_idle(db_session, head):
         await judge(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Up to which seq a version tells of everything that ends by `until_seq`: one that reaches past it is held.
+    """Return the last seq up to which a version covers everything, `until_seq` if nothing is missing up to there.
 
-    None if the summary is off, or its fold has failed for good.
+    A version that ends after `until_seq` does not count, because it is held back until a cut. None if the summary is
+    off or its fold has failed for good.
     """
     if not SummarySettings.of(head.settings).enabled:
         return None
     work = await find_scheduled(db_session, head, NAME, FOLD)
     if work is not None and work.failed_at is not None:
-        return None  # a later fold takes in what this one could not
+        return None  # a later fold includes what this one could not fold
     return await _told_seq(db_session, head, until_seq)
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
-    """The seqs after folds."""
+    """Return the seqs after folds."""
     return _edges_of(await narratives.read_chain(db_session, head.line, SUMMARY, from_place=from_seq))
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Write on the chat's row which version is shown: the newest true one that ends before the history."""
+    """Store on the chat's row the version for contexts, with its gaps and edges.
+
+    It is the latest valid version that ends before the history; while the summary is off, the latest by a person.
+    """
     if not is_kept(head):
         return
     line, anchor_seq = head.line, head.anchor_seq
@@ -100,18 +100,18 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
         chain = await narratives.read_written(db_session, line, SUMMARY)
     head.cursors[NAME] = {"covered_seq": chain.covered}
     shown: dict[str, Any] = {}
-    link = chain.newest_true(anchor_seq, by_person=not enabled)
+    link = chain.latest_valid(anchor_seq, by_person=not enabled)
     if link:
         version = await narratives.read_version(db_session, line, SUMMARY, link.version)
         shown = {
             "version": link.version,
             "text": version.text,
             "tokens": count_tokens(word(version.text)),
-            "last_seq": link.last_place,
+            "last_seq": link.last_unit,
             "stale": chain.is_stale(link.version),
         }
     if enabled:
-        told_seq = link.last_place if link else 0
+        told_seq = link.last_unit if link else 0
         if await is_missing(db_session, head, told_seq, anchor_seq - 1):
             shown["gaps"] = [[told_seq + 1, anchor_seq - 1]]
         if head.settings.history.edges == OWN_EDGES:
@@ -122,7 +122,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
 async def list_coverage(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """What the shown version tells of; and if the summary is on, what is held until a cut or still to be folded."""
+    """Return what the version in contexts covers and, if the summary is on, what is held for a cut or not folded."""
     head = await read_head(db_session, chat_key, line_id)
     if head is None:
         return ()
@@ -137,15 +137,15 @@ async def list_coverage(
 async def _list_told(
     db_session: DbSession, head: Head, shown: Mapping[str, Any], first_seq: int, last_seq: int
 ) -> list[Coverage]:
-    """What the shown version tells of in a range, step by step: each was made by the settings of its time."""
+    """Return what the version in contexts covers of a range, step by step, because each step has its own filters."""
     told_seq, version = shown["last_seq"], shown["version"]
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)
     known = {link.version for link in chain.links if link.version <= version}
     steps = await narratives.list_steps(db_session, head.line, NAME, first_seq, min(last_seq, told_seq))
     covers = [
         Coverage(
-            step.first_place,
-            step.last_place,
+            step.first_unit,
+            step.last_unit,
             "summary",
             str(version),
             "made",
@@ -155,7 +155,7 @@ async def _list_told(
         if step.version in known
     ]
     begins_seq = covers[0].first_seq if covers else told_seq + 1
-    if begins_seq > first_seq:  # what a person wrote over, and no step is left of
+    if begins_seq > first_seq:  # covered by a person's text, without the steps that it replaced
         covers.insert(0, Coverage(1, begins_seq - 1, "summary", str(version), "made"))
     return covers
 
@@ -163,12 +163,12 @@ async def _list_told(
 async def _list_coming(
     db_session: DbSession, head: Head, told_seq: int, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """What is made of the messages of a range behind `told_seq`, or is to be made, and not yet shown."""
+    """Return what covers a range after `told_seq` outside contexts: a version held for a cut, a scheduled fold."""
     covers = []
-    held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)).newest_true()
-    if held and held.last_place > told_seq:
-        covers.append(Coverage(told_seq + 1, held.last_place, "summary", str(held.version), "pending"))
-        told_seq = held.last_place
+    held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)).latest_valid()
+    if held and held.last_unit > told_seq:
+        covers.append(Coverage(told_seq + 1, held.last_unit, "summary", str(held.version), "pending"))
+        told_seq = held.last_unit
     work = await find_scheduled(db_session, head, NAME, FOLD)
     if work is not None and last_seq > told_seq:
         state: Literal["failed", "pending"] = "failed" if work.failed_at is not None else "pending"
@@ -177,12 +177,12 @@ async def _list_coming(
 
 
 async def _told_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
-    """Up to which seq the newest true version tells of everything that ends by `until_seq`."""
+    """Return up to which seq the latest valid version that ends by `until_seq` covers everything."""
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=until_seq + 1)
-    link = chain.newest_true(until_seq + 1)
-    told_seq = link.last_place if link else 0
+    link = chain.latest_valid(until_seq + 1)
+    told_seq = link.last_unit if link else 0
     return told_seq if await is_missing(db_session, head, told_seq, until_seq) else until_seq
 
 
 def _edges_of(chain: Chain) -> list[int]:
-    return [link.last_place + 1 for link in chain.links if link.last_place]
+    return [link.last_unit + 1 for link in chain.links if link.last_unit]

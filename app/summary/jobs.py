@@ -4,23 +4,26 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from app.chats.service import Filters, Head, hash_eligible, list_living, read_head
+from app.chats.eligibility import Filters, hash_eligible
+from app.chats.head import Head
+from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelError
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
+from app.messages.reads import list_not_deleted
 from app.narratives import service as narratives
 from app.narratives.chain import Chain, Link
 from app.narratives.service import FoldDraft
 from app.summarising.fitting import DoesNotFit
 from app.summarising.source import Source, read_source
 from app.summary import prompts
-from app.summary.asking import ask_for_summary
+from app.summary.extractive import EXTRACT_VERSION, fold_quotes
 from app.summary.folding import MOST_MESSAGES
+from app.summary.generation import ask_for_summary
 from app.summary.next_fold import SUMMARY, find_range, read_onto, schedule_fold
-from app.summary.quotes import EXTRACT_VERSION, fold_quotes
 
 _MOST_SEQS = 16 * MOST_MESSAGES
 """The most seqs that are read for a fold: a range can hold any number of messages that scenes hide."""
@@ -40,7 +43,7 @@ class _Fold:
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """The text that a fold became; of a fold that did not fit the model, only its first part was folded."""
+    """The result of a fold. If the range did not fit the model, `fold` is its first part."""
 
     fold: _Fold
     draft: FoldDraft
@@ -48,7 +51,7 @@ class _Folded:
 
 @dataclass(frozen=True, slots=True)
 class _Onto:
-    """What is folded onto.
+    """The base of a fold.
 
     Attributes:
         chain: Its newest valid version is the base.
@@ -67,7 +70,7 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
-    """Fold; a range that does not fit the model is halved until it does. Raises ModelError, DoesNotFit."""
+    """Make the new text; a range that does not fit the model is halved until it does. Raises ModelError, DoesNotFit."""
     part = fold
     while True:
         try:
@@ -79,7 +82,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
         async with ctx.database.unit_of_work() as db_session:
             half = await _read_fold(db_session, claimed, messages // 2)
         if half is None:
-            # The messages may be back already, without new work. So the item is not completed but tried again.
+            # The messages may be restored already, without new work. So the item is retried and not completed.
             raise ModelError("its messages were gone while the fold was halved", transient=True)
         part = half
 
@@ -87,12 +90,12 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
 async def _is_unchanged(db_session: DbSession, made: Made[_Fold, _Folded]) -> bool:
     fold = made.draft.fold
     onto = await _read_onto(db_session, made.head, made.claimed.payload)
-    living = await list_living(db_session, *made.head.line, [(fold.first_seq, fold.last_seq)])
-    return onto.chain.newest_true() == fold.base and hash_eligible(living, fold.filters) == fold.source.hash
+    living = await list_not_deleted(db_session, *made.head.line, [(fold.first_seq, fold.last_seq)])
+    return onto.chain.latest_valid() == fold.base and hash_eligible(living, fold.filters) == fold.source.hash
 
 
 async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
-    """Write the version; what is left of a long range is scheduled."""
+    """Store the version and schedule the rest of a long range."""
     head, fold, payload = made.head, made.draft.fold, made.claimed.payload
     onto = await _read_onto(db_session, head, payload)
     await narratives.save_fold(
@@ -101,15 +104,15 @@ async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
         SUMMARY,
         made.draft.draft,
         base=fold.base,
-        first_place=fold.first_seq,
-        last_place=fold.last_seq,
+        first_unit=fold.first_seq,
+        last_unit=fold.last_seq,
         begins_seq=fold.first_seq,
         source_hash=fold.source.hash,
         filters=fold.filters.to_json(),
         now=made.now,
     )
     if onto.again:
-        await narratives.drop_replaced(db_session, head.line, SUMMARY, onto.again, now=made.now)
+        await narratives.discard_replaced(db_session, head.line, SUMMARY, onto.again, now=made.now)
     chain = await read_onto(db_session, head, until_seq=onto.until_seq)
     if await find_range(db_session, head, chain, until_seq=onto.until_seq):
         asked = {"until_seq": onto.until_seq, "instruction": payload.get("instruction")}
@@ -118,7 +121,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
 
 
 async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fold | None:
-    """The next fold, of at most `most` messages; None if the line is gone or nothing is left to fold."""
+    """Return the next fold of at most `most` messages, or None if the line is gone or nothing is left to fold."""
     line = claimed.owner.line
     head = await read_head(db_session, *line)
     if head is None:
@@ -134,27 +137,27 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
         source = await read_source(db_session.raw, line, first_seq, last_seq, head.filters)
     if source is None:
         return None
-    base = onto.chain.newest_true()
+    base = onto.chain.latest_valid()
     base_text = await narratives.find_text(db_session.raw, line, SUMMARY, base.version) if base else ""
     return _Fold(base, first_seq, last_seq, head.filters, base_text or "", source)
 
 
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> _Onto:
-    """What is folded onto; to make a version again, what that one was built on, up to where it ends."""
+    """Return the base of the next fold. To make a version again, that is what it was built on, up to where it ends."""
     line, until_seq = head.line, payload.get("until_seq", 0)
-    newest = (await narratives.read_chain(db_session, line, SUMMARY)).newest_true()
+    newest = (await narratives.read_chain(db_session, line, SUMMARY)).latest_valid()
     if newest is None or payload.get("again") != newest.version:
         return _Onto(await read_onto(db_session, head, until_seq=until_seq), until_seq, None)
     before = await narratives.read_before(db_session, line, SUMMARY, newest)
-    return _Onto(before, max(until_seq, newest.last_place), newest)
+    return _Onto(before, max(until_seq, newest.last_unit), newest)
 
 
 async def _fold(ctx: JobContext, fold: _Fold, instruction: str | None) -> FoldDraft:
     source = fold.source
-    if not source.utterances:  # nothing eligible is in it, so no model has to be asked
+    if not source.utterances:  # no message is eligible, so no model is called
         return FoldDraft(fold.base_text, "extractive")
     if ctx.model is None:
-        # In a thread, because long messages take longer than the event loop may wait.
+        # In a thread, because long messages would block the event loop.
         text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
     return await ask_for_summary(ctx.model, ctx.prompt(prompts.SUMMARY), fold.base_text, source, instruction)

@@ -1,4 +1,4 @@
-"""The summary as a layer."""
+"""The layer of the summary."""
 
 from app.layers.layer import Layer
 from app.narratives.models import NarrativeVersion

@@ -1,13 +1,14 @@
-"""The fold that a line's summary needs next: what it is folded onto, of which messages, and whether it is due."""
+"""Finds and schedules the next fold of a line's summary."""
 
 from datetime import datetime
 from typing import Any
 
+from app.chats.head import Head
 from app.chats.ranges import Range
 from app.chats.scheduling import cancel_automatic, find_scheduled, schedule, unschedule
-from app.chats.service import Head, list_sent_after, list_tellable_after
 from app.kit import work_queue
 from app.kit.db import DbSession
+from app.messages.reads import list_sent_after, list_summarisable_after
 from app.narratives import service as narratives
 from app.narratives.chain import Chain
 from app.narratives.service import Narrative
@@ -17,11 +18,11 @@ from app.summary.settings import OWN_EDGES, SummarySettings
 NAME = "summary"
 SUMMARY = Narrative(NAME)
 FOLD = "fold"
-"""The key of its due work: a line has one summary, and one fold is made at a time."""
+"""The key of its work item: a line has one summary, and one fold is made at a time."""
 
 
 async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
-    """Schedule a fold if there is anything to fold; else cancel the one that is due, unless a person asked for it."""
+    """Schedule a fold if there is anything to fold; else cancel the scheduled one, unless a person asked for it."""
     work = await find_scheduled(db_session, head, NAME, FOLD)
     asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
     until_seq = asked.get("until_seq", 0)
@@ -30,7 +31,7 @@ async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: f
     if enabled and await find_range(db_session, head, chain, until_seq=until_seq):
         await schedule_fold(db_session, head, at_seq=chain.covered + 1, now=now, settle_s=settle_s)
     elif not enabled and work is not None and set(work.payload or ()) <= {"until_seq"}:
-        await unschedule(db_session, head, NAME, [FOLD])  # for a cut, which does not wait for a summary that is off
+        await unschedule(db_session, head, NAME, [FOLD])  # a cut does not wait for a summary that is off
     else:
         await cancel_automatic(db_session, head, NAME, [FOLD])
 
@@ -52,7 +53,7 @@ async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) ->
 
 
 async def is_idle(db_session: DbSession, head: Head) -> bool:
-    """Whether no fold is due, being made or waiting for its next attempt."""
+    """Return whether no fold is scheduled, being made or waiting for its next attempt."""
     work = await find_scheduled(db_session, head, NAME, FOLD)
     return work is None or work.failed_at is not None
 
@@ -61,12 +62,12 @@ async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_s
     """Find the range to fold next onto `chain`, if any; a cut waits for everything up to `until_seq`."""
     settings, line = SummarySettings.of(head.settings), head.line
     limit = reach(settings.threshold_messages, settings.keep_messages)
-    # What scenes hide is folded like anything else, but is nothing that the history could be left with.
-    tellable = await list_tellable_after(db_session, *line, chain.covered, limit)
+    # Messages that scenes hide are folded too, but do not count as messages that the history keeps.
+    tellable = await list_summarisable_after(db_session, *line, chain.covered, limit)
     end_seq = find_due_end(tellable, head.anchor_seq, until_seq)
     if end_seq is not None:
         return choose_range_up_to(end_seq, tellable, chain.covered)
-    # Where the edges are not its own, folds follow the cut alone: between two cuts they would end beside its edges.
+    # If the edges are not its own, only cuts cause folds: other folds would not end at an edge.
     if not folds_by_itself(head):
         return None
     sent = await list_sent_after(db_session, *line, chain.covered, limit)
@@ -88,21 +89,21 @@ async def schedule_fold(
 
 
 def is_kept(head: Head) -> bool:
-    """Whether the line has a summary or is to have one; if not, nothing of it has to be read."""
+    """Return whether the line has a summary or is to have one; if not, no query is needed."""
     return SummarySettings.of(head.settings).enabled or NAME in head.cursors
 
 
 def begin(head: Head) -> None:
-    """Remember that the line has a summary, whatever its settings say."""
+    """Record in the head that the line has a summary, even if its settings switch it off."""
     head.cursors.setdefault(NAME, {"covered_seq": 0})
 
 
 async def is_missing(db_session: DbSession, head: Head, covered_seq: int, until_seq: int) -> bool:
-    """Whether any message after `covered_seq`, up to `until_seq` (inclusive), is to be summarised."""
-    missing = await list_tellable_after(db_session, *head.line, covered_seq, 1)
+    """Return whether any message after `covered_seq`, up to `until_seq` (inclusive), is to be summarised."""
+    missing = await list_summarisable_after(db_session, *head.line, covered_seq, 1)
     return bool(missing) and missing[0].seq <= until_seq
 
 
 def folds_by_itself(head: Head) -> bool:
-    """Whether enough messages make a fold due, not only a cut: the summary is on and its folds are the edges."""
+    """Return whether enough messages cause a fold, not only a cut: the summary is on and its folds are the edges."""
     return SummarySettings.of(head.settings).enabled and head.settings.history.edges == OWN_EDGES

@@ -1,8 +1,8 @@
-"""What the model is asked for a summary. `docs/prompts.md` tells why each part is there."""
+"""The prompt of the summary. `docs/prompts.md` explains each part."""
 
 from collections.abc import Callable, Mapping, Sequence
 
-from app.kit.fillable import Fillable
+from app.kit.job_context import PromptTemplate
 from app.kit.llm import ChatMessage
 from app.summarising.fitting import fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_all, name_language, name_one
@@ -113,15 +113,16 @@ def summary_messages(
     user_name: str | None = None,
     language: str | None = None,
     instruction: str | None = None,
-    prompt: Fillable = SUMMARY,
+    prompt: PromptTemplate = SUMMARY,
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[ChatMessage]:
-    """Ask for the summary that `former`, which may be empty, becomes with `said`.
+    """Return the request that folds `said` into the summary `former`, which may be empty.
 
-    `times` says when, by seq, as the model should read it; `language` is a name or a tag, None for that of the
-    messages; `instruction` a person's wish for this once. `budget_tokens` is for both messages together; what was
-    said is shortened to fit, never the former summary. Raises DoesNotFit where nothing would be left of a message.
+    `times` are the times of the messages by seq, as the model reads them. `language` is a name or a tag; None means the
+    language of the messages. `instruction` is a person's wish for this request. `budget_tokens` is for both messages of
+    the request together. Texts of `said` are shortened to fit, but `former` never is. Raises DoesNotFit if nothing
+    would be left of a text.
     """
     about = {
         "characters": name_all(characters),

@@ -1,16 +1,16 @@
-"""HTTP of the rolling summary."""
+"""HTTP routes of the rolling summary."""
 
 from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, Response
 
+from app.chats.chat_lock import ChatRef
 from app.chats.deps import Line, ReadingChat, WritingChat
-from app.chats.service import ChatRef
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor
-from app.kit.wire import JsonAnswer
+from app.kit.wire import OrjsonResponse
 from app.narratives.schemas import (
     NarrativeIn,
     RegenerateNarrative,
@@ -27,43 +27,43 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"])
 
 @router.get("", response_model=VersionOut)
 async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
-    """The rolling summary as it stands; it enters the prompt once all it tells of has left the history."""
-    return JsonAnswer(await _summary_out(db_session, ref, line))
+    """Return the rolling summary. It enters the prompt once all messages that it covers have left the history."""
+    return OrjsonResponse(await _summary_out(db_session, ref, line))
 
 
 @router.put("", response_model=VersionOut)
 async def write_summary(ref: WritingChat, body: NarrativeIn, db_session: Db, clock: Now) -> Response:
-    """Replace the summary by your own words; the next fold builds on them, and no model rewrites them unasked."""
+    """Replace the summary with your own text. The next fold builds on it; models replace it only on request."""
     await book.write_summary(db_session, ref, body.text, now=clock())
-    return JsonAnswer(await _summary_out(db_session, ref))
+    return OrjsonResponse(await _summary_out(db_session, ref))
 
 
 @router.post("/regenerate", status_code=202, response_model=RegeneratingVersion)
 async def regenerate_summary(
     ref: WritingChat, db_session: Db, clock: Now, wish: RegenerateNarrative | None = None
 ) -> Response:
-    """Have the newest fold made again in the background, in the place of the former one; a failed one too."""
+    """Make the newest fold again in the background and replace the former one, also if it has failed."""
     wish = wish or RegenerateNarrative()
     work_id = await book.regenerate_summary(
         db_session, ref, instruction=wish.instruction, replace_edited=wish.replace_edited, now=clock()
     )
-    return JsonAnswer(await _summary_out(db_session, ref) | {"work_id": work_id}, status_code=202)
+    return OrjsonResponse(await _summary_out(db_session, ref) | {"work_id": work_id}, status_code=202)
 
 
 @router.get("/versions", response_model=Page[VersionOut])
 async def list_summary_versions(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Its versions, newest first: each is one fold, or what a person wrote."""
+    """List the versions of the summary, newest first. Each is one fold, or a text that a person wrote."""
     before = decode_cursor(cursor, int)[0] if cursor else None
     found = await book.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
-    return JsonAnswer(versions_page(found, limit))
+    return OrjsonResponse(versions_page(found, limit))
 
 
 @router.get("/versions/{version}", response_model=VersionOut)
 async def get_summary_version(ref: ReadingChat, version: VersionPath, db_session: Db, line: Line = None) -> Response:
-    """One version."""
-    return JsonAnswer(version_out(await book.get_version(db_session, ref, version, line=line)))
+    """Return one version of the summary."""
+    return OrjsonResponse(version_out(await book.get_version(db_session, ref, version, line=line)))
 
 
 async def _summary_out(db_session: DbSession, ref: ChatRef, line: UUID | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the summary puts into a context, from what the chat's row holds of it. Pure."""
+"""The contribution of the summary to a context, from the chat's row. Pure."""
 
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, list_gaps, place
 from app.summary.settings import SummarySettings
@@ -18,7 +18,7 @@ DOCUMENTS = """
 
 
 def contribute(view: View) -> Contributed:
-    """The version that is shown, under its heading."""
+    """Return the stored version, unless it is empty or the settings leave it out, with the gaps and the edges."""
     cached = view.cached
     gaps = list_gaps(cached)
     edges = cached.get("edges", ())
@@ -30,10 +30,10 @@ def contribute(view: View) -> Contributed:
 
 
 def source_of(version: int | None) -> str:
-    """How the sources of a context name a version."""
+    """Return the name of a version among the sources of a context."""
     return f"summary:{version}"
 
 
 def word(text: str) -> str:
-    """A version's text under its heading."""
+    """Return a version's text under its heading."""
     return f"{HEADING}\n\n{text}"

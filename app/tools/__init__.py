@@ -1,1 +1,1 @@
-"""What a model may call while it plays a character: the tools, as each format lists them, and what runs a call."""
+"""The tools that a model may call while it plays a character: their declarations, and the calls."""

@@ -1,17 +1,17 @@
-"""What can be wrong with a call of a tool."""
+"""The errors of tool calls."""
 
 from app.kit.errors import Invalid, NotFound
 
 
 class ToolNotFound(NotFound):
-    """There is no tool of that name."""
+    """There is no tool with this name."""
 
     code = "tool_not_found"
     title = "Unknown tool"
 
 
 class WrongArguments(Invalid):
-    """The arguments are not what the tool takes; the detail is for the model that gave them."""
+    """The arguments are invalid; the detail is addressed to the model that made the call."""
 
     code = "wrong_arguments"
     title = "Wrong arguments"

@@ -1,7 +1,7 @@
-"""HTTP of the model's tools.
+"""The HTTP routes of tools.
 
-The arguments of a call are read by hand: what they are depends on the tool, and an error has to be worded so that a
-model can act on it.
+The arguments of a call are validated by hand, because their model depends on the tool, and because a model must be able
+to act on the error messages.
 """
 
 from functools import reduce
@@ -14,8 +14,8 @@ from fastapi.exceptions import RequestValidationError
 from app.chats.deps import WritingChat, read_writing
 from app.kit.auth import Reader
 from app.kit.errors import MAX_ERRORS
-from app.kit.hot import handled_by, read_body, read_query
-from app.kit.wire import JsonAnswer, Text
+from app.kit.fast_path import handled_by, read_body, read_query
+from app.kit.wire import OrjsonResponse, Text
 from app.layers.deps import Layers
 from app.layers.layer import Layer
 from app.layers.tool import Tool, ToolCall
@@ -28,7 +28,7 @@ ToolName = Annotated[Text, Path(description="The tool's name.", examples=["save_
 
 
 def make_tool_router(layers: tuple[Layer, ...]) -> APIRouter:
-    """The routes of the tools that the layers offer; OpenAPI shows the arguments of each."""
+    """Return the routes of the tools that the layers offer; OpenAPI shows the arguments of each tool."""
     router = APIRouter(prefix="/v1", tags=["tools"])
     router.add_api_route("/tools", list_tools, methods=["GET"], response_model=ToolsOut)
     tools = toolbox.list_tools(layers)
@@ -44,20 +44,22 @@ def make_tool_router(layers: tuple[Layer, ...]) -> APIRouter:
 
 
 async def list_tools(
-    caller: Reader,  # noqa: ARG001 - whoever asks may read
+    caller: Reader,  # noqa: ARG001 - requires a key that may read
     layers: Layers,
-    format_: Annotated[Format, Query(alias="format", description="Whose request they go into.")] = "openai",
+    format_: Annotated[
+        Format, Query(alias="format", description="The provider format in which to return them.")
+    ] = "openai",
 ) -> Response:
-    """The tools to offer to the model that plays a character."""
+    """List the tools to offer to the model that plays a character."""
     worded = [
         word_tool(tool.name, tool.description, tool.arguments.model_json_schema(), format_)
         for tool in toolbox.list_tools(layers)
     ]
-    return JsonAnswer({"tools": worded})
+    return OrjsonResponse({"tools": worded})
 
 
 def _document_call(tools: list[Tool]) -> Any:
-    """The declaration of a call, which OpenAPI and readers go by; `_call_tool` handles it."""
+    """Return the declaration of the route, for OpenAPI; `_call_tool` handles the requests."""
     arguments_type: Any = reduce(or_, [tool.arguments for tool in tools])
 
     async def call_tool(
@@ -66,10 +68,11 @@ def _document_call(tools: list[Tool]) -> Any:
         query: Annotated[CallQuery, Query()],
         arguments: arguments_type,
     ) -> Response:
-        """Run a tool that the model has called, with the bare arguments of the call; a retry changes nothing.
+        """Run a tool that the model has called. The body is the arguments of the call. A retry changes nothing.
 
-        Append the message that makes the call first: what is written belongs to the newest message, and goes with it
-        when the end of the chat is cut off there. Where that message alone is edited or deleted, it stays.
+        Append the message that makes the call first: an entry that the tool writes belongs to the newest message, and
+        is deleted if the chat is truncated before that message. If only the message is edited or deleted, the entry
+        stays.
         """
         raise NotImplementedError(ref, tool, query, arguments)
 
@@ -83,11 +86,11 @@ async def _call_tool(request: Request) -> Response:
     query = read_query(request, CallQuery)
     async with state.database.unit_of_work() as db_session:
         result = await tool.run(ToolCall(db_session, ref, query.character, state.clock()), arguments)
-    return JsonAnswer({"ok": True, "result": result})
+    return OrjsonResponse({"ok": True, "result": result})
 
 
 async def _read_arguments(request: Request, tool: Tool) -> Any:
-    """The arguments of a call. Raises WrongArguments."""
+    """Return the arguments of a call. Raises WrongArguments."""
     try:
         return await read_body(request, tool.arguments)
     except RequestValidationError as error:

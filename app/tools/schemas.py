@@ -1,4 +1,4 @@
-"""What goes over the wire about tools."""
+"""The request and response models of tools."""
 
 from typing import Any
 
@@ -8,25 +8,25 @@ from app.kit.wire import Name
 
 
 class CallQuery(BaseModel):
-    """Who calls a tool."""
+    """The query parameters of a tool call."""
 
     model_config = ConfigDict(extra="ignore")
 
     character: Name | None = Field(
         None,
-        description="Which character calls it; not needed where only one is named, or none. "
-        "In a chat that names none every name has a diary of its own, up to 32.",
+        description="The character that calls the tool; required unless the chat has one active character or names "
+        "none. In a chat that names none, each name has a diary of its own, up to 32.",
     )
 
 
 class ToolsOut(BaseModel):
-    """The tools, ready to be sent."""
+    """The tools in the format of a provider."""
 
-    tools: list[dict[str, Any]] = Field(description="What goes into `tools` of a request to the provider.")
+    tools: list[dict[str, Any]] = Field(description="The value of `tools` in a request to the provider.")
 
 
 class ToolResultOut(BaseModel):
-    """What became of a call."""
+    """The result of a tool call."""
 
-    ok: bool = Field(description="Always true: what could not be done is a problem document.")
-    result: str = Field(description="In words for the model: the content of the tool's result.")
+    ok: bool = Field(description="Always true; errors are problem documents.")
+    result: str = Field(description="The content of the tool result, addressed to the model.")

@@ -8,12 +8,12 @@ from app.tools.errors import ToolNotFound
 
 
 def list_tools(layers: Sequence[Layer]) -> list[Tool]:
-    """The tools that the layers offer, in their order."""
+    """Return the tools that the layers offer, in the order of the layers."""
     return [tool for layer in layers for tool in layer.tools]
 
 
 def get_tool(layers: Sequence[Layer], name: str) -> Tool:
-    """The tool of that name. Raises ToolNotFound, which lists the tools there are."""
+    """Return the tool with this name. Raises ToolNotFound, which lists the available tools."""
     tools = list_tools(layers)
     found = next((tool for tool in tools if tool.name == name), None)
     if found is None:

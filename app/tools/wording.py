@@ -1,4 +1,4 @@
-"""What a model is told: the tools as each format lists them, and what was wrong with a call's arguments. Pure."""
+"""The texts of tools for a model: their declarations in each format, and the errors of arguments. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -7,13 +7,12 @@ import orjson
 
 Format = Literal["openai", "anthropic"]
 
-_TOLD = ("type", "description", "enum", "items", "default")
-"""What of a field's schema a model is told.
+_SCHEMA_KEYS = ("type", "description", "enum", "items", "default")
+"""The keywords of a field's schema that are sent to a model.
 
-Lengths and patterns stand in words in its description: servers that turn a schema into a grammar take them literally,
-and some of them fail on it.
+Lengths and patterns are in the field's description only: servers that turn a schema into a grammar apply them
+literally, and some of them fail.
 """
-
 
 _WRONG = {
     "json_invalid": "The arguments are not valid JSON",
@@ -28,15 +27,16 @@ _WRONG = {
     "string_too_long": "{field} is too long: at most {max_length:,} characters",
     "too_long": "{field} is too long: at most {max_length:,} characters",
 }
-"""What a model is told of the errors that pydantic finds, by their kinds; of others what pydantic says."""
+"""The messages for pydantic's errors, by type; errors of other types keep pydantic's message."""
 
 
 def word_tool(name: str, description: str, schema: Mapping[str, Any], format_: Format) -> dict[str, Any]:
-    """A tool as a request to the provider lists it; `schema` is the JSON schema of its arguments."""
+    """Return the declaration of a tool in a request to the provider; `schema` is the JSON Schema of its arguments."""
     parameters = {
         "type": "object",
         "properties": {
-            field: {key: told[key] for key in _TOLD if key in told} for field, told in schema["properties"].items()
+            field: {key: described[key] for key in _SCHEMA_KEYS if key in described}
+            for field, described in schema["properties"].items()
         },
         "required": list(schema.get("required", ())),
         "additionalProperties": False,
@@ -47,13 +47,13 @@ def word_tool(name: str, description: str, schema: Mapping[str, Any], format_: F
 
 
 def word_wrong(name: str, errors: Sequence[Mapping[str, Any]], example: Mapping[str, Any]) -> str:
-    """What is wrong with the arguments of a call, and how to call the tool; `errors` are pydantic's."""
+    """Return the errors of a call's arguments, with an example of a valid call; `errors` are pydantic's."""
     wrong = "; ".join(word_error(error) for error in errors)
     return f"{wrong}. Call {name} with {orjson.dumps(example).decode()}."
 
 
 def word_error(error: Mapping[str, Any]) -> str:
-    """One thing that is wrong, in one of pydantic's errors, without repeating what was given."""
+    """Return the message for one of pydantic's errors, without the rejected value."""
     field, kind = str(error["loc"][-1]), error["type"]
     if kind == "value_error":
         return f"{field} {str(error['msg']).removeprefix('Value error, ')}"

@@ -1,1 +1,1 @@
-"""Other formats in and out: JSONL of messages, SillyTavern chats."""
+"""Reads conversations from other formats: JSONL of messages, SillyTavern chats."""

@@ -1,4 +1,4 @@
-"""Which of the formats a file is in. Pure."""
+"""Detects the format of a conversation file. Pure."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ _SILLYTAVERN_FIELDS = frozenset({"chat_metadata", "user_name", "character_name",
 
 
 def sniff(text: str) -> Format:
-    """The format of `text` by its first line that is not blank; what is neither counts as `jsonl`."""
+    """Return the format of `text`, judging by its first line that is not blank; the default is `jsonl`."""
     try:
         first = next(read_lines(text), None)
     except TranscriptError:
@@ -21,5 +21,5 @@ def sniff(text: str) -> Format:
 
 
 def read_transcript(text: str) -> Transcript:
-    """Read a conversation in whichever format it is. Raises TranscriptError."""
+    """Return the conversation in `text`, whose format is detected. Raises TranscriptError."""
     return read_sillytavern(text) if sniff(text) == "sillytavern" else read_jsonl(text)

@@ -1,6 +1,6 @@
-"""JSONL of messages: one a line, in the form that append takes. Pure.
+"""Reads JSONL of messages: one message per line, in the form that append takes. Pure.
 
-The first line may tell of the chat instead, with any fields of `PUT /v1/chats/{chat_id}`:
+The first line may describe the chat instead, with any fields of `PUT /v1/chats/{chat_id}`:
 
     {"chat": {"characters": [{"name": "Quill", "persona": "…"}], "time_zone": "Europe/Dublin"}}
     {"id": "m001", "role": "user", "content": "Hello?", "sent_at": "2025-09-06T18:43:00+01:00"}
@@ -26,7 +26,10 @@ _CHAT_FIELDS = frozenset(
 
 
 def read_jsonl(text: str) -> Transcript:
-    """Read JSONL of messages. A message without an id is named after its line. Raises TranscriptError."""
+    """Return the conversation in `text`. A message without an id gets one from its line number.
+
+    Raises TranscriptError.
+    """
     lines = list(read_lines(text))
     has_header = bool(lines) and "chat" in lines[0].fields and "role" not in lines[0].fields
     chat = _read_header(lines.pop(0)) if has_header else {}
@@ -34,10 +37,10 @@ def read_jsonl(text: str) -> Transcript:
 
 
 def _read_header(line: Line) -> dict[str, Any]:
-    """The chat as the first line gives it; its values are judged by the service."""
+    """Return the chat in the first line. Only its field names are checked; the service validates the values."""
     chat = line.fields["chat"]
     if not isinstance(chat, dict):
-        raise TranscriptError(line.number, "chat: not a JSON object")
+        raise TranscriptError(line.number, "chat: must be a JSON object")
     if unknown := sorted(chat.keys() - _CHAT_FIELDS):
         raise TranscriptError(line.number, f"chat: unknown field {unknown[0]!r}")
     return chat

@@ -1,11 +1,11 @@
-"""The times of SillyTavern's messages, which its versions and importers have written in different ways. Pure.
+"""Parses the times of SillyTavern's messages, whose format differs between versions and importers. Pure.
 
-    "2025-09-06T17:43:00.000Z"                 now
+    "2025-09-06T17:43:00.000Z"                 current
     "2025-09-06@18h43m00s000ms"                imported; older: "2025-9-6 @18h 43m 0s 0ms"
-    "September 6, 2025 6:43pm"                 for years the usual one
+    "September 6, 2025 6:43pm"                 older, used for years
     1757180580000, "1757180580000"             milliseconds; the oldest
 
-Only the first says its zone, as a rule; what says none is taken for UTC.
+Usually only the first one has a time zone; a time without one is read as UTC.
 """
 
 import re
@@ -17,7 +17,7 @@ _MARKED = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@(\d{1,2})h ?(\d{1,2})m ?(\d
 
 
 def read_send_date(written: object) -> datetime | None:
-    """When a message was sent, with a zone, or None where that cannot be told."""
+    """Return when a message was sent, as an aware datetime, or None if `written` is in none of the formats."""
     try:
         if isinstance(written, int | float):
             return _read_milliseconds(written)
@@ -28,7 +28,7 @@ def read_send_date(written: object) -> datetime | None:
 
 def _read_milliseconds(number: float) -> datetime:
     if number <= 1:  # also false and true
-        raise ValueError("no time of a chat")
+        raise ValueError("not a time")
     return _EPOCH + timedelta(milliseconds=number)
 
 

@@ -1,17 +1,17 @@
-"""A chat as SillyTavern saves it: a `.jsonl` file of one header line and one line a message. Pure.
+"""Reads a chat as SillyTavern saves it: a `.jsonl` file with a header line and one line per message. Pure.
 
     {"user_name": "Nell", "character_name": "Quill", "create_date": "…", "chat_metadata": {…}}
     {"name": "Nell", "is_user": true, "is_system": false, "send_date": "…", "mes": "Hello?"}
     {"name": "Quill", "is_user": false, "mes": "Late.", "swipes": ["Early.", "Late."], "swipe_id": 1}
 
-- `is_system` marks what the model is not shown: messages that a person hid, and the frontend's own pages
-  (help, greetings, tool reports), which also have an `extra.type` or tool reports in `extra`. Those pages,
-  and notes (`extra.type` "comment"), are no part of the conversation.
+- `is_system` marks lines that are not sent to the model: messages that a person hid, and the frontend's own
+  pages (help, greetings, tool reports), which also have an `extra.type` or tool reports in `extra`. Those
+  pages, and notes (`extra.type` "comment"), are skipped: they are not part of the conversation.
 - `extra.type` "narrator" is the narrator. In a group chat every line names its speaker;
-  an empty name is none.
-- Of swipes the selected one is read, and of a reply its text without the model's reasoning.
-- The header names nobody reliably (recent versions write "unused"), so characters are those who spoke.
-  What it says for the prompt (author's note, scenario) stays behind.
+  an empty name counts as no name.
+- Only the selected swipe is read, and only the text of a reply, without the model's reasoning.
+- The names in the header are unreliable (recent versions write "unused"), so the characters are the speakers.
+  The header's parts of the prompt (author's note, scenario) are not imported.
 """
 
 from dataclasses import replace
@@ -22,10 +22,10 @@ from app.transfer.transcript import Line, Transcript, TranscriptError, build_tra
 
 
 def read_sillytavern(text: str) -> Transcript:
-    """Read a SillyTavern chat. Raises TranscriptError.
+    """Return the conversation in a SillyTavern chat. Raises TranscriptError.
 
-    A message is named after its line, which stays as it is while the chat only grows. A time that cannot be
-    read is left out. Hidden messages are among the messages; `hidden` lists them.
+    The id of a message is made from its line number, which is stable while the chat only grows. A time that
+    cannot be parsed is left out. `messages` includes hidden messages; `hidden` lists their ids.
     """
     lines = list(read_lines(text))
     if lines and not lines[0].fields.keys() & {"mes", "is_user"}:
@@ -74,10 +74,10 @@ def _extra(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _selected_text(line: Line) -> str:
-    """What is shown: `mes`, which repeats the selected swipe; some importers write only the swipes."""
+    """Return the displayed text: `mes`, a copy of the selected swipe, or that swipe if an importer left `mes` empty."""
     text, swipes, index = line.fields.get("mes"), line.fields.get("swipes"), line.fields.get("swipe_id", 0)
     if not text and isinstance(swipes, list) and isinstance(index, int) and 0 <= index < len(swipes):
         text = swipes[index]
     if not isinstance(text, str):
-        raise TranscriptError(line.number, "mes: not a text" if "mes" in line.fields else "mes: missing")
+        raise TranscriptError(line.number, "mes: must be a string" if "mes" in line.fields else "mes: missing")
     return text

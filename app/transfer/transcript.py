@@ -1,7 +1,7 @@
-"""What reading a conversation from a file gives: a chat, and its messages as append takes them. Pure.
+"""A conversation that was read from a file: a chat, and its messages in the form that append takes. Pure.
 
-Every reader turns lines into messages its own way and has them checked here, so that a file is refused as a
-whole, with the line to blame, before anything of it is stored. Whoever opens the file decodes it.
+Each reader converts lines to messages in its own way and validates them here. So an invalid file is rejected as a
+whole, with the number of the invalid line, before any of it is stored. The caller opens and decodes the file.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 
 class TranscriptError(ValueError):
-    """A file is no conversation; the text is one line that names the file's line and the problem."""
+    """The file is not a valid conversation; the message is one line with the line number and the problem."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"line {line}: {problem}")
@@ -27,8 +27,8 @@ class Line:
     """One JSON object of a file.
 
     Attributes:
-        number: Its line, from 1.
-        fields: What it says, unchecked.
+        number: Its line number, from 1.
+        fields: Its fields, not validated.
 
     """
 
@@ -41,10 +41,11 @@ class Transcript:
     """A conversation, ready to be sent.
 
     Attributes:
-        chat: The body of `PUT /v1/chats/{chat_id}`; `characters` is there if anyone is known.
-        messages: In the file's order, in the form of `POST …/messages`, each with an `id` and something said.
-        skipped: How many lines said nothing in the conversation.
-        hidden: The ids of those messages that the file hides from the model.
+        chat: The body of `PUT /v1/chats/{chat_id}`, with `characters` if any are known.
+        messages: In the file's order, in the form of `POST …/messages`, each with an `id` and with a text or tool
+            calls.
+        skipped: The number of lines that are not messages of the conversation.
+        hidden: The ids of the messages that the file hides from the model.
 
     """
 
@@ -55,9 +56,9 @@ class Transcript:
 
 
 def read_lines(text: str) -> Iterator[Line]:
-    """The JSON objects of `text`, one a line, without blank lines. Raises TranscriptError.
+    """Yield the JSON objects of `text`, one per line, without blank lines. Raises TranscriptError.
 
-    Only a line feed ends a line: JSON strings may hold every other separator unescaped.
+    Only a line feed ends a line: JSON strings may contain every other line separator unescaped.
     """
     for number, written in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         if not written.strip():
@@ -67,15 +68,15 @@ def read_lines(text: str) -> Iterator[Line]:
         except orjson.JSONDecodeError as error:
             raise TranscriptError(number, f"not JSON at column {error.colno}: {error.msg}") from None
         if not isinstance(fields, dict):
-            raise TranscriptError(number, "not a JSON object")
+            raise TranscriptError(number, "must be a JSON object")
         yield Line(number, fields)
 
 
 def build_transcript(chat: dict[str, Any], lines: Iterable[Line]) -> Transcript:
-    """Check `lines` as messages of `chat`; where it has no characters, those who spoke are its characters.
+    """Return `chat` with `lines` as its messages; if it has no characters, the speakers are its characters.
 
-    White space alone is nothing said: such a line is counted as skipped, unless it calls a tool.
-    Raises TranscriptError for the first line that append would refuse, also for an id that came before.
+    A line whose content is blank is skipped, unless it calls a tool.
+    Raises TranscriptError for the first line that append would reject, or whose id is used already.
     """
     messages: list[dict[str, Any]] = []
     places: dict[str, int] = {}
@@ -86,14 +87,16 @@ def build_transcript(chat: dict[str, Any], lines: Iterable[Line]) -> Transcript:
             skipped += 1
             continue
         if message.id in places:
-            raise TranscriptError(line.number, f"id: {message.id!r} is on line {places[message.id]} too")
+            raise TranscriptError(
+                line.number, f"id: {message.id!r} is also on line {places[message.id]}; must be unique"
+            )
         places[message.id] = line.number
         messages.append(message.to_append())
     return Transcript(_with_speakers(chat, messages), messages, skipped)
 
 
 class _Message(BaseModel):
-    """The append form; what a line says beyond it is left out. Append judges the size of metadata."""
+    """A message in the form that append takes; other fields are dropped. Append checks the size of metadata."""
 
     id: Annotated[str, Field(min_length=1, max_length=128)]
     role: Literal["user", "assistant", "system", "tool", "narrator"]
@@ -110,11 +113,11 @@ class _Message(BaseModel):
     @classmethod
     def _refuse_nul(cls, text: str | None) -> str | None:
         if text and "\0" in text:
-            raise PydanticCustomError("nul", "NUL characters are refused")
+            raise PydanticCustomError("nul", "must not contain NUL characters")
         return text
 
     def to_append(self) -> dict[str, Any]:
-        """As JSON, without what is not said. Nested values stay as they were read, however deep."""
+        """Return the message as JSON without absent fields. Nested values are not changed, at any depth."""
         said = {name: value for name, value in self if value is not None}
         return said | ({"sent_at": self.sent_at.isoformat()} if self.sent_at else {})
 

@@ -1,1 +1,1 @@
-"""Pages for people."""
+"""The API explorer and the OpenAPI schema."""

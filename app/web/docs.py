@@ -1,7 +1,7 @@
-"""The explorer at `/docs`: Swagger UI, served from here, so that it works without internet.
+"""The API explorer at `/docs`: Swagger UI, served by this application, so that it works offline.
 
-Every address on the page is relative, so it also works below the path prefix of a proxy, and none leads to
-another host, to which the content security policy holds it.
+All URLs on the page are relative, so the page also works below a path prefix of a proxy. The content security policy
+prevents requests to other hosts.
 """
 
 from base64 import b64encode
@@ -24,9 +24,9 @@ _UNSNIFFED = {"X-Content-Type-Options": "nosniff"}
 
 
 def docs_router() -> APIRouter:
-    """The page and the three assets that it needs, none of them listed in the schema.
+    """Return a router with the page and its three assets, which are not part of the schema.
 
-    The application is to be made with `docs_url=None` and to serve its schema at `/openapi.json`.
+    The application must be created with `docs_url=None` and must serve its schema at `/openapi.json`.
     """
     router = APIRouter(include_in_schema=False)
     assets = f"docs/assets/{_BUNDLE.name}"
@@ -47,7 +47,7 @@ def docs_router() -> APIRouter:
 
 
 def _asset(name: str, media_type: str) -> Callable[[], Awaitable[FileResponse]]:
-    """A route for one file. Its path names the bundle's version, so what was fetched once stays good."""
+    """Return an endpoint for one file. Its URL contains the bundle's version, so it can be cached forever."""
     headers = _UNSNIFFED | {"Cache-Control": "public, max-age=31536000, immutable"}
 
     async def asset() -> FileResponse:
@@ -57,7 +57,7 @@ def _asset(name: str, media_type: str) -> Callable[[], Awaitable[FileResponse]]:
 
 
 def _security_policy(page: str) -> str:
-    """Own files, the page's one inline script by its hash, requests to this host, and nothing else."""
+    """Return a policy that only allows files of this host, the page's inline script, and requests to this host."""
     script = page.partition("<script>")[2].partition("</script>")[0]
     digest = b64encode(sha256(script.encode()).digest()).decode()
     return "; ".join(

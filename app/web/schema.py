@@ -1,4 +1,4 @@
-"""The application's schema, as `/docs` shows it to a person."""
+"""The OpenAPI schema of the application, arranged for readers of `/docs`."""
 
 import re
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ _LAST = ("tools", "keys", "operations")
 
 
 def reading_order(routers: Sequence[APIRouter]) -> list[str]:
-    """The tags of all routers in the order in which a reader meets them, those of the layers in the middle."""
+    """Return the tags of all routers in the order of `/docs`, with those of the layers in the middle."""
     of_layers = [str(tag) for router in routers for tag in router.tags if tag not in (*_FIRST, *_LAST)]
     return list(dict.fromkeys([*_FIRST, *of_layers, *_LAST]))
 
 
 class Api(FastAPI):
-    """Its schema stands in reading order, sums operations up in words, and says which need a key.
+    """A FastAPI application whose schema is in reading order, has summaries, and declares which operations need a key.
 
-    Dependencies that say so would cost every request.
+    The schema declares it, not dependencies of the routes, because those would slow down every request.
     """
 
     def __init__(self, *, tags: Sequence[str], **options: Any) -> None:
@@ -29,7 +29,7 @@ class Api(FastAPI):
         self._tags = tags
 
     def openapi(self) -> dict[str, Any]:
-        """The schema; made once."""
+        """Return the schema, which is built once."""
         if self.openapi_schema is None:
             schema = super().openapi()
             scheme = bearer.model.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -44,11 +44,11 @@ class Api(FastAPI):
         return super().openapi()
 
     def _position(self, path: tuple[str, dict[str, Any]]) -> int:
-        """The position of a path among the others, by the tag of its first operation."""
+        """Return the position of a path among the others, by the tag of its first operation."""
         tag = next(iter(path[1].values()))["tags"][0]
         return self._tags.index(tag) if tag in self._tags else len(self._tags)
 
 
 def _first_sentence(text: str) -> str:
-    """Without its full stop, as a heading has none."""
+    """Return the first sentence without its full stop, for use as a heading."""
     return re.split(r"\.(?:\s|$)", text, maxsplit=1)[0]

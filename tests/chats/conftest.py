@@ -23,7 +23,7 @@ async def clients(
     database_url: str, servers: Urls, clock: SteppedClock, key: str
 ) -> AsyncIterator[list[httpx.AsyncClient]]:
     """Clients of as many processes of the service, none of which shares a connection with another."""
-    settings = Settings(database_url=database_url, redis_url=servers.redis_url, memo_settle_s=SETTLE_S, _env_file=None)
+    settings = Settings(database_url=database_url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
     async with AsyncExitStack() as stack:
         clients = []
         for _ in range(PROCESSES):

@@ -6,11 +6,11 @@ from uuid import UUID
 import httpx
 import orjson
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.owners import NO_LINE
-from app.sweep import Sweep
 from tests.layers.samples import SAMPLES
 from tests.talk import append, edit, ok, put, said, talk
 
@@ -26,7 +26,7 @@ _LEFT = "lease = gen_random_uuid(), leased_until = now() - interval '1 minute', 
 
 
 async def make_rich_chat(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     """The chat `c` of 43 messages, with memos that are made, edited, deleted, failed, left by a worker.
 
@@ -63,7 +63,7 @@ async def make_rich_chat(
             await sample.rich.fill(connection, chat_key(tenant, "c"))
 
 
-async def _switch_layers_on(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def _switch_layers_on(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock) -> None:
     """Have every layer make something of it, have people write in it, and switch the layers off again."""
     settings = {section: values for sample in SAMPLES.values() for section, values in sample.rich.settings.items()}
     await put(api, status=200, settings=settings)
@@ -79,7 +79,7 @@ async def _switch_layers_on(api: httpx.AsyncClient, sweep: Sweep, clock: Stepped
     await _make(sweep, clock)
 
 
-async def _make(sweep: Sweep, clock: SteppedClock) -> None:
+async def _make(sweep: Dispatcher, clock: SteppedClock) -> None:
     """Have made what is due, and what follows from it."""
     for _ in range(5):
         clock.step(30)

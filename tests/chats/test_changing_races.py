@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.book import book, due_rows, key_column
 from tests.chats.conftest import PROCESSES, gathered
 from tests.scripted_model import ScriptedModel
@@ -63,7 +63,7 @@ def posting(clients: Sequence[httpx.AsyncClient], parts: Sequence[list[Json]]) -
 
 
 @asynccontextmanager
-async def while_the_model_is_asked(sweep: Sweep, model: ScriptedModel) -> AsyncIterator[None]:
+async def while_the_model_is_asked(sweep: Dispatcher, model: ScriptedModel) -> AsyncIterator[None]:
     """The block runs while the model holds its answer back; afterwards everything ripe is made."""
     gate = model.hold(1)
     draining = asyncio.create_task(sweep.drain())
@@ -103,7 +103,7 @@ async def test_of_racing_swipes_each_is_there_once(clients: list[httpx.AsyncClie
 
 
 async def test_concurrent_edits_and_appends_leave_each_batch_due_once(
-    clients: list[httpx.AsyncClient], database: Database, tenant: str, sweep: Sweep, clock: SteppedClock
+    clients: list[httpx.AsyncClient], database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(clients[0], talk(1, 16))
     for first in range(17, 17 + 8 * ROUNDS, 8):
@@ -127,7 +127,7 @@ async def test_concurrent_edits_and_appends_leave_each_batch_due_once(
 
 
 async def test_an_edit_while_its_memo_is_made_wins(
-    clients: list[httpx.AsyncClient], sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    clients: list[httpx.AsyncClient], sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.script("【Highlight 1】: It was the old text.", "【Highlight 1】: It is the new text.")
     await append(clients[0], talk(1, 8))
@@ -144,7 +144,7 @@ async def test_an_edit_while_its_memo_is_made_wins(
 
 
 async def test_a_batch_truncated_during_its_job_gets_no_memo(
-    clients: list[httpx.AsyncClient], sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    clients: list[httpx.AsyncClient], sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(clients[0], talk(1, 8))
     clock.step(2)
@@ -201,7 +201,7 @@ async def test_of_two_restores_each_makes_a_line_and_one_is_current(
 
 
 async def test_a_memo_that_is_made_during_a_restore_stays_on_its_line(
-    clients: list[httpx.AsyncClient], sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    clients: list[httpx.AsyncClient], sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.script("【Highlight 1】: Made on the line that was left.", "【Highlight 1】: Made on the line that goes on.")
     await append(clients[0], talk(1, 8))

@@ -11,10 +11,10 @@ from fastapi import FastAPI
 
 from app.chats.presets import PRESETS
 from app.chats.settings import schema
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database, Table
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.layers.samples import SAMPLES
 from tests.statements import watched
 from tests.talk import Json, append, get, ok, put, said, talk, walk
@@ -168,7 +168,7 @@ async def test_an_unknown_chat_is_a_404_that_says_so(api: httpx.AsyncClient) -> 
 
 
 async def test_a_chat_tells_what_it_holds_and_what_is_due(
-    api: httpx.AsyncClient, clock: SteppedClock, sweep: Sweep
+    api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher
 ) -> None:
     thought = {"role": "assistant", "content": "Hm.", "kind": "thought"}
     answer = await append(api, [said(1), thought, said(2), said(3), said(5), said(4)])
@@ -223,7 +223,7 @@ async def test_the_chats_of_a_user_are_listed_by_last_activity(api: httpx.AsyncC
 
 
 async def test_an_erased_chat_leaves_no_rows_and_frees_its_id(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 20))
     clock.step(2)

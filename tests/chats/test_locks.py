@@ -8,7 +8,7 @@ import asyncpg
 import httpx
 import pytest
 
-from app.chats.access import ChatRef, lock_head
+from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.errors import ChatNotFound
 from app.kit.auth import Caller
 from app.kit.clock import SteppedClock
@@ -24,12 +24,12 @@ PATIENCE_S = 20
 SWITCH = """
     CREATE TEMP TABLE next ON COMMIT DROP AS SELECT * FROM chats WHERE chat_key = '{key}';
     UPDATE next SET line_id = gen_random_uuid();
-    UPDATE chats SET standing = 'abandoned' WHERE chat_key = '{key}';
+    UPDATE chats SET line_status = 'abandoned' WHERE chat_key = '{key}';
     INSERT INTO chats SELECT * FROM next"""
 """Makes another line of a chat the current one."""
 
 CREATE = """
-    INSERT INTO chats (chat_key, line_id, tenant, chat_id, line_made_at, created_at, last_active_at)
+    INSERT INTO chats (chat_key, line_id, tenant, chat_id, line_created_at, created_at, last_active_at)
     VALUES ('{key}', gen_random_uuid(), 't', 'd', now(), now(), now())"""
 
 

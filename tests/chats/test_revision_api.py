@@ -7,21 +7,20 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.chats.heads import lock_line
 from app.chats.revision import record, record_append, record_nothing
-from app.chats.service import lock_line
+from app.dispatcher import Dispatcher
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.owners import Owner
-from app.sweep import Sweep
 from tests.revisions import Numbers, list_numbers, read_now_ms, read_numbers
 from tests.scripted_model import ScriptedModel, refuses
 from tests.statements import watched
 from tests.talk import (
     add_swipe,
     append,
-    bury,
     context,
     cut_off,
     edit,
@@ -31,6 +30,7 @@ from tests.talk import (
     put,
     said,
     select_swipe,
+    soft_delete,
     talk,
     talk_with_memos,
 )
@@ -67,7 +67,7 @@ CHANGES: list[tuple[str, Act, set[str]]] = [
     ("pin", lambda api: edit(api, "m2", pinned=True), {"messages"}),
     ("swipe", lambda api: add_swipe(api, "m2", "Another lamp."), {"messages", *LAYERS}),
     ("hide", lambda api: hide(api, (1, 2)), {"messages", *LAYERS}),
-    ("delete", lambda api: bury(api, "m2"), {"messages", *LAYERS}),
+    ("delete", lambda api: soft_delete(api, "m2"), {"messages", *LAYERS}),
     ("cut off", lambda api: cut_off(api, 3), {"messages", *LAYERS}),
     ("settings", lambda api: put(api, status=200, settings={"time": True}), {"settings", *LAYERS}),
     ("metadata", lambda api: put(api, status=200, metadata={"title": "Lamps"}), {"settings", *LAYERS}),
@@ -141,7 +141,7 @@ async def test_an_append_leaves_the_base_unless_it_fills_a_batch(
 
 
 async def test_an_append_with_a_cut_raises_the_base(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, sweep, clock, 32)
     before = await read_numbers(database, tenant)
@@ -251,7 +251,7 @@ async def test_claims_and_leases_leave_it_and_outcomes_raise_it(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -281,7 +281,7 @@ async def test_work_that_is_tried_again_raises_it(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:

@@ -33,4 +33,4 @@ async def test_scopes_may_have_spaces_between_them(capsys: pytest.CaptureFixture
 async def test_what_cannot_be_made_prints_one_line_and_no_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert await memobook("create", "--scopes", "root") == 1
     told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "memobook: scopes: must be some of read, write, admin\n")
+    assert (told.out, told.err) == ("", "memobook: scopes: must be one or more of read, write, admin\n")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.context.formats import render, word
 from app.context.parts import Parts, build_segment
-from app.context.segments import Entry, Format, Manner, Plan, Rendered, Segment, Speech
+from app.context.segments import Format, HistoryMessage, Plan, Rendered, RenderOptions, Segment, TranscriptStyle
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contribution, Item, Placement, TrimGroup
 
@@ -16,9 +16,9 @@ FORMATS: tuple[Format, ...] = ("segments", "openai", "anthropic", "text")
 SENT_AT = datetime(2025, 4, 1, 20, 15, tzinfo=UTC)
 
 
-def entry(seq: int, role: str = "user", text: str = "Hello.", **more: Any) -> Entry:
+def entry(seq: int, role: str = "user", text: str = "Hello.", **more: Any) -> HistoryMessage:
     more["sent_at"] = more.get("sent_at", SENT_AT).isoformat()
-    return Entry(seq, f"m{seq}", role, more.pop("name", None), text, count_tokens(text), **more)
+    return HistoryMessage(seq, f"m{seq}", role, more.pop("name", None), text, count_tokens(text), **more)
 
 
 def segment(name: str, text: str = "", **more: Any) -> Segment:
@@ -30,15 +30,15 @@ def call(call_id: str, name: str = "look", arguments: str = "{}") -> dict[str, A
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def manner(fmt: Format, *, prefill: bool = False, factor: float = 1.0, **speech: Any) -> Manner:
-    return Manner(fmt, Speech(**speech), prefill, factor, count_tokens)
+def render_options(fmt: Format, *, prefill: bool = False, factor: float = 1.0, **style: Any) -> RenderOptions:
+    return RenderOptions(fmt, TranscriptStyle(**style), prefill, factor, count_tokens)
 
 
-def rendered(plan: Plan, how: Manner) -> Rendered:
+def rendered(plan: Plan, how: RenderOptions) -> Rendered:
     return render(word(plan, how))
 
 
-def talk(length: int, first: str = "user") -> list[Entry]:
+def talk(length: int, first: str = "user") -> list[HistoryMessage]:
     """`length` messages in turn, from seq 1 on."""
     other = {"user": "assistant", "assistant": "user"}[first]
     return [entry(seq, first if seq % 2 else other, f"Message {seq}.") for seq in range(1, length + 1)]
@@ -97,7 +97,7 @@ _sent_at = st.datetimes().map(lambda at: at.replace(tzinfo=UTC))
 
 
 @st.composite
-def entries(draw: st.DrawFn, max_size: int = 12) -> list[Entry]:
+def entries(draw: st.DrawFn, max_size: int = 12) -> list[HistoryMessage]:
     """A history with gaps in its seqs, tool calls answered, half answered or not at all."""
     history = []
     seq = 0
@@ -170,8 +170,8 @@ def parts(draw: st.DrawFn) -> Parts:
 
 
 @st.composite
-def manners(draw: st.DrawFn) -> Manner:
-    return manner(
+def manners(draw: st.DrawFn) -> RenderOptions:
+    return render_options(
         draw(st.sampled_from(FORMATS)),
         prefill=draw(st.booleans()),
         factor=draw(st.sampled_from([1.0, 1.35, 0.7])),

@@ -9,14 +9,14 @@ from hypothesis import given
 from app.context.formats import is_said
 from app.context.order import arrange
 from app.context.parts import Parts
-from app.context.segments import Manner, Plan, Rendered, Segment
-from tests.context.plans import FORMATS, all_segments, entry, manner, manners, parts, rendered, segment, talk
+from app.context.segments import Plan, Rendered, RenderOptions, Segment
+from tests.context.plans import FORMATS, all_segments, entry, manners, parts, render_options, rendered, segment, talk
 
 PREFIX = [segment("system"), segment("user"), segment("facts"), segment("memos")]
 
 
 def marks(plan: Plan) -> list[str]:
-    return [one.after for one in rendered(plan, manner("anthropic")).breakpoints]
+    return [one.after for one in rendered(plan, render_options("anthropic")).breakpoints]
 
 
 def test_breakpoints_follow_user_memos_16th_message_and_newest() -> None:
@@ -63,7 +63,7 @@ def test_none_stands_behind_a_segment_that_is_not_cacheable() -> None:
 
 
 def test_cache_control_is_on_the_blocks_of_the_breakpoints() -> None:
-    answer = rendered(Plan(prefix=PREFIX, history=talk(2), newest=entry(3)), manner("anthropic"))
+    answer = rendered(Plan(prefix=PREFIX, history=talk(2), newest=entry(3)), render_options("anthropic"))
     kept = [block["text"] for block in blocks_of(answer) if "cache_control" in block]
     assert kept == ["The user.", "The memos.", "Hello."]
 
@@ -74,10 +74,10 @@ def blocks_of(answer: Rendered) -> list[dict[str, Any]]:
 
 def test_tokens_and_hash_of_a_breakpoint_are_of_all_up_to_there() -> None:
     plan = Plan(prefix=PREFIX, history=talk(4), newest=entry(5))
-    answer = rendered(plan, manner("openai", factor=2.0))
+    answer = rendered(plan, render_options("openai", factor=2.0))
     assert answer.breakpoints[-1].tokens == answer.tokens
     assert answer.breakpoints[0].tokens == 2 * sum(one.tokens + 4 for one in PREFIX[:2])
-    other = rendered(replace(plan, newest=entry(5, text="Hi.")), manner("openai", factor=2.0))
+    other = rendered(replace(plan, newest=entry(5, text="Hi.")), render_options("openai", factor=2.0))
     assert [one.hash for one in answer.breakpoints[:-1]] == [one.hash for one in other.breakpoints[:-1]]
     assert answer.breakpoints[-1].hash != other.breakpoints[-1].hash
     assert len(answer.breakpoints[0].hash) == sha256().digest_size * 2
@@ -91,7 +91,7 @@ def flat(answer: Rendered) -> list[tuple[str, str, bool]]:
 
 
 @given(parts(), manners())
-def test_a_prefix_up_to_a_breakpoint_is_reused_in_the_next_turn(drawn: Parts, how: Manner) -> None:
+def test_a_prefix_up_to_a_breakpoint_is_reused_in_the_next_turn(drawn: Parts, how: RenderOptions) -> None:
     said = sum(is_said(one) for one in drawn.history)
     segments = [one for one in all_segments(drawn) if one.after != "in_chat" or one.depth < said]
     now = arrange(segments, drawn.history, drawn.newest, 1)
@@ -106,7 +106,7 @@ def test_a_prefix_up_to_a_breakpoint_is_reused_in_the_next_turn(drawn: Parts, ho
 
 
 @given(parts(), manners())
-def test_there_are_at_most_four_in_order_and_none_twice(drawn: Parts, how: Manner) -> None:
+def test_there_are_at_most_four_in_order_and_none_twice(drawn: Parts, how: RenderOptions) -> None:
     answer = rendered(arrange(drawn.segments, drawn.history, drawn.newest, 1), how)
     tokens = [one.tokens for one in answer.breakpoints]
     assert len(tokens) <= 4
@@ -118,7 +118,7 @@ def test_there_are_at_most_four_in_order_and_none_twice(drawn: Parts, how: Manne
     assert marked <= {mark for row in stable for mark in (*row["sources"], f"segment:{row['name']}")}
 
 
-def prefix_hash(plan: Plan, how: Manner) -> str:
+def prefix_hash(plan: Plan, how: RenderOptions) -> str:
     return rendered(plan, how).prefix_hash
 
 
@@ -128,7 +128,7 @@ PLAN = Plan(prefix=PREFIX, history=talk(3), newest=entry(4))
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_the_prefix_hash_ignores_changes_after_its_prefix(fmt: Any) -> None:
     same = replace(PLAN, history=talk(5), newest=entry(6, text="Other."), volatile=[segment("time")])
-    assert prefix_hash(PLAN, manner(fmt)) == prefix_hash(same, manner(fmt))
+    assert prefix_hash(PLAN, render_options(fmt)) == prefix_hash(same, render_options(fmt))
 
 
 @pytest.mark.parametrize(
@@ -141,17 +141,17 @@ def test_the_prefix_hash_ignores_changes_after_its_prefix(fmt: Any) -> None:
     ],
 )
 def test_the_prefix_hash_changes_with_the_prefix_and_the_anchor(changed: Plan) -> None:
-    assert prefix_hash(PLAN, manner("openai")) != prefix_hash(changed, manner("openai"))
+    assert prefix_hash(PLAN, render_options("openai")) != prefix_hash(changed, render_options("openai"))
 
 
 def test_the_prefix_hash_is_of_one_format() -> None:
-    assert len({prefix_hash(PLAN, manner(fmt)) for fmt in FORMATS}) == len(FORMATS)
+    assert len({prefix_hash(PLAN, render_options(fmt)) for fmt in FORMATS}) == len(FORMATS)
 
 
 def test_a_text_cannot_pose_as_two_segments() -> None:
     def hashed(*texts: str) -> str:
         prefix: list[Segment] = [segment(name, text) for name, text in zip(("system", "user"), texts, strict=False)]
-        return prefix_hash(Plan(prefix=prefix), manner("openai"))
+        return prefix_hash(Plan(prefix=prefix), render_options("openai"))
 
     assert hashed("a\n\nb") != hashed("a", "b")
     assert hashed("a", "bc") != hashed("ab", "c")

@@ -13,7 +13,7 @@ from app.context.calls import find_calls
 from app.context.formats import is_said, render, word
 from app.context.order import arrange
 from app.context.parts import Fitted, Parts
-from app.context.segments import Entry, Format, Manner, Rendered
+from app.context.segments import Format, HistoryMessage, Rendered, RenderOptions
 from app.context.tables import ORDER
 from app.layers.contribution import Item, Placement, Position
 from tests.context.plans import (
@@ -21,11 +21,11 @@ from tests.context.plans import (
     all_segments,
     call,
     entry,
-    manner,
     manners,
     memo,
     memos_of,
     parts,
+    render_options,
     segment,
     talk,
 )
@@ -54,7 +54,7 @@ FULL = Parts(
 )
 
 
-def fitted(one: Parts, max_tokens: int, how: Manner) -> Fitted | int:
+def fitted(one: Parts, max_tokens: int, how: RenderOptions) -> Fitted | int:
     """What fits, or the tokens that are needed."""
     try:
         return fit(one, max_tokens, how)
@@ -62,7 +62,7 @@ def fitted(one: Parts, max_tokens: int, how: Manner) -> Fitted | int:
         return error.needed_tokens
 
 
-def every_omission(one: Parts, how: Manner) -> list[list[str]]:
+def every_omission(one: Parts, how: RenderOptions) -> list[list[str]]:
     """What is left out with ever smaller budgets, each list once."""
     lists: list[list[str]] = []
     for max_tokens in range(1_000, 0, -1):
@@ -78,14 +78,14 @@ def every_omission(one: Parts, how: Manner) -> list[list[str]]:
 def test_everything_is_left_out_in_the_promised_order() -> None:
     order = ["recalled", "time", "diary", "memos 1–5", "memos 6–10", "memos 11–15", "pinned memos 1–5"]
     order += ["summary", "facts", "blocks", "second", "first", "history"]
-    assert every_omission(FULL, manner("openai"))[-1] == order
+    assert every_omission(FULL, render_options("openai"))[-1] == order
 
 
 @pytest.mark.parametrize("after", [None, "before_prompt", "in_chat"])
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_a_recap_goes_whole_in_its_turn_wherever_it_stands(fmt: Format, after: str | None) -> None:
     recap = segment("recap", after=after, depth=2)
-    order = every_omission(replace(FULL, segments=[recap, *FULL.segments]), manner(fmt))[-1]
+    order = every_omission(replace(FULL, segments=[recap, *FULL.segments]), render_options(fmt))[-1]
     assert order[order.index("pinned memos 1–5") :][:4] == ["pinned memos 1–5", "summary", "recap", "facts"]
     assert order[-3:] == ["second", "first", "history"]
 
@@ -94,18 +94,18 @@ def test_a_recap_goes_whole_in_its_turn_wherever_it_stands(fmt: Format, after: s
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_memos_go_group_by_group_wherever_they_are(fmt: Format, position: Position) -> None:
     moved = FULL.contributions[0]._replace(placement=Placement(position, 2, "user"))
-    order = every_omission(replace(FULL, contributions=[moved]), manner(fmt))[-1]
-    assert order == every_omission(FULL, manner("openai"))[-1]
+    order = every_omission(replace(FULL, contributions=[moved]), render_options(fmt))[-1]
+    assert order == every_omission(FULL, render_options("openai"))[-1]
 
 
 def test_each_step_omits_one_item_more() -> None:
-    for fewer, more in zip(lists := every_omission(FULL, manner("segments")), lists[1:], strict=False):
+    for fewer, more in zip(lists := every_omission(FULL, render_options("segments")), lists[1:], strict=False):
         assert more[: len(fewer)] == fewer
 
 
 def test_history_goes_edge_by_edge_and_then_by_message() -> None:
     starts = []
-    how = manner("openai")
+    how = render_options("openai")
     for max_tokens in range(200, 0, -1):
         left = fitted(replace(FULL, contributions=(), segments=()), max_tokens, how)
         if isinstance(left, int):
@@ -118,7 +118,7 @@ def test_a_tight_budget_does_not_move_the_history_every_turn() -> None:
     starts = []
     for length in range(40, 120, 2):
         one = Parts(history=talk(length), newest=entry(length + 1), edges=range(1, length, 8))
-        starts.append(fit(one, 200, manner("openai")).worded.anchor_seq)
+        starts.append(fit(one, 200, render_options("openai")).worded.anchor_seq)
     assert starts == sorted(starts)
     assert len(set(starts)) <= 80 // 8 + 1
     assert {start % 8 for start in starts} == {1}
@@ -127,7 +127,7 @@ def test_a_tight_budget_does_not_move_the_history_every_turn() -> None:
 def test_what_is_left_of_the_memos_is_built_anew_in_its_place() -> None:
     built = []
     for max_tokens in range(250, 0, -1):
-        left = fitted(FULL, max_tokens, manner("openai"))
+        left = fitted(FULL, max_tokens, render_options("openai"))
         if isinstance(left, int):
             break
         rows = render(left.worded).segments
@@ -140,7 +140,7 @@ def test_what_is_left_of_the_memos_is_built_anew_in_its_place() -> None:
 
 
 def test_a_budget_of_exactly_the_tokens_leaves_nothing_out() -> None:
-    how = manner("anthropic", factor=1.35)
+    how = render_options("anthropic", factor=1.35)
     whole = render(fit(FULL, 10_000, how).worded).tokens
     assert not fit(FULL, whole, how).omitted
     assert [omission.name for omission in fit(FULL, whole - 1, how).omitted] == ["recalled"]
@@ -149,7 +149,7 @@ def test_a_budget_of_exactly_the_tokens_leaves_nothing_out() -> None:
 def test_blank_messages_and_segments_are_left_out_and_listed() -> None:
     history = [entry(1), entry(2, "assistant", " \n"), entry(3, "assistant", "", tool_calls=[call("0")])]
     one = Parts(segments=[segment("system", " ")], history=history, newest=entry(4, text="\t"))
-    left = fit(one, 100, manner("openai"))
+    left = fit(one, 100, render_options("openai"))
     assert [(gone.name, gone.why) for gone in left.omitted] == [
         ("system", "blank"),
         ("message:m2", "blank"),
@@ -160,17 +160,17 @@ def test_blank_messages_and_segments_are_left_out_and_listed() -> None:
 
 def test_what_is_never_left_out_says_how_much_it_needs() -> None:
     with pytest.raises(BudgetTooSmallError) as caught:
-        fit(FULL, 1, manner("openai"))
-    left = fit(FULL, caught.value.needed_tokens, manner("openai"))
+        fit(FULL, 1, render_options("openai"))
+    left = fit(FULL, caught.value.needed_tokens, render_options("openai"))
     assert {row["name"] for row in render(left.worded).segments} <= FLOOR
-    assert isinstance(fitted(FULL, caught.value.needed_tokens - 1, manner("openai")), int)
+    assert isinstance(fitted(FULL, caught.value.needed_tokens - 1, render_options("openai")), int)
 
 
 def test_the_last_message_stays_also_when_it_is_the_assistants() -> None:
     one = Parts(history=talk(4))
-    needed = fitted(one, 1, manner("openai"))
+    needed = fitted(one, 1, render_options("openai"))
     assert isinstance(needed, int)
-    assert [said.seq for said in fit(one, needed, manner("openai")).worded.entries] == [4]
+    assert [said.seq for said in fit(one, needed, render_options("openai")).worded.entries] == [4]
 
 
 def test_a_tool_call_leaves_only_together_with_its_result() -> None:
@@ -184,19 +184,19 @@ def test_a_tool_call_leaves_only_together_with_its_result() -> None:
     starts = {
         left.worded.anchor_seq
         for max_tokens in range(100)
-        if isinstance(left := fitted(one, max_tokens, manner("openai")), Fitted)
+        if isinstance(left := fitted(one, max_tokens, render_options("openai")), Fitted)
     }
     assert starts == {1, 2, 4, 5}
 
 
 @given(parts(), manners(), st.integers(0, 400))
-def test_it_is_what_trying_one_thing_after_the_other_finds(drawn: Parts, how: Manner, max_tokens: int) -> None:
+def test_it_is_what_trying_one_thing_after_the_other_finds(drawn: Parts, how: RenderOptions, max_tokens: int) -> None:
     left = fitted(drawn, max_tokens, how)
     expected = try_all(drawn, max_tokens, how)
     assert (left if isinstance(left, int) else render(left.worded)) == expected
 
 
-def try_all(drawn: Parts, max_tokens: int, how: Manner) -> Rendered | int:
+def try_all(drawn: Parts, max_tokens: int, how: RenderOptions) -> Rendered | int:
     """Return the expected result the slow way: render each shorter context until one fits."""
     tokens = 0
     for one in every_shorter(drawn):
@@ -240,17 +240,19 @@ def without(one: Parts, name: str) -> Parts:
     return replace(one, segments=[left for left in one.segments if left.name != name])
 
 
-def is_whole(history: Sequence[Entry], tail: Sequence[Entry]) -> bool:
+def is_whole(history: Sequence[HistoryMessage], tail: Sequence[HistoryMessage]) -> bool:
     gone = len(history) - len(tail)
     return not any(made < gone <= answered for answered, made in find_calls(history).items())
 
 
-def begins_at(history: Sequence[Entry], tail: Sequence[Entry], edge: int) -> bool:
+def begins_at(history: Sequence[HistoryMessage], tail: Sequence[HistoryMessage], edge: int) -> bool:
     return [one for one in history if one.seq >= edge] == tail
 
 
 @given(parts(), manners(), st.integers(0, 400), st.integers(0, 400))
-def test_a_smaller_budget_includes_nothing_a_larger_one_omits(drawn: Parts, how: Manner, one: int, other: int) -> None:
+def test_a_smaller_budget_includes_nothing_a_larger_one_omits(
+    drawn: Parts, how: RenderOptions, one: int, other: int
+) -> None:
     small, big = fitted(drawn, min(one, other), how), fitted(drawn, max(one, other), how)
     assume(isinstance(small, Fitted) and isinstance(big, Fitted))
     assert isinstance(small, Fitted)
@@ -268,7 +270,7 @@ def shown(left: Fitted) -> set[str]:
 
 
 @given(parts(), manners())
-def test_the_reported_minimum_is_exact(drawn: Parts, how: Manner) -> None:
+def test_the_reported_minimum_is_exact(drawn: Parts, how: RenderOptions) -> None:
     needed = fitted(drawn, -1, how)
     assert isinstance(needed, int)
     left = fitted(drawn, needed, how)

@@ -2,8 +2,8 @@
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.talk import Json, append, context, ok, put, talk, talk_with_memos
 
 CHAT: Json = {
@@ -15,7 +15,7 @@ LORE = {"name": "lore", "text": "The lighthouse has 112 steps."}
 
 
 async def test_max_tokens_is_respected_down_to_the_reported_minimum(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"token_factor": 1.35})
     await talk_with_memos(api, sweep, clock, 41)
@@ -44,7 +44,7 @@ async def test_a_limit_below_the_floor_is_named_where_it_was_given(api: httpx.As
 
 
 async def test_what_is_trimmed_goes_in_its_order_and_says_why(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"time": True})
     await talk_with_memos(api, sweep, clock, 65)
@@ -86,7 +86,9 @@ async def test_a_continuing_scene_does_not_slide_in_a_tight_budget(api: httpx.As
     assert {start % 8 for start in starts} == {1}
 
 
-async def test_the_memo_budget_fills_from_the_newest(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def test_the_memo_budget_fills_from_the_newest(
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+) -> None:
     await talk_with_memos(api, sweep, clock, 65)
     memos = (await context(api))["memo_window"]["memos"]
     assert memos == 6

@@ -1,13 +1,13 @@
-from app.context.calls import find_calls, find_native, inner_positions, name_results, tell_calls
-from app.context.segments import Entry
+from app.context.calls import find_calls, find_native, inner_positions, name_results, word_calls
+from app.context.segments import HistoryMessage
 from tests.context.plans import call, entry
 
 
-def asks(seq: int, *ids: str) -> Entry:
+def asks(seq: int, *ids: str) -> HistoryMessage:
     return entry(seq, "assistant", "", tool_calls=[call(one) for one in ids])
 
 
-def answers(seq: int, call_id: str) -> Entry:
+def answers(seq: int, call_id: str) -> HistoryMessage:
     return entry(seq, "tool", "Found.", tool_call_id=call_id)
 
 
@@ -39,14 +39,14 @@ def test_a_second_answer_to_a_call_is_not_native() -> None:
 def test_a_call_of_unknown_shape_is_shown_as_text() -> None:
     odd = entry(1, "assistant", "", tool_calls=[{"id": "0", "function": "look"}])
     assert find_native([odd, answers(2, "0")]) == set()
-    assert tell_calls(odd) == '[calls tool {"id": "0", "function": "look"}]'
+    assert word_calls(odd) == '[calls tool {"id": "0", "function": "look"}]'
 
 
 def test_a_custom_tool_is_a_tool() -> None:
     custom = {"id": "0", "type": "custom", "custom": {"name": "sing", "input": "la"}}
     sung = entry(1, "assistant", "", tool_calls=[custom])
     assert find_native([sung, answers(2, "0")]) == {0, 1}
-    assert tell_calls(sung) == "[calls sing la]"
+    assert word_calls(sung) == "[calls sing la]"
 
 
 def test_a_result_without_a_name_gets_the_functions_name() -> None:

@@ -7,10 +7,10 @@ import pytest
 from fastapi import FastAPI
 
 from app.context.schemas import ContextOut
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.book import key_column
 from tests.statements import watched
 from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos
@@ -25,7 +25,7 @@ LORE = {"name": "lore", "text": "The lighthouse has 112 steps."}
 
 
 async def test_segments_stand_in_the_order_of_how_rarely_they_change(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"time": True})
     await talk_with_memos(api, sweep, clock, 33)
@@ -276,7 +276,7 @@ async def test_reading_a_context_changes_nothing(api: httpx.AsyncClient, databas
 
 
 async def test_a_context_is_one_statement_and_no_transaction(
-    app: FastAPI, api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    app: FastAPI, api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 41)
     await context(api)

@@ -7,12 +7,12 @@ import httpx
 import orjson
 import pytest
 
-from app.chats.service import ChatRef, lock_head
+from app.chats.chat_lock import ChatRef, lock_head
+from app.dispatcher import Dispatcher
 from app.kit.auth import Caller
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.memos.handlers import read_window
-from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import Json, append, context, get, ok, put, said, talk
 
@@ -21,7 +21,7 @@ Settle = Callable[[], Awaitable[None]]
 
 
 @pytest.fixture
-def settle(sweep: Sweep, clock: SteppedClock) -> Settle:
+def settle(sweep: Dispatcher, clock: SteppedClock) -> Settle:
     """Wait until what was appended has settled, and make what is due."""
 
     async def settled() -> None:

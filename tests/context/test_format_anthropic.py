@@ -2,12 +2,12 @@ from typing import Any
 
 from app.context.format_anthropic import CLOSING, OPENING
 from app.context.segments import Plan, Rendered
-from tests.context.plans import call, entry, manner, rendered, segment
+from tests.context.plans import call, entry, render_options, rendered, segment
 
 
-def said(plan: Plan, *, prefill: bool = False, **speech: Any) -> list[tuple[str, list[str]]]:
+def said(plan: Plan, *, prefill: bool = False, **style: Any) -> list[tuple[str, list[str]]]:
     """Role and texts of every message."""
-    return read(rendered(plan, manner("anthropic", prefill=prefill, **speech)))
+    return read(rendered(plan, render_options("anthropic", prefill=prefill, **style)))
 
 
 def read(answer: Rendered) -> list[tuple[str, list[str]]]:
@@ -16,7 +16,9 @@ def read(answer: Rendered) -> list[tuple[str, list[str]]]:
 
 def test_each_segment_before_the_history_is_a_system_block() -> None:
     note = segment("note", after="system", role="user")
-    answer = rendered(Plan(prefix=[segment("system"), note, segment("memos")], newest=entry(1)), manner("anthropic"))
+    answer = rendered(
+        Plan(prefix=[segment("system"), note, segment("memos")], newest=entry(1)), render_options("anthropic")
+    )
     assert [block["text"] for block in answer.system or []] == ["The system.", "[User] The note.", "The memos."]
     assert read(answer) == [("user", ["Hello."])]
 

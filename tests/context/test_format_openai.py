@@ -4,11 +4,11 @@ import pytest
 
 from app.context.segments import Plan, Segment
 from app.kit.tokens import count_tokens
-from tests.context.plans import call, entry, manner, rendered, segment
+from tests.context.plans import call, entry, render_options, rendered, segment
 
 
-def messages(plan: Plan, **speech: Any) -> list[dict[str, Any]]:
-    return rendered(plan, manner("openai", **speech)).messages or []
+def messages(plan: Plan, **style: Any) -> list[dict[str, Any]]:
+    return rendered(plan, render_options("openai", **style)).messages or []
 
 
 def test_the_segments_before_the_history_are_one_system_message() -> None:
@@ -58,7 +58,7 @@ def test_tool_calls_and_their_results_are_kept_and_counted() -> None:
         entry(1, "assistant", "", name="Kai", tool_calls=calls),
         entry(2, "tool", "Found.", name="look", tool_call_id="0"),
     ]
-    answer = rendered(Plan(history=history), manner("openai"))
+    answer = rendered(Plan(history=history), render_options("openai"))
     assert answer.messages == [
         {"role": "assistant", "content": None, "name": "Kai", "tool_calls": calls},
         {"role": "tool", "content": "Found.", "tool_call_id": "0"},

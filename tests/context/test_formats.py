@@ -12,15 +12,15 @@ from pydantic import TypeAdapter
 from app.context.formats import count_tokens_of, render, word
 from app.context.order import arrange
 from app.context.parts import Parts
-from app.context.segments import Format, Manner, Plan, Rendered
+from app.context.segments import Format, Plan, Rendered, RenderOptions
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from tests.context.plans import (
     FORMATS,
     all_segments,
     entry,
-    manner,
     manners,
     parts,
+    render_options,
     rendered,
     segment,
     talk,
@@ -37,7 +37,7 @@ def plan_of(drawn: Parts) -> Plan:
 
 
 @given(parts(), manners())
-def test_what_is_sent_is_what_the_clients_own_types_accept(drawn: Parts, how: Manner) -> None:
+def test_what_is_sent_is_what_the_clients_own_types_accept(drawn: Parts, how: RenderOptions) -> None:
     answer = rendered(plan_of(drawn), how)
     if how.format == "openai":
         _OPENAI.validate_python(answer.messages, strict=True)
@@ -61,7 +61,7 @@ def check_openai(messages: list[dict[str, Any]]) -> None:
     assert not awaited
 
 
-def check_anthropic(answer: Rendered, how: Manner) -> None:
+def check_anthropic(answer: Rendered, how: RenderOptions) -> None:
     """What Anthropic refuses beyond its types."""
     messages = answer.messages or []
     roles = [message["role"] for message in messages]
@@ -75,7 +75,7 @@ def check_anthropic(answer: Rendered, how: Manner) -> None:
 
 
 @given(parts(), manners())
-def test_the_tokens_are_never_fewer_than_what_is_sent(drawn: Parts, how: Manner) -> None:
+def test_the_tokens_are_never_fewer_than_what_is_sent(drawn: Parts, how: RenderOptions) -> None:
     worded = word(plan_of(drawn), how)
     answer = render(worded)
     overhead = MESSAGE_OVERHEAD_TOKENS * (len(answer.messages or []) + bool(answer.system or answer.text))
@@ -85,7 +85,7 @@ def test_the_tokens_are_never_fewer_than_what_is_sent(drawn: Parts, how: Manner)
 
 
 @given(parts(), manners())
-def test_nothing_that_is_said_is_dropped(drawn: Parts, how: Manner) -> None:
+def test_nothing_that_is_said_is_dropped(drawn: Parts, how: RenderOptions) -> None:
     """Every text, every name and every call of a tool is in what is sent, one way or another."""
     plan = plan_of(drawn)
     answer = rendered(plan, how)
@@ -97,12 +97,12 @@ def test_nothing_that_is_said_is_dropped(drawn: Parts, how: Manner) -> None:
         assert said.text.strip() in everything
         if said.tool_calls and how.format in ("anthropic", "text"):
             assert "[calls " in everything
-        if said.name and said.text.strip() and said.name != how.speech.character and not said.tool_call_id:
+        if said.name and said.text.strip() and said.name != how.style.character and not said.tool_call_id:
             assert " ".join(said.name.split()) in sent
 
 
 @given(parts(), manners())
-def test_every_segment_is_listed_once_with_its_sources(drawn: Parts, how: Manner) -> None:
+def test_every_segment_is_listed_once_with_its_sources(drawn: Parts, how: RenderOptions) -> None:
     plan = plan_of(drawn)
     rows = rendered(plan, how).segments
     shown = [one.name for one in (*plan.prefix, *plan.in_chat, *plan.volatile) if one.text.strip()]
@@ -117,7 +117,7 @@ def test_every_segment_is_listed_once_with_its_sources(drawn: Parts, how: Manner
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_an_empty_chat_gives_an_empty_context(fmt: Format) -> None:
-    answer = rendered(Plan(), manner(fmt))
+    answer = rendered(Plan(), render_options(fmt))
     assert (answer.tokens, answer.segments, list(answer.breakpoints)) == (0, [], [])
     assert not answer.messages
     assert not answer.system
@@ -132,18 +132,18 @@ def test_a_text_that_is_not_altered_is_not_counted_again(fmt: Format) -> None:
         counted.append(text)
         return count_tokens(text)
 
-    how = manner(fmt)
+    how = render_options(fmt)
     plan = Plan(prefix=[segment("system"), segment("memos")], history=talk(4), newest=entry(5))
-    rendered(plan, Manner(how.format, how.speech, how.prefill, how.token_factor, count))
+    rendered(plan, RenderOptions(how.format, how.style, how.prefill, how.token_factor, count))
     assert {"The system.", "The memos."}.isdisjoint(counted)
     assert fmt in ("text", "segments") or not counted
 
 
 def test_the_token_factor_is_applied_to_the_sum_and_rounded_up() -> None:
     plan = Plan(history=[entry(1, text="Hello.")])
-    assert rendered(plan, manner("openai")).tokens == 6
-    assert rendered(plan, manner("openai", factor=1.35)).tokens == 9
-    assert rendered(plan, manner("openai", factor=1.5)).tokens == 9
+    assert rendered(plan, render_options("openai")).tokens == 6
+    assert rendered(plan, render_options("openai", factor=1.35)).tokens == 9
+    assert rendered(plan, render_options("openai", factor=1.5)).tokens == 9
 
 
 def where(answer: Rendered, text: str) -> Iterable[int]:
@@ -153,5 +153,5 @@ def where(answer: Rendered, text: str) -> Iterable[int]:
 @pytest.mark.parametrize(("depth", "place"), [(0, 5), (1, 4), (3, 2), (5, 0), (99, 0)])
 def test_a_callers_segment_in_the_chat_is_at_its_depth(depth: int, place: int) -> None:
     note = segment("note", "A note.", after="in_chat", depth=depth)
-    answer = rendered(Plan(history=talk(4), in_chat=[note], newest=entry(5)), manner("openai"))
+    answer = rendered(Plan(history=talk(4), in_chat=[note], newest=entry(5)), render_options("openai"))
     assert where(answer, "A note.") == [place]

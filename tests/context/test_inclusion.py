@@ -16,9 +16,9 @@ Kind = Literal["memo", "summary", "recap"]
 ID = "7"
 BY = f"memo:{ID}"
 ANCHOR_SEQ = 17
-IN_WINDOW = Shown(ANCHOR_SEQ, standing={BY})
-BEYOND_BUDGET = Shown(ANCHOR_SEQ, standing=set(), over_budget={BY})
-LEFT_WINDOW = Shown(ANCHOR_SEQ, standing=set())
+IN_WINDOW = Shown(ANCHOR_SEQ, in_prompt={BY})
+BEYOND_BUDGET = Shown(ANCHOR_SEQ, in_prompt=set(), over_budget={BY})
+LEFT_WINDOW = Shown(ANCHOR_SEQ, in_prompt=set())
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def test_an_old_message_that_nothing_stands_for_is_not_there() -> None:
 @pytest.mark.parametrize("kind", ["summary", "recap"])
 def test_a_message_is_in_the_version_in_use_that_covers_it(kind: Kind) -> None:
     third, fourth = _cover(kind=kind, cover_id="3"), _cover(kind=kind, cover_id="4")
-    shown = replace(LEFT_WINDOW, standing={f"{kind}:3"})
+    shown = replace(LEFT_WINDOW, in_prompt={f"{kind}:3"})
     assert find_status(Said(), [third], shown, Filters()) == (kind, f"{kind}:3")
     assert find_status(Said(), [fourth], shown, Filters()) == ("none", None)
     assert find_status(Said(), [fourth, third], shown, Filters()) == (kind, f"{kind}:3")
@@ -71,14 +71,14 @@ def test_the_first_of_several_covering_layers_is_named(
     hidden_by: str | None,
 ) -> None:
     covers = [_cover(), _cover(kind="summary"), _cover(kind="recap")]
-    shown = Shown(ANCHOR_SEQ, standing={BY, f"summary:{ID}", f"recap:{ID}"})
+    shown = Shown(ANCHOR_SEQ, in_prompt={BY, f"summary:{ID}", f"recap:{ID}"})
     told = [find_status(Said(hidden_by=hidden_by), covers[first:], shown, Filters()) for first in range(3)]
     assert told == [("memo", BY), ("summary", f"summary:{ID}"), ("recap", f"recap:{ID}")]
 
 
 def test_present_beats_absent_and_pending_beats_expired() -> None:
     recap = _cover(kind="recap", cover_id="4")
-    shown = Shown(ANCHOR_SEQ, standing={"recap:4"}, over_budget={"memo:8"})
+    shown = Shown(ANCHOR_SEQ, in_prompt={"recap:4"}, over_budget={"memo:8"})
     worse = [
         _cover(cover_id="8"),
         _cover("pending", "summary", None),
@@ -94,7 +94,7 @@ def test_present_beats_absent_and_pending_beats_expired() -> None:
 
 def test_what_one_layer_excludes_another_can_include() -> None:
     silent = replace(_cover(), filters=Filters(include_user=False))
-    shown = Shown(ANCHOR_SEQ, standing={BY, "recap:4"})
+    shown = Shown(ANCHOR_SEQ, in_prompt={BY, "recap:4"})
     covers = [silent, _cover(kind="recap", cover_id="4")]
     assert find_status(Said(), covers, shown, Filters()) == ("recap", "recap:4")
     assert find_status(Said(), covers[:1], shown, Filters()) == ("none", None)
@@ -103,7 +103,7 @@ def test_what_one_layer_excludes_another_can_include() -> None:
 @pytest.mark.parametrize("seq", [3, ANCHOR_SEQ])
 def test_messages_hidden_by_scenes_are_in_the_recap_or_hidden(seq: int) -> None:
     hidden, recap = Said(seq, hidden_by="scenes"), _cover(kind="recap", cover_id="4")
-    shown = Shown(ANCHOR_SEQ, standing={"recap:4"})
+    shown = Shown(ANCHOR_SEQ, in_prompt={"recap:4"})
     assert find_status(hidden, [recap], shown, Filters()) == ("recap", "recap:4")
     assert find_status(hidden, [recap], LEFT_WINDOW, Filters()) == ("hidden", None)
     assert find_status(hidden, [], shown, Filters()) == ("hidden", None)
@@ -177,7 +177,7 @@ def test_a_pinned_one_in_the_history_is_verbatim() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "standing", "told"),
+    ("state", "in_prompt", "told"),
     [
         ("made", {BY}, ("memo", BY)),
         ("pending", set(), ("pending", BY)),
@@ -187,9 +187,9 @@ def test_a_pinned_one_in_the_history_is_verbatim() -> None:
     ],
 )
 def test_a_pinned_one_over_budget_is_reported_like_others(
-    state: State, standing: set[str], told: tuple[str, str | None]
+    state: State, in_prompt: set[str], told: tuple[str, str | None]
 ) -> None:
-    shown = replace(BEYOND_PINNED, standing=standing)
+    shown = replace(BEYOND_PINNED, in_prompt=in_prompt)
     assert find_status(Said(), [_cover(state)], shown, Filters()) == told
 
 
@@ -269,11 +269,11 @@ _COVERS = st.lists(
 @st.composite
 def _shown(draw: st.DrawFn) -> Shown:
     """Draw what a context includes: versions, items over budget, pinned messages and those over their budget."""
-    standing, pinned = draw(_MARKS), draw(_ANY_SEQS)
+    in_prompt, pinned = draw(_MARKS), draw(_ANY_SEQS)
     return Shown(
         ANCHOR_SEQ,
-        standing=standing,
-        over_budget=draw(_MARKS) - standing,
+        in_prompt=in_prompt,
+        over_budget=draw(_MARKS) - in_prompt,
         pinned=pinned,
         pinned_over_budget=draw(_ANY_SEQS) - pinned,
     )
@@ -292,7 +292,7 @@ def _by_the_rules(message: Said, covers: Sequence[Coverage], shown: Shown, filte
     telling = [cover for cover in covers if _is_told_of(message, cover.filters or filters)]
     names = {id(cover): f"{cover.kind}:{cover.id}" if cover.id else None for cover in telling}
     made = [cover for cover in telling if cover.state == "made"]
-    gone = [cover for cover in made if cover.kind == "memo" and not {names[id(cover)]} & shown.standing]
+    gone = [cover for cover in made if cover.kind == "memo" and not {names[id(cover)]} & shown.in_prompt]
 
     def found(some: Sequence[Coverage], status: str) -> list[tuple[str, str | None]]:
         return [(status, names[id(cover)]) for cover in some]
@@ -301,7 +301,7 @@ def _by_the_rules(message: Said, covers: Sequence[Coverage], shown: Shown, filte
         message.seq >= ANCHOR_SEQ and message.hidden_by is None and is_sendable
     )
     answers += [("pinned", None)] * (message.seq in shown.pinned)
-    answers += [(one.kind, names[id(one)]) for one in made if names[id(one)] in shown.standing]
+    answers += [(one.kind, names[id(one)]) for one in made if names[id(one)] in shown.in_prompt]
     answers += found([one for one in made if names[id(one)] in shown.over_budget], "out_of_budget")
     # In the order of the layers: a memo that is held waits like one that is still to be made.
     held = [one for one in gone if one.first_seq >= ANCHOR_SEQ]

@@ -5,10 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.book import book
 from tests.scripted_model import ScriptedModel, refuses
 from tests.summary.folds import OWN_FOLDS
@@ -22,7 +22,7 @@ SCENES = {
 
 
 async def test_a_message_is_verbatim_or_stands_in_its_memo(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
     clock.step(2)
@@ -41,7 +41,7 @@ async def test_a_message_is_verbatim_or_stands_in_its_memo(
 
 
 async def test_an_expired_memo_leaves_its_messages_out(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"memos": {"window": 2}})
     await append(api, talk(1, 64))
@@ -59,7 +59,7 @@ async def test_an_expired_memo_leaves_its_messages_out(
 
 
 async def test_a_missing_memo_is_pending_then_failed_or_none(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 64))
     assert [run[0] for run in await _runs(api)] == ["pending"] * 6 + ["verbatim"]
@@ -74,7 +74,7 @@ async def test_a_missing_memo_is_pending_then_failed_or_none(
 
 
 async def test_excluded_messages_are_none_after_the_history(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, characters=[{"name": "Kai"}, {"name": "Ren", "disabled": True}])
     unheard = [
@@ -134,7 +134,7 @@ async def test_an_empty_chat_has_an_empty_report_an_unknown_one_404(api: httpx.A
 
 @pytest.mark.parametrize(("settings", "layer"), [(OWN_FOLDS, "summary"), (SCENES, "scenes")], ids=["summary", "scenes"])
 async def test_nothing_is_pending_that_nobody_will_make(
-    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock, settings: dict[str, Any], layer: str
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock, settings: dict[str, Any], layer: str
 ) -> None:
     await put(api, settings=settings)
     await append(api, talk(1, 24))
@@ -163,7 +163,7 @@ async def _runs(api: httpx.AsyncClient) -> list[tuple[str, str | None, range]]:
 
 
 async def test_a_memos_sources_keep_their_status_after_new_settings(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
     clock.step(2)
@@ -175,7 +175,7 @@ async def test_a_memos_sources_keep_their_status_after_new_settings(
 
 
 async def test_a_held_memo_is_pending_for_hidden_messages(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 32))
     clock.step(2)
@@ -199,7 +199,7 @@ async def test_a_forced_cut_leaves_an_open_batch_pending(api: httpx.AsyncClient)
     assert await _runs(api) == [("pending", None, range(1, 5)), ("verbatim", None, range(5, 6))]
 
 
-async def _settle(sweep: Sweep, clock: SteppedClock) -> None:
+async def _settle(sweep: Dispatcher, clock: SteppedClock) -> None:
     for _ in range(5):
         clock.step(2)
         await sweep.drain()

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from app.context.calls import find_calls
 from app.context.order import arrange
 from app.context.parts import build_segment
-from app.context.segments import Entry, Format, Plan, Rendered, Segment, SegmentRole
+from app.context.segments import Format, HistoryMessage, Plan, Rendered, Segment, SegmentRole
 from app.layers.contribution import Contribution, Item, Placement
-from tests.context.plans import FORMATS, call, entry, manner, rendered, segment, talk, texts_of
+from tests.context.plans import FORMATS, call, entry, render_options, rendered, segment, talk, texts_of
 
 ROLES: tuple[SegmentRole, ...] = ("system", "user", "assistant")
 RECAP = "«recap»"
@@ -28,7 +28,7 @@ def shown(one: Segment, fmt: Format, **messages: Any) -> Rendered:
     plan = arrange(
         [*OTHERS, one], messages.get("history", talk(9)), messages.get("newest", entry(10, text="Message 10.")), 1
     )
-    return rendered(plan, manner(fmt))
+    return rendered(plan, render_options(fmt))
 
 
 def order(answer: Rendered, *texts: str) -> list[str]:
@@ -107,7 +107,7 @@ def test_whether_to_scan_is_handed_through_where_it_is_said(fmt: Format, scan: b
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> tuple[list[Entry], Entry | None]:
+def conversations(draw: st.DrawFn) -> tuple[list[HistoryMessage], HistoryMessage | None]:
     """Draw distinct messages with tool calls that are answered at once, late or never."""
     history = []
     for at, role in enumerate(
@@ -132,16 +132,21 @@ def conversations(draw: st.DrawFn) -> tuple[list[Entry], Entry | None]:
     st.booleans(),
 )
 def test_depth_counts_from_the_end_and_separates_no_tool_call(
-    said: tuple[list[Entry], Entry | None], depth: int, role: SegmentRole, fmt: Format, prefill: bool, volatile: bool
+    said: tuple[list[HistoryMessage], HistoryMessage | None],
+    depth: int,
+    role: SegmentRole,
+    fmt: Format,
+    prefill: bool,
+    volatile: bool,
 ) -> None:
     history, newest = said
     segments = [recap(position="in_chat", depth=depth, role=role), *OTHERS[: 7 if volatile else 6]]
-    answer = rendered(arrange(segments, history, newest, 1), manner(fmt, prefill=prefill))
+    answer = rendered(arrange(segments, history, newest, 1), render_options(fmt, prefill=prefill))
     messages = [one.text for one in [*history, *([newest] if newest else [])]]
     assert order(answer, *messages, RECAP) == put_by_hand(history, messages, depth)
 
 
-def put_by_hand(history: list[Entry], messages: list[str], depth: int) -> list[str]:
+def put_by_hand(history: list[HistoryMessage], messages: list[str], depth: int) -> list[str]:
     """The slow, obvious way: from the end step back message by message, on while a call waits for its result."""
     before, behind = list(messages), list[str]()
     while before and (len(behind) < depth or _is_parted(history, len(before))):
@@ -149,7 +154,7 @@ def put_by_hand(history: list[Entry], messages: list[str], depth: int) -> list[s
     return [*before, RECAP, *behind]
 
 
-def _is_parted(history: list[Entry], before: int) -> bool:
+def _is_parted(history: list[HistoryMessage], before: int) -> bool:
     return any(call < before <= result for result, call in find_calls(history).items())
 
 
@@ -168,7 +173,7 @@ def test_a_recap_before_the_prompt_keeps_the_breakpoints() -> None:
 
     def marks(*segments: Segment) -> list[str]:
         plan = arrange(segments, talk(40), entry(41), 1)
-        return [one.after for one in rendered(plan, manner("anthropic")).breakpoints]
+        return [one.after for one in rendered(plan, render_options("anthropic")).breakpoints]
 
     usual = ["segment:user", "segment:memos", "message:m32", "message:m41"]
     assert marks(*prefix) == usual
@@ -179,5 +184,5 @@ def test_a_recap_before_the_prompt_keeps_the_breakpoints() -> None:
 
 
 def test_an_empty_conversation_has_a_recap_behind_its_prefix() -> None:
-    answer = rendered(Plan(prefix=OTHERS[:1], in_chat=[recap(position="in_chat", depth=2)]), manner("openai"))
+    answer = rendered(Plan(prefix=OTHERS[:1], in_chat=[recap(position="in_chat", depth=2)]), render_options("openai"))
     assert texts_of(answer) == [f"The system.\n\n{RECAP}"]

@@ -10,12 +10,12 @@ import orjson
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
 from app.memos.window import make_window
-from app.sweep import Sweep
 from tests.statements import watched
 from tests.talk import Json, append, context, get, ok, put, said, talk
 
@@ -224,7 +224,7 @@ async def test_the_report_names_the_version_that_stands_for_a_message(api: httpx
 
 
 async def test_what_scenes_hide_is_included_by_a_recap_in_use(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
     await append(api, talk(1, 36))

@@ -75,9 +75,9 @@ def test_segments_at_one_position_are_in_registry_order() -> None:
 @pytest.mark.parametrize(
     ("spec", "fault"),
     [
-        (SegmentSpec("words", trimmed_before="time"), "the segment 'words' is after an unknown one: None"),
-        (SegmentSpec("words", after="?", trimmed_before="time"), "the segment 'words' is after an unknown one: '?'"),
-        (SegmentSpec("words", after="words", trimmed_before="time"), "the segment 'words' is after an unknown one: "),
+        (SegmentSpec("words", trimmed_before="time"), "the segment 'words' follows an unknown one: None"),
+        (SegmentSpec("words", after="?", trimmed_before="time"), "the segment 'words' follows an unknown one: '?'"),
+        (SegmentSpec("words", after="words", trimmed_before="time"), "the segment 'words' follows an unknown one: "),
         (SegmentSpec("words", after="user"), "the segment 'words' is trimmed before an unknown one: None"),
         (SegmentSpec("words", after="user", trimmed_before="?"), "'words' is trimmed before an unknown one: '?'"),
     ],

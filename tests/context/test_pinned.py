@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from app.chats.settings import ChatSettings, schema
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
-from app.context.segments import Entry, Speech
+from app.context.segments import HistoryMessage, TranscriptStyle
 from app.context.wording import word_line
 from app.kit.tokens import count_tokens
 from tests.context.plans import entries, entry, talk
 
-PLAIN = Speech()
+PLAIN = TranscriptStyle()
 
 
 def _settings(value: int | None, kind: str = "absolute", context_tokens: int = 32_000) -> ChatSettings:
@@ -30,7 +30,7 @@ def test_pinned_messages_are_in_story_order_with_their_speakers() -> None:
         entry(5, "assistant", "I will.\n\nAlways."),
         entry(9, "narrator", "Rain."),
     ]
-    segment = build_pinned(choose_pinned(pinned, _settings(None), Speech(character="Kai"))[0])
+    segment = build_pinned(choose_pinned(pinned, _settings(None), TranscriptStyle(character="Kai"))[0])
     text = "## Pinned Messages\n\nMira: Keep this.\n\nKai: I will.\n\nAlways.\n\n[Narrator] Rain."
     assert (segment.name, segment.role, segment.text) == ("pinned", "system", text)
     assert (segment.tokens, segment.cacheable) == (count_tokens(text), True)
@@ -38,9 +38,9 @@ def test_pinned_messages_are_in_story_order_with_their_speakers() -> None:
 
 
 def test_a_pinned_message_has_its_time_if_the_history_has_times() -> None:
-    speech = Speech("inline", "Asia/Tokyo", "Sakura")
+    style = TranscriptStyle("inline", "Asia/Tokyo", "Sakura")
     pinned = [entry(1, "assistant", "Hi.", sent_at=datetime(2026, 4, 1, 13, 15, tzinfo=UTC))]
-    lines, _ = choose_pinned(pinned, _settings(None), speech)
+    lines, _ = choose_pinned(pinned, _settings(None), style)
     assert [line.text for line in lines] == ["[04/01 22:15] Sakura: Hi."]
 
 
@@ -68,27 +68,29 @@ def test_without_room_none_is_kept_and_without_a_limit_all() -> None:
 
 
 @st.composite
-def _pinned_and_settings(draw: st.DrawFn) -> tuple[list[Entry], Speech, dict[str, Any], int]:
+def _pinned_and_settings(draw: st.DrawFn) -> tuple[list[HistoryMessage], TranscriptStyle, dict[str, Any], int]:
     """Messages, their wording, a budget that often is just enough for some of them, and what is in it by hand."""
     pinned = draw(entries())
-    speech = Speech(draw(st.sampled_from(["off", "inline"])), "Asia/Tokyo", draw(st.sampled_from([None, "Sakura"])))
+    style = TranscriptStyle(
+        draw(st.sampled_from(["off", "inline"])), "Asia/Tokyo", draw(st.sampled_from([None, "Sakura"]))
+    )
     newest = draw(st.integers(0, len(pinned)))
-    enough = sum(count_tokens(word_line(one, speech)) for one in pinned[len(pinned) - newest :])
+    enough = sum(count_tokens(word_line(one, style)) for one in pinned[len(pinned) - newest :])
     limit = max(0, enough + draw(st.integers(-1, 1)))
     if draw(st.booleans()):
-        return pinned, speech, {"type": "absolute", "value": limit}, limit
-    return pinned, speech, {"type": "percent", "value": 5}, limit
+        return pinned, style, {"type": "absolute", "value": limit}, limit
+    return pinned, style, {"type": "percent", "value": 5}, limit
 
 
 @given(_pinned_and_settings(), st.integers(0, 19))
 def test_pinned_messages_are_the_longest_newest_run_in_budget(
-    drawn: tuple[list[Entry], Speech, dict[str, Any], int], rest: int
+    drawn: tuple[list[HistoryMessage], TranscriptStyle, dict[str, Any], int], rest: int
 ) -> None:
-    pinned, speech, budget, limit = drawn
+    pinned, style, budget, limit = drawn
     # 5 percent of this is `limit` and a fraction of a token, which is rounded away.
     settings = _settings(budget["value"], budget["type"], max(1, limit * 20 + rest))
-    kept, left_out = choose_pinned(pinned, settings, speech)
-    worded = [word_line(one, speech) for one in pinned]
+    kept, left_out = choose_pinned(pinned, settings, style)
+    worded = [word_line(one, style) for one in pinned]
     start = min(at for at in range(len(pinned) + 1) if sum(map(count_tokens, worded[at:])) <= limit)
     assert [line.text for line in kept] == worded[start:]
     assert [line.text for line in left_out] == worded[:start]

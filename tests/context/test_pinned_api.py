@@ -8,11 +8,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
-from app.sweep import Sweep
 from tests.conftest import NOON
 from tests.statements import watched
 from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos
@@ -90,7 +90,7 @@ async def test_a_pinned_message_moves_before_the_history_at_a_cut(api: httpx.Asy
 
 
 async def test_pinned_messages_ignore_the_order_of_pinning(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"time": True})
     await talk_with_memos(api, sweep, clock, 33)
@@ -103,7 +103,7 @@ async def test_pinned_messages_ignore_the_order_of_pinning(
 
 
 async def test_a_pinned_message_is_not_said_twice_and_its_memo_stays(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, sweep, clock, 33)
     without = await context(api, format="text")
@@ -228,7 +228,7 @@ async def test_the_pinned_budget_fills_from_the_newest(api: httpx.AsyncClient) -
 
 
 async def test_pinned_messages_are_never_trimmed_for_a_limit(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"token_factor": 1.35})
     await talk_with_memos(api, sweep, clock, 41)
@@ -290,7 +290,7 @@ async def test_a_context_with_pinned_messages_is_one_statement_too(app: FastAPI,
 
 
 async def test_the_report_says_which_pinned_messages_are_included(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await put(api, settings={"memos": {"window": 1}})
     await talk_with_memos(api, sweep, clock, 33)

@@ -11,7 +11,7 @@ from app.context.parts import Fitted, Parts
 from app.context.segments import Format
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contribution, Item, Placement, TrimGroup
-from tests.context.plans import FORMATS, manner, segment, texts_of
+from tests.context.plans import FORMATS, render_options, segment, texts_of
 
 
 def item(text: str, *order: int, pinned: bool = False, group: TrimGroup | None = None) -> Item:
@@ -23,7 +23,7 @@ def facts(*items: Item, heading: str = "## Facts", left_out: Sequence[Item] = ()
 
 
 def fits(max_tokens: int, *contributions: Contribution, fmt: Format = "segments") -> Fitted:
-    return fit(Parts(segments=[segment("system")], contributions=contributions), max_tokens, manner(fmt))
+    return fit(Parts(segments=[segment("system")], contributions=contributions), max_tokens, render_options(fmt))
 
 
 def every_fit(*contributions: Contribution) -> list[Fitted]:

@@ -3,12 +3,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.context.segments import Speech
+from app.context.segments import TranscriptStyle
 from app.context.wording import word_line, word_message, word_segment
 from tests.context.plans import call, entry, segment
 
-PLAIN = Speech()
-INLINE = Speech(timestamps="inline", time_zone="Asia/Tokyo", character="Sakura", user_name="Mira")
+PLAIN = TranscriptStyle()
+INLINE = TranscriptStyle(timestamps="inline", time_zone="Asia/Tokyo", character="Sakura", user_name="Mira")
 NEW_YEAR = datetime(2024, 12, 31, 20, 15, tzinfo=UTC)
 
 
@@ -31,10 +31,10 @@ def test_a_lost_name_or_role_is_written_before_the_text(role: str, name: str | N
 
 
 def test_the_only_characters_name_is_not_written() -> None:
-    speech = Speech(character="Sakura")
-    assert word_message(entry(1, "assistant", name="Sakura"), speech) == "Hello."
-    assert word_message(entry(1, "assistant", name="Kai"), speech) == "Kai: Hello."
-    assert word_message(entry(1, "user", name="Sakura"), speech) == "Sakura: Hello."
+    style = TranscriptStyle(character="Sakura")
+    assert word_message(entry(1, "assistant", name="Sakura"), style) == "Hello."
+    assert word_message(entry(1, "assistant", name="Kai"), style) == "Kai: Hello."
+    assert word_message(entry(1, "user", name="Sakura"), style) == "Sakura: Hello."
 
 
 def test_a_message_that_only_calls_a_tool_has_no_words_to_stamp() -> None:
@@ -44,8 +44,8 @@ def test_a_message_that_only_calls_a_tool_has_no_words_to_stamp() -> None:
 def test_a_line_always_says_who_speaks() -> None:
     assert word_line(entry(1, "user"), PLAIN) == "User: Hello."
     assert word_line(entry(1, "assistant"), PLAIN) == "Assistant: Hello."
-    assert word_line(entry(1, "assistant"), Speech(character="Sakura")) == "Sakura: Hello."
-    assert word_line(entry(1, "user"), Speech(user_name="Mira")) == "Mira: Hello."
+    assert word_line(entry(1, "assistant"), TranscriptStyle(character="Sakura")) == "Sakura: Hello."
+    assert word_line(entry(1, "user"), TranscriptStyle(user_name="Mira")) == "Mira: Hello."
 
 
 def test_inline_timestamps_are_local_and_before_the_speaker() -> None:

@@ -15,10 +15,10 @@ from app.diary.settings import DiarySettings
 from app.diary.wording import count_lines, word_entry
 from app.kit.tokens import count_tokens
 from app.registry import LAYERS
-from app.scenes import quotes as scene_quotes
+from app.scenes import extractive as scene_quotes
 from app.scenes.answers import render_recap
 from app.summarising.transcript import Utterance
-from app.summary import quotes as summary_quotes
+from app.summary import extractive as summary_quotes
 from app.tools.toolbox import get_tool
 from app.transfer.formats import read_transcript
 

@@ -69,12 +69,12 @@ def test_the_diary_preset_shows_diary_summary_and_times(diary: str) -> None:
     assert "The summary of messages 1–" in diary
     assert "  ## Recent Conversation Summary\n" in diary
     assert "  [09/14 17:52] Quill: I have entered it in the log, in pencil." in diary
-    assert "Nothing stands for" not in diary
+    assert "no memo, summary or recap covers" not in diary
 
 
 def test_scenes_end_at_pauses_and_older_ones_are_hidden(scenes: str) -> None:
     assert "The scenes: 3 closed, one open" in scenes
-    assert "Without a model nobody can tell where a scene ends" in scenes
+    assert "Without a model, scenes end where the story paused longest." in scenes
     assert "   1  Sat 6 Sep 2025 · messages 1–12 · quoted, no model\n" in scenes
     assert scenes.count("It ends with a pause (no model: ") == 3
     assert "Hidden are messages 1–23." in scenes

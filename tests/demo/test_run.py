@@ -36,7 +36,7 @@ def test_memos_are_shown_or_wait_for_a_cut_that_is_not_forced(shown: str) -> Non
     book = shown.partition("The context of")[0]
     assert book.index("— in the prompt —") < book.index("— waiting: ")
     assert "no memo" not in book
-    assert "Nothing stands for" not in shown
+    assert "no memo, summary or recap covers" not in shown
 
 
 def test_the_output_names_the_missing_model_and_each_status(shown: str) -> None:
@@ -89,7 +89,7 @@ async def test_a_second_run_on_the_same_data_plays_a_chat_of_its_own(place: Path
         (None, "cannot read {path}: No such file or directory"),
         (b"\xff", "{path}: not UTF-8 at byte 0"),
         (b"Hello", "{path}: line 1: not JSON at column 1: unexpected character, expected a JSON value"),
-        (b"", "{path}: there is nothing to play in it"),
+        (b"", "{path}: contains no messages to play"),
     ],
 )
 async def test_a_file_that_is_no_conversation_is_one_line(

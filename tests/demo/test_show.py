@@ -36,7 +36,7 @@ def test_a_long_segment_is_shortened_and_gaps_are_listed() -> None:
     lines = list(word_context(context, []))
     assert "  history          100  2 messages word for word, from number 17 on" in lines
     assert "  (overhead)        10  4 for each message and segment" in lines
-    assert "  Nothing stands for messages 1–8, 16: what should is missing." in lines
+    assert "  Messages 1–8, 16 are not sent, and no memo, summary or recap covers them." in lines
     assert lines[-8:] == [
         *(f"  line {number}" for number in range(4)),
         "  [… 13 more lines …]",

@@ -59,7 +59,7 @@ def test_memos_are_parted_by_what_has_become_of_them() -> None:
         "— in the prompt —",
         "— waiting: their messages are still sent word for word —",
     ]
-    assert "— in the book alone: they have left the prompt —" in book(memo(in_prompt=False), anchor_seq=9)
+    assert "— only in the book: no longer in the prompt —" in book(memo(in_prompt=False), anchor_seq=9)
 
 
 def test_an_empty_book_says_so() -> None:
@@ -187,7 +187,7 @@ def test_the_open_scene_has_no_end_and_failures_have_a_reason() -> None:
 
 def test_breaks_by_pause_are_explained_and_hiding_is_shown() -> None:
     text = scenes(scene(closed_by="time", reason="no model: 59 h passed here"), hidden=(1, 2, 3, 6))
-    assert "Without a model nobody can tell where a scene ends" in text
+    assert "Without a model, scenes end where the story paused longest." in text
     assert "It ends with a pause (no model: 59 h passed here)." in text
     assert "Hidden are messages 1–3, 6." in text
     assert "Hidden" not in scenes(scene())

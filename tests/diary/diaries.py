@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.talk import Json, context, get, ok, put
 
 KAI = {"name": "Kai", "persona": "A gruff lighthouse keeper who collects lost letters."}
@@ -58,7 +58,7 @@ async def prompt(api: httpx.AsyncClient, **options: Any) -> str:
     return next((str(one["text"]) for one in segments if one["name"] == "diary"), "")
 
 
-async def settle(sweep: Sweep, clock: SteppedClock) -> int:
+async def settle(sweep: Dispatcher, clock: SteppedClock) -> int:
     """Let the settle time pass and make what is ripe; returns how many things were tried."""
     clock.step(2)
     return await sweep.drain()

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.operations.queries import count_work
-from app.sweep import Sweep
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write
 from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
-from tests.talk import append, bury, context, cut_off, get, ok, put, said, talk
+from tests.talk import append, context, cut_off, get, ok, put, said, soft_delete, talk
 
 
 async def keep_some(api: httpx.AsyncClient) -> None:
@@ -62,13 +62,13 @@ async def test_a_number_is_never_given_twice(api: httpx.AsyncClient, database: D
     ]
 
 
-@pytest.mark.parametrize("gone", [bury, cut_off])
+@pytest.mark.parametrize("gone", [soft_delete, cut_off])
 async def test_an_entry_follows_the_newest_message_that_exists(
     api: httpx.AsyncClient, gone: Callable[..., Awaitable[object]]
 ) -> None:
     await keep_diary(api)
     await append(api, [said(n, sent_at=f"2024-02-{n:02}T10:00:00Z") for n in range(1, 6)])
-    await gone(api, "m5" if gone is bury else 5)
+    await gone(api, "m5" if gone is soft_delete else 5)
     await save(api, "It mattered.")
     await save(api, "It mattered.")
     await write(api, "By a person.")
@@ -86,7 +86,7 @@ async def test_an_entry_after_deletion_of_all_messages_comes_first(
 ) -> None:
     await keep_diary(api)
     await append(api, talk(1, 2))
-    await bury(api, "m1", "m2")
+    await soft_delete(api, "m1", "m2")
     await save(api, "It mattered.")
     assert [entry["at_seq"] for entry in await entries(api)] == [0]
 
@@ -141,7 +141,7 @@ async def test_an_import_brings_no_entry_back_that_was_deleted(api: httpx.AsyncC
 
 
 async def test_an_import_does_not_copy_an_edited_entry_twice(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
     await append(api, talk(1, 4))
@@ -157,7 +157,12 @@ async def test_an_import_does_not_copy_an_edited_entry_twice(
 
 
 async def test_a_fold_due_on_another_line_is_parked_until_it_returns(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, lines=10)
     await append(api, talk(1, 2))
@@ -190,7 +195,7 @@ async def test_an_erased_chat_keeps_no_diary(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_fork_omits_a_folded_diary_of_later_messages(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = echo
     await keep_diary(api, lines=4)
@@ -207,7 +212,7 @@ async def test_a_fork_omits_a_folded_diary_of_later_messages(
 
 
 async def test_a_fork_omits_a_fold_based_on_later_messages(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = echo
     await keep_diary(api, lines=4)
@@ -215,7 +220,7 @@ async def test_a_fork_omits_a_fold_based_on_later_messages(
     for n in range(1, 4):
         await write(api, f"I heard w{n}w.")
     await settle(sweep, clock)
-    await bury(api, "m5", "m6")
+    await soft_delete(api, "m5", "m6")
     for first in (4, 7):
         for n in range(first, first + 3):
             await write(api, f"I heard w{n}w.")

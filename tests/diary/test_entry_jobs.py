@@ -9,17 +9,17 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.work_queue import RETRY_DELAYS_S
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle
 from tests.scripted_model import Request, ScriptedModel, refuses
-from tests.talk import append, bury, cut_off, edit, get, hide, ok, put, said, talk
+from tests.talk import append, cut_off, edit, get, hide, ok, put, said, soft_delete, talk
 
 WRITTEN = "The girl asked about the lamps again. I told her two of their names, which I tell nobody."
 
@@ -37,7 +37,12 @@ async def turns(api: httpx.AsyncClient, first: int, last: int) -> None:
 
 
 async def test_the_service_writes_an_entry_after_so_many_turns(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
     await append(api, talk(1, 3))
@@ -62,7 +67,7 @@ async def test_the_service_writes_an_entry_after_so_many_turns(
 
 
 async def test_a_character_rereads_its_last_entries_before_it_writes(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     for n in range(1, 8):
@@ -75,7 +80,7 @@ async def test_a_character_rereads_its_last_entries_before_it_writes(
 
 
 async def test_a_character_knows_whom_it_talks_with(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
     await append(api, [said(1, name="A stranger"), said(2), said(3, name="Tomo"), said(4)])
@@ -89,7 +94,7 @@ async def test_a_character_knows_whom_it_talks_with(
 )
 async def test_a_character_not_in_the_chat_writes_by_its_message_name(
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     speakers: tuple[str | None, str | None],
@@ -105,7 +110,7 @@ async def test_a_character_not_in_the_chat_writes_by_its_message_name(
 
 
 async def test_an_import_is_written_about_period_by_period(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=3)
     await append(api, talk(1, 21))
@@ -116,7 +121,12 @@ async def test_an_import_is_written_about_period_by_period(
 
 
 async def test_where_nothing_mattered_nothing_is_written(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await turns(api, 1, 1)
@@ -127,7 +137,7 @@ async def test_where_nothing_mattered_nothing_is_written(
 
 
 async def test_without_a_model_nobody_writes_for_the_character(
-    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await turns(api, 1, 3)
@@ -138,7 +148,7 @@ async def test_without_a_model_nobody_writes_for_the_character(
 
 
 async def test_turns_are_counted_from_a_characters_own_entry(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
     model.otherwise = WRITTEN
@@ -156,7 +166,7 @@ async def test_turns_are_counted_from_a_characters_own_entry(
 
 @pytest.mark.parametrize("asked", [False, True])
 async def test_a_character_that_wrote_itself_gets_no_generated_entry(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, asked: bool
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, asked: bool
 ) -> None:
     await keep_diary(api, KAI, MIRA, auto_write_turns=1)
     model.otherwise = WRITTEN
@@ -180,7 +190,7 @@ async def test_a_character_that_wrote_itself_gets_no_generated_entry(
 
 
 async def test_only_characters_that_spoke_and_did_not_write_get_one(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     ines, off = {"name": "Ines"}, {"name": "Off", "disabled": True}
     await keep_diary(api, KAI, MIRA, ines, off, auto_write_turns=4)
@@ -196,7 +206,7 @@ async def test_only_characters_that_spoke_and_did_not_write_get_one(
 
 
 async def test_the_only_enabled_character_writes_of_nameless_messages(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, KAI, {"name": "Off", "disabled": True}, auto_write_turns=2)
     model.script(WRITTEN)
@@ -208,7 +218,7 @@ async def test_the_only_enabled_character_writes_of_nameless_messages(
 
 @pytest.mark.parametrize("silent", [{"enabled": False}, {"auto_write_turns": None}])
 async def test_who_is_not_to_write_does_not(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, silent: dict[str, Any]
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, silent: dict[str, Any]
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await put(api, settings={"diary": silent}, status=200)
@@ -221,7 +231,7 @@ async def test_who_is_not_to_write_does_not(
 
 
 async def test_a_period_without_the_characters_messages_has_no_entry(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await turns(api, 1, 1)
@@ -256,7 +266,7 @@ async def test_entries_made_backwards_are_reread_in_story_order(
     await append(api, talk(1, 61))
     model.otherwise = from_first
     async with aclosing(ModelClient(model.base_url, "scripted", concurrency=1, max_attempts=1)) as client:
-        await settle(Sweep(JobContext(database, clock, client), LAYERS, slots=1, sweep_s=30), clock)
+        await settle(Dispatcher(JobContext(database, clock, client), LAYERS, slots=1, sweep_s=30), clock)
     story = [f"From {first}." for first in range(1, 61, 6)]
     assert from_first(model.requests[0]) != story[0]
     assert await contents(api) == story
@@ -267,7 +277,7 @@ async def test_entries_made_backwards_are_reread_in_story_order(
 
 
 async def test_a_concurrent_tool_entry_follows_that_of_earlier_turns(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
     await turns(api, 1, 2)
@@ -286,7 +296,7 @@ async def test_a_concurrent_tool_entry_follows_that_of_earlier_turns(
 
 
 async def test_a_retried_entry_precedes_those_of_later_turns(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await turns(api, 1, 1)
@@ -304,7 +314,7 @@ async def test_a_retried_entry_precedes_those_of_later_turns(
 
 
 async def test_folded_entries_of_an_import_are_older_than_shown_ones(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2, lines=12)
     await append(api, talk(1, 60))
@@ -322,7 +332,7 @@ async def test_folded_entries_of_an_import_are_older_than_shown_ones(
 # --- messages that change ---
 
 
-async def written(api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock) -> str:
+async def written(api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock) -> str:
     """The id of an entry that the service has written about the messages 1 to 4."""
     await keep_diary(api, auto_write_turns=2)
     await turns(api, 1, 2)
@@ -333,7 +343,7 @@ async def written(api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, cl
 
 
 async def test_a_stale_entry_is_hidden_and_rewritten(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     entry_id = await written(api, sweep, model, clock)
     await edit(api, "m3", content="I never asked.")
@@ -349,7 +359,12 @@ async def test_a_stale_entry_is_hidden_and_rewritten(
 
 
 async def test_a_change_that_is_undone_costs_nothing(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await written(api, sweep, model, clock)
     await edit(api, "m3", content="I never asked.")
@@ -359,7 +374,7 @@ async def test_a_change_that_is_undone_costs_nothing(
 
 
 async def test_changes_during_a_rewrite_are_in_the_new_entry(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
     model.otherwise = lambda request: about(request)[2]
@@ -379,7 +394,7 @@ async def test_changes_during_a_rewrite_are_in_the_new_entry(
 
 
 async def test_an_entry_written_anew_knows_of_none_that_came_later(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     model.otherwise = from_first
@@ -393,14 +408,14 @@ async def test_an_entry_written_anew_knows_of_none_that_came_later(
 
 @pytest.mark.parametrize("answer", ["NONE", None])
 async def test_an_entry_about_nothing_is_told_nowhere(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, answer: str | None
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, answer: str | None
 ) -> None:
     entry_id = await written(api, sweep, model, clock)
     if answer:
         model.script(answer)
         await edit(api, "m3", content="I never asked.")
     else:
-        await bury(api, "m1", "m2", "m3", "m4")
+        await soft_delete(api, "m1", "m2", "m3", "m4")
     await settle(sweep, clock)
     assert await entries(api) == []
     assert await prompt(api) == ""
@@ -410,7 +425,7 @@ async def test_an_entry_about_nothing_is_told_nowhere(
 
 
 async def test_an_entry_comes_back_with_its_messages(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     entry_id = await written(api, sweep, model, clock)
     await hide(api, (1, 4))
@@ -425,7 +440,7 @@ async def test_an_entry_comes_back_with_its_messages(
 
 
 async def test_an_entry_is_hidden_with_its_characters_last_message(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, KAI, MIRA, auto_write_turns=2)
     await append(api, [said(1), said(2, name="Kai"), said(3), said(4, name="Mira")])
@@ -443,7 +458,7 @@ async def test_an_entry_is_hidden_with_its_characters_last_message(
 
 
 async def test_undoing_an_edit_restores_the_entry(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
     model.script("NONE", WRITTEN)
@@ -456,7 +471,7 @@ async def test_undoing_an_edit_restores_the_entry(
 
 
 async def test_an_entry_that_became_empty_is_removed_from_its_fold(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=6, auto_write_turns=1)
     model.otherwise = from_first
@@ -472,20 +487,20 @@ async def test_an_entry_that_became_empty_is_removed_from_its_fold(
 
 
 async def test_an_entry_has_the_date_of_its_last_remaining_message(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
     await append(api, [said(n, sent_at=f"2026-03-{n:02}T12:00:00Z") for n in range(1, 5)])
     model.otherwise = WRITTEN
     await settle(sweep, clock)
     assert "## 03/04 — memo entry" in await prompt(api)
-    await bury(api, "m3", "m4")
+    await soft_delete(api, "m3", "m4")
     await settle(sweep, clock)
     assert "## 03/02 — memo entry" in await prompt(api)
 
 
 async def test_an_edited_entry_stays_whatever_its_messages_become(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     entry_id = await written(api, sweep, model, clock)
     await edit(api, "m3", content="I never asked.")
@@ -500,7 +515,7 @@ async def test_an_edited_entry_stays_whatever_its_messages_become(
 
 
 async def test_a_deleted_entry_is_not_written_again(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     entry_id = await written(api, sweep, model, clock)
     await edit(api, "m3", content="I never asked.")
@@ -511,7 +526,7 @@ async def test_a_deleted_entry_is_not_written_again(
 
 
 async def test_changes_while_an_entry_is_written_are_in_the_entry(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await turns(api, 1, 1)
@@ -530,7 +545,7 @@ async def test_changes_while_an_entry_is_written_are_in_the_entry(
 
 @pytest.mark.parametrize("answer", [refuses(503), "I can't help with that.", ""])
 async def test_a_model_that_fails_is_asked_again(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, answer: Any
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, answer: Any
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await turns(api, 1, 1)
@@ -542,7 +557,7 @@ async def test_a_model_that_fails_is_asked_again(
 
 
 async def test_an_edit_makes_an_entry_due_again_that_failed_for_good(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await turns(api, 1, 2)
@@ -569,7 +584,7 @@ async def test_the_longest_persona_keeps_a_small_model_from_nothing(
     await turns(api, 1, 2)
     model.otherwise = WRITTEN
     async with aclosing(ModelClient(model.base_url, "small", max_attempts=1, context_tokens=4_096)) as client:
-        sweep = Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
+        sweep = Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
         for _ in range(3):
             await settle(sweep, clock)
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
@@ -584,7 +599,7 @@ async def test_of_too_many_turns_the_newest_are_written_about(
     await append(api, talk(1, 400))
     model.otherwise = WRITTEN
     async with aclosing(ModelClient(model.base_url, "small", max_attempts=1, context_tokens=4_096)) as client:
-        await settle(Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30), clock)
+        await settle(Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30), clock)
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
     assert [(entry["first_seq"], entry["last_seq"], entry["content"]) for entry in await entries(api)] == [
         (1, 400, WRITTEN)
@@ -596,7 +611,7 @@ async def test_of_too_many_turns_the_newest_are_written_about(
 
 
 async def test_entries_stale_while_disabled_are_rewritten_later(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
     await put(api, settings={"diary": {"enabled": False}}, status=200)
@@ -610,7 +625,7 @@ async def test_entries_stale_while_disabled_are_rewritten_later(
 
 
 async def test_a_fold_of_a_stale_entry_is_made_again_after_the_entry(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=6, auto_write_turns=1)
     for n in range(1, 4):
@@ -634,7 +649,7 @@ async def test_a_fold_of_a_stale_entry_is_made_again_after_the_entry(
 
 
 async def test_a_truncated_period_fills_again_from_its_start(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
     await cut_off(api, 3)
@@ -647,7 +662,12 @@ async def test_a_truncated_period_fills_again_from_its_start(
 
 
 async def test_an_entry_due_for_removed_messages_is_not_written(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
     await turns(api, 1, 2)
@@ -662,12 +682,12 @@ async def test_an_entry_due_for_removed_messages_is_not_written(
 
 @pytest.mark.parametrize("every_turns", [1, 2])
 async def test_a_regenerated_reply_closes_its_period_again(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, every_turns: int
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, every_turns: int
 ) -> None:
     await keep_diary(api, auto_write_turns=every_turns)
     await turns(api, 1, every_turns)
     last = 2 * every_turns
-    await bury(api, f"m{last}")
+    await soft_delete(api, f"m{last}")
     assert await settle(sweep, clock) == 0
     await append(api, [said(last, id="anew", content="Another reply.")])
     model.otherwise = WRITTEN
@@ -677,12 +697,17 @@ async def test_a_regenerated_reply_closes_its_period_again(
 
 
 async def test_characters_write_once_about_a_regenerated_reply(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, KAI, MIRA, auto_write_turns=2)
     await append(api, [said(1), said(2, name="Kai"), said(3), said(4, name="Mira")])
     assert len(await due_rows(database, tenant)) == 2
-    await bury(api, "m4")
+    await soft_delete(api, "m4")
     assert await due_rows(database, tenant) == []
     await append(api, [said(4, id="anew", name="Mira")])
     model.otherwise = WRITTEN
@@ -691,21 +716,23 @@ async def test_characters_write_once_about_a_regenerated_reply(
 
 
 async def test_periods_whose_last_replies_are_removed_are_merged(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await turns(api, 1, 3)
-    await bury(api, "m6", "m4", "m2")
+    await soft_delete(api, "m6", "m4", "m2")
     await append(api, [said(6, id="anew")])
     model.otherwise = WRITTEN
     await settle(sweep, clock)
     assert [(entry["first_seq"], entry["last_seq"]) for entry in await entries(api)] == [(1, 7)]
 
 
-async def test_turns_that_are_deleted_do_not_count(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def test_turns_that_are_deleted_do_not_count(
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+) -> None:
     await keep_diary(api, auto_write_turns=2)
     await turns(api, 1, 1)
-    await bury(api, "m1", "m2")
+    await soft_delete(api, "m1", "m2")
     await turns(api, 2, 2)
     assert await settle(sweep, clock) == 0
     await turns(api, 3, 3)
@@ -714,7 +741,7 @@ async def test_turns_that_are_deleted_do_not_count(api: httpx.AsyncClient, sweep
 
 
 async def test_a_fork_writes_about_its_own_course(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 3}), 201)
@@ -728,7 +755,7 @@ async def test_a_fork_writes_about_its_own_course(
 
 
 async def test_an_import_that_moves_messages_makes_new_entries_due(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await written(api, sweep, model, clock)
     wanted = [said(1), said(1, id="between", role="narrator", content="It rained."), *talk(2, 4)]

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from app.diary.queries import count_folded
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write
 from tests.scripted_model import Request, ScriptedModel, refuses
@@ -42,7 +42,12 @@ def asked(request: Request) -> tuple[str, list[str]]:
 
 
 async def test_the_oldest_entries_are_folded_above_the_line_limit(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, lines=12)
     await append(api, talk(1, 2))
@@ -66,7 +71,7 @@ async def test_the_oldest_entries_are_folded_above_the_line_limit(
 
 
 async def test_the_character_is_asked_as_the_persona_that_it_has(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await put(api, language="ja", status=200)
@@ -82,7 +87,7 @@ async def test_the_character_is_asked_as_the_persona_that_it_has(
 
 
 async def test_the_next_fold_builds_on_the_one_before(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     model.otherwise = lambda request: f"{FOLDED}\n\n(from {len(asked(request)[1])} more)"
@@ -100,7 +105,12 @@ async def test_the_next_fold_builds_on_the_one_before(
 
 
 async def test_a_text_of_too_many_lines_is_kept_in_fewer(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
@@ -113,7 +123,7 @@ async def test_a_text_of_too_many_lines_is_kept_in_fewer(
 
 
 async def test_without_a_model_the_character_is_quoted(
-    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, lines=12)
     for n in range(1, 21):
@@ -132,7 +142,7 @@ async def test_without_a_model_the_character_is_quoted(
 
 
 async def test_an_edit_of_a_folded_entry_shows_originals_until_a_fold(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     model.script("First fold.", "Second fold.")
@@ -162,7 +172,12 @@ async def test_an_edit_of_a_folded_entry_shows_originals_until_a_fold(
 
 
 async def test_a_diary_that_has_become_short_enough_needs_no_fold(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
@@ -173,7 +188,7 @@ async def test_a_diary_that_has_become_short_enough_needs_no_fold(
 
 
 async def test_an_entry_changed_during_its_fold_is_folded_again(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
@@ -191,7 +206,7 @@ async def test_an_entry_changed_during_its_fold_is_folded_again(
 
 
 async def test_an_entry_added_during_a_fold_causes_no_second_call(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
@@ -210,7 +225,12 @@ async def test_an_entry_added_during_a_fold_causes_no_second_call(
 
 
 async def test_after_a_failed_fold_the_last_lines_are_shown(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
@@ -231,7 +251,7 @@ async def test_after_a_failed_fold_the_last_lines_are_shown(
 
 @pytest.mark.parametrize("answer", [refuses(503), "NONE", ""])
 async def test_a_call_that_fails_loses_no_entry(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, answer: Any
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, answer: Any
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
@@ -244,7 +264,12 @@ async def test_a_call_that_fails_loses_no_entry(
 
 
 async def test_a_backlog_from_disabled_diaries_is_folded_in_parts(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await put(api, characters=[KAI])
     await write_many(api, 1, 70)
@@ -261,7 +286,7 @@ async def test_a_backlog_from_disabled_diaries_is_folded_in_parts(
 
 
 async def test_what_was_folded_is_shown_while_diaries_are_on(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
@@ -276,7 +301,7 @@ async def test_what_was_folded_is_shown_while_diaries_are_on(
 
 
 async def test_fewer_lines_fold_what_has_no_room_any_more(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api)
     await write_many(api, 1, 5)
@@ -288,7 +313,7 @@ async def test_fewer_lines_fold_what_has_no_room_any_more(
 
 
 async def test_each_character_folds_its_own_diary(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, KAI, MIRA, lines=12)
     for n in range(1, 6):
@@ -306,7 +331,7 @@ async def test_each_character_folds_its_own_diary(
 
 
 async def test_a_fold_of_what_was_cut_off_goes_with_it(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     for n in range(1, 6):
@@ -326,7 +351,7 @@ async def test_a_fold_of_what_was_cut_off_goes_with_it(
 
 
 async def test_a_folded_personal_entry_is_shown_again_after_it_moves(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     await append(api, talk(1, 8))
@@ -344,7 +369,7 @@ async def test_a_folded_personal_entry_is_shown_again_after_it_moves(
 
 
 async def test_a_fork_has_only_folds_of_entries_it_has(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
     model.script("First fold.", "Second fold.")
@@ -368,7 +393,12 @@ async def fork(api: httpx.AsyncClient, chat_id: str, at_seq: int) -> str:
 
 
 async def test_folded_entries_are_counted_up_to_a_limit(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await keep_diary(api, lines=12)
     for n in range(1, 6):

@@ -2,9 +2,9 @@
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, contents, entries, keep_diary, prompt, save, settle, write
 from tests.scripted_model import ScriptedModel
@@ -17,7 +17,7 @@ async def keep_nameless(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_diary_passes_to_a_character_that_is_named_later(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_nameless(api)
     for n in range(1, 4):
@@ -40,7 +40,7 @@ async def test_a_diary_passes_to_a_character_that_is_named_later(
 
 
 async def test_two_diaries_become_one_and_are_folded_as_one(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_nameless(api)
     for n in range(1, 4):
@@ -59,7 +59,12 @@ async def test_two_diaries_become_one_and_are_folded_as_one(
 
 
 async def test_an_entry_due_without_a_name_gets_the_characters_name(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await put(api, settings={"memos": {"enabled": False}, "diary": {"enabled": True, "auto_write_turns": 1}})
     await append(api, talk(1, 2))

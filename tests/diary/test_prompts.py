@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from app.diary.answers import MAX_ENTRY_CHARS, parse_diary, parse_diary_entry
 from app.diary.prompts import DIARY, DIARY_ENTRY, DatedEntry, diary_entry_messages, diary_messages
 from app.kit.tokens import count_tokens
+from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
-from app.summarising.reading import UnusableAnswer
 from app.summarising.transcript import Utterance
 
 ENTRIES = (DatedEntry("04/01", "He came.\nI hid."), DatedEntry("04/02", "No rain."))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from app.diary.folding import step_hash
 from app.diary.wording import cut_to_lines, word_diary, word_entry
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.sweep import Sweep
 from tests.diary.diaries import change, discard, entries, keep_diary, prompt, save, settle, write
 from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.talk import append, cut_off, edit, get, ok, put, talk
@@ -36,7 +36,7 @@ class Walk:
     """A chat that something happens to, step by step."""
 
     def __init__(
-        self, api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database
+        self, api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, database: Database
     ) -> None:
         self._api, self._sweep, self._model, self._clock, self._database = api, sweep, model, clock, database
         self._messages, self._words = 0, 0
@@ -158,17 +158,17 @@ def _find_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record
     newest = (0, "")
     for row in reversed(chain):
         members = [
-            (one["number"], one["content"]) for one in true if row["first_place"] <= one["number"] <= row["last_place"]
+            (one["number"], one["content"]) for one in true if row["first_unit"] <= one["number"] <= row["last_unit"]
         ]
         if step_hash(members) != row["source_hash"]:
             break
-        newest = (row["last_place"], row["text"])
+        newest = (row["last_unit"], row["text"])
     return newest
 
 
 async def test_the_cache_equals_entries_and_versions_after_each_step(
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from app.commands.prompts import PROMPTS
 from app.diary.prompts import DIARY
 from app.memos.prompts import MEMO
-from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP
-from app.scenes.recap_prompt import RECAP
+from app.scenes.prompts import RECAP, SCENE_BREAK, SCENE_RECAP
 from app.summary.prompts import SUMMARY
 from tests.golden.reading import read_lines, read_text
 from tests.golden.script import Json, Story

@@ -9,6 +9,7 @@ from uuid import uuid4
 import asyncpg
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.job_context import JobContext
@@ -17,7 +18,6 @@ from app.kit.settings import Settings
 from app.local.running import Urls
 from app.main import create_app
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.conftest import SETTLE_S, client_of
 from tests.golden.author import Author
 from tests.golden.script import CAST, Beat, Deed, Json, Story
@@ -43,7 +43,7 @@ class Stage:
 
     api: httpx.AsyncClient
     clock: SteppedClock
-    sweep: Sweep
+    sweep: Dispatcher
     author: Author
 
     async def play(self, story: Story, preset: str, look_after: Collection[int]) -> dict[int, str]:
@@ -137,7 +137,7 @@ async def open_stage(servers: Urls, template: str, story: Story) -> AsyncIterato
     """A stage with a database of its own, a day before the story begins."""
     url = await _make_database(servers, template)
     clock = SteppedClock(story.beats[0].at.astimezone(UTC) - timedelta(days=1))
-    settings = Settings(database_url=url, redis_url=servers.redis_url, memo_settle_s=SETTLE_S, _env_file=None)
+    settings = Settings(database_url=url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
     app = create_app(settings, clock=clock)
     database, author = app.state.database, Author(story)
     async with AsyncExitStack() as opened:
@@ -149,7 +149,7 @@ async def open_stage(servers: Urls, template: str, story: Story) -> AsyncIterato
         scripted.otherwise = author
         model = ModelClient(scripted.base_url, "scripted", timeout_s=5, concurrency=1, max_attempts=1)
         opened.push_async_callback(model.aclose)
-        yield Stage(api, clock, Sweep(JobContext(database, clock, model), LAYERS, slots=1, sweep_s=30), author)
+        yield Stage(api, clock, Dispatcher(JobContext(database, clock, model), LAYERS, slots=1, sweep_s=30), author)
 
 
 async def _make_database(servers: Urls, template: str) -> str:

@@ -88,8 +88,8 @@ def test_an_empty_setting_is_none(name: str, monkeypatch: pytest.MonkeyPatch) ->
         ("TENANT_MONTHLY_TOKENS_OF", '{"trial": 0}'),
         ("TENANT_MONTHLY_TOKENS_OF", '{"trial": true}'),
         ("TENANT_MONTHLY_TOKENS_OF", '{"trial": "plenty"}'),
-        ("MEMO_SETTLE_S", "-1"),
-        ("MEMO_SETTLE_S", "nan"),
+        ("SETTLE_S", "-1"),
+        ("SETTLE_S", "nan"),
         ("SWEEP_S", "soon\nor later"),
         ("SWEEP_S", "nan"),
         ("LOG_LEVEL", "loud"),
@@ -126,7 +126,7 @@ def test_an_env_that_is_not_text_is_one_line(folder: Path) -> None:
 
 def test_a_model_needs_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMOBOOK_LLM_BASE_URL", "http://127.0.0.1:11434/v1")
-    assert _refusal() == "MEMOBOOK_LLM_MODEL: needed with MEMOBOOK_LLM_BASE_URL"
+    assert _refusal() == "MEMOBOOK_LLM_MODEL: required if MEMOBOOK_LLM_BASE_URL is set"
     monkeypatch.setenv("MEMOBOOK_LLM_MODEL", "small")
     assert load_settings().llm_model == "small"
 

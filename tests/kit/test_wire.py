@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from app.kit.wire import MAX_METADATA_BYTES, JsonAnswer, JsonObject, Moment, Text, TimeZone
+from app.kit.wire import MAX_METADATA_BYTES, JsonObject, OrjsonResponse, Text, TimeZone, UtcDatetime
 
 text: TypeAdapter[str] = TypeAdapter(Text)
 json_object: TypeAdapter[dict[str, Any]] = TypeAdapter(JsonObject)
 time_zone: TypeAdapter[str] = TypeAdapter(TimeZone)
-moment: TypeAdapter[datetime] = TypeAdapter(Moment)
+moment: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
 
 _any_text = st.lists(st.characters() | st.sampled_from(["\0", "\ud800", "\\", "u0000", '"']), max_size=6).map("".join)
 _any_json = st.recursive(
@@ -134,7 +134,7 @@ def test_a_moment_without_zone_or_out_of_range_is_rejected(value: str) -> None:
 
 def test_an_answer_says_times_in_utc_and_uuids_as_text() -> None:
     noon = datetime(2026, 4, 1, 14, tzinfo=timezone(timedelta(hours=2)))
-    answer = JsonAnswer({"at": noon.astimezone(UTC), "id": UUID(int=1), "text": "日本"})
+    answer = OrjsonResponse({"at": noon.astimezone(UTC), "id": UUID(int=1), "text": "日本"})
     assert answer.headers["content-type"] == "application/json"
     assert orjson.loads(answer.body) == {
         "at": "2026-04-01T12:00:00Z",

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection
-from app.sweep import Sweep
 from tests.golden.script import Story
 from tests.scripted_model import Reply, Request, ScriptedModel
 from tests.talk import Json
@@ -20,7 +20,7 @@ class Stage:
     """A service with a worker and a scripted model."""
 
     api: httpx.AsyncClient
-    sweep: Sweep
+    sweep: Dispatcher
     clock: SteppedClock
     model: ScriptedModel
 

@@ -3,18 +3,18 @@
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.layers.documents import Document, list_documents
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.talk import Json, append, edit, get, ok, put, talk
 from tests.test_origin import SETTINGS
 
 
 @pytest.fixture
-async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> None:
+async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock) -> None:
     """A chat of 16 messages with a text in every layer."""
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 12))
@@ -27,7 +27,7 @@ async def filled_chat(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: Stepp
     await settle(quoting_sweep, clock)
 
 
-async def settle(sweep: Sweep, clock: SteppedClock) -> None:
+async def settle(sweep: Dispatcher, clock: SteppedClock) -> None:
     for _ in range(4):
         clock.step(60)
         await sweep.drain()

@@ -5,13 +5,13 @@ import asyncio
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS
 from app.layers.layer import find_layer
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.layers.sample import LastAttempt, Stage
 from tests.layers.samples import SAMPLES
 from tests.scenes.sample import due_scene
@@ -31,7 +31,7 @@ async def test_a_waiting_cut_is_judged_after_the_last_attempt(
     layer: str,
     prefix: str,
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     database: Database,
@@ -68,7 +68,12 @@ async def test_a_waiting_cut_is_judged_after_the_last_attempt(
 
 
 async def test_a_waiting_cut_is_judged_after_scenes_were_hidden(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
 ) -> None:
     stage = Stage(api, sweep, clock, model)
     await due_scene(stage)

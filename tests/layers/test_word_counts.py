@@ -10,6 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
@@ -26,7 +27,6 @@ from app.local.running import Urls
 from app.main import create_app
 from app.pipeline import open_database
 from app.registry import LAYERS, registered
-from app.sweep import Sweep
 from tests.chats.test_locks import until_waited_for
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
 from tests.layers.word_counts import LAYER, TOTAL, TOTAL_WORDS, OwnTable
@@ -84,9 +84,9 @@ async def key(database: Database, tenant: str) -> str:
 @pytest.fixture
 async def sweep(
     database: Database, layers: tuple[Layer, ...], clock: SteppedClock, model: ScriptedModel
-) -> AsyncIterator[Sweep]:
+) -> AsyncIterator[Dispatcher]:
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1)
-    yield Sweep(JobContext(database, clock, client), layers, slots=8, sweep_s=30)
+    yield Dispatcher(JobContext(database, clock, client), layers, slots=8, sweep_s=30)
     await client.aclose()
 
 
@@ -99,7 +99,7 @@ def counting(request: Request) -> str:
     return "\n".join(f"{name}: {count}" for name, count in sorted(words.items()))
 
 
-async def drain(sweep: Sweep, clock: SteppedClock) -> None:
+async def drain(sweep: Dispatcher, clock: SteppedClock) -> None:
     clock.step(SETTLE_S)
     await sweep.drain()
 
@@ -119,7 +119,7 @@ async def count_rows(database: Database) -> list[Sequence[Any]]:
 
 
 async def test_words_are_counted_and_shown(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
@@ -145,12 +145,12 @@ async def test_without_a_model_they_are_counted_by_rule(
 ) -> None:
     await put(api, settings=ON)
     await append(api, talk(1, 10))
-    await drain(Sweep(JobContext(database, clock), layers, slots=2, sweep_s=30), clock)
+    await drain(Dispatcher(JobContext(database, clock), layers, slots=2, sweep_s=30), clock)
     assert await words(api) == ["Character: 40\nUser: 40"]
 
 
 async def test_an_edit_takes_them_out_until_they_are_made_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
@@ -168,7 +168,7 @@ async def test_an_edit_takes_them_out_until_they_are_made_again(
 
 
 async def test_runs_go_on_where_the_settings_change(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, database: Database
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON | {"words": {"enabled": True, "every_messages": 4}})
@@ -184,7 +184,7 @@ async def test_runs_go_on_where_the_settings_change(
 
 
 async def test_a_layer_that_is_off_shows_nothing(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
@@ -196,7 +196,7 @@ async def test_a_layer_that_is_off_shows_nothing(
 
 
 async def test_an_edit_while_it_is_off_is_counted_when_it_is_on_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
@@ -212,7 +212,7 @@ async def test_an_edit_while_it_is_off_is_counted_when_it_is_on_again(
 
 
 async def test_a_small_budget_trims_them_group_by_group(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON | {"history": {"keep_messages": 4, "grow_messages": 0, "edges": "every_8"}})
@@ -231,7 +231,7 @@ async def test_a_small_budget_trims_them_group_by_group(
 
 
 async def test_the_settings_place_the_segment(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
@@ -247,7 +247,7 @@ async def test_the_settings_place_the_segment(
 
 
 async def test_its_edges_can_be_chosen_and_a_cut_waits_for_them(
-    app: FastAPI, api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    app: FastAPI, api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     history = app.openapi()["components"]["schemas"]["HistorySettings"]["properties"]["edges"]
@@ -262,7 +262,12 @@ async def test_its_edges_can_be_chosen_and_a_cut_waits_for_them(
 
 
 async def test_checkpoints_and_forks_have_their_own(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
@@ -284,7 +289,7 @@ async def test_checkpoints_and_forks_have_their_own(
 
 
 async def test_the_inclusion_report_names_them(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON | {"history": {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"}})
@@ -314,7 +319,7 @@ async def get_work(api: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 
 async def test_the_state_of_a_chat_has_every_layer(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
     await put(api, settings=ON)
@@ -328,7 +333,12 @@ async def test_the_state_of_a_chat_has_every_layer(
 
 
 async def test_a_user_and_a_tenant_own_work_too(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
 ) -> None:
     model.otherwise = counting
     for chat, user in (("c", "mira"), ("d", "mira"), ("e", "oskar")):
@@ -353,7 +363,12 @@ async def test_a_user_and_a_tenant_own_work_too(
 
 
 async def test_an_erased_chat_leaves_the_totals_that_include_it(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
 ) -> None:
     model.otherwise = counting
     for chat in ("c", "d"):
@@ -391,7 +406,7 @@ async def test_the_words_of_another_user_are_not_found(app: FastAPI, api: httpx.
 
 
 async def test_a_job_of_a_user_that_fails_is_tried_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await put(api, user_id="mira", settings=ON)
     owner = Owner.of_user(tenant, "mira")

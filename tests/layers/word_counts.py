@@ -38,8 +38,8 @@ from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec
 from app.layers.derived import DerivedRow, MessageRangeColumns, rehash, reschedule, schedule_unscheduled
 from app.layers.job import Job, Made
 from app.layers.layer import Layer
+from app.summarising.answer_text import UnusableAnswer
 from app.summarising.prompts import Prompt
-from app.summarising.reading import UnusableAnswer
 from app.summarising.source import Source, read_source
 
 NAME = "words"
@@ -266,7 +266,7 @@ TOTAL = NewWork("total")
 async def _count_runs(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> int:
     runs: int = await db_session.raw.fetchval(
         "SELECT count(*) FROM word_counts w JOIN chats c USING (chat_key, line_id)"
-        " WHERE c.standing = 'current' AND w.source_hash IS NOT NULL"
+        " WHERE c.line_status = 'current' AND w.source_hash IS NOT NULL"
         " AND CASE WHEN $2::text IS NULL THEN c.tenant = $1 ELSE c.user_key = $3 END",
         claimed.owner.tenant,
         claimed.owner.user_id,

@@ -27,7 +27,7 @@ from tests.local.conftest import (
 )
 
 ROOM = Path(__file__).parents[2]
-LAST_LINE = "Ctrl-C stops it."
+LAST_LINE = "Press Ctrl-C to stop."
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.memos.answers import MAX_HIGHLIGHT_CHARS, MAX_HIGHLIGHTS, parse_highlights
 from app.memos.highlights import Category, Highlight, highlights_from_text, render_highlights
-from app.summarising.reading import UnusableAnswer
+from app.summarising.answer_text import UnusableAnswer
 
 Found = list[tuple[str, Category | None]]
 

@@ -7,10 +7,10 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.book import book, change, due_rows, shown, statuses
 from tests.conftest import NOON
 from tests.scripted_model import ScriptedModel
@@ -28,7 +28,7 @@ async def write(api: httpx.AsyncClient, text: str = MEMORY, **memo: Any) -> Json
     return await ask(api, "POST", "", 201, {"text": text, **memo})
 
 
-async def made(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, batches: int = 1) -> list[Json]:
+async def made(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, batches: int = 1) -> list[Json]:
     """The memos of so many batches, all of them before the anchor."""
     await put(api, settings=AT_ONCE)
     await append(api, talk(1, 8 * batches))
@@ -42,7 +42,7 @@ async def made(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, batche
 
 
 async def test_the_book_is_in_story_order_page_by_page(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await made(api, sweep, clock, 3)
     await write(api, after_seq=8)
@@ -63,7 +63,7 @@ async def test_the_book_is_in_story_order_page_by_page(
 
 
 async def test_from_a_memo_to_its_first_message_and_back_is_one_step(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     _, memo = await made(api, sweep, clock, 2)
     message = await get(api, f"/messages/{memo['first_message_id']}")
@@ -84,7 +84,7 @@ async def test_a_book_without_memos_is_empty_and_an_unknown_one_404(api: httpx.A
 
 
 async def test_a_book_is_its_tenants_alone(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     (memo,) = await made(api, sweep, clock)
     async with database.unit_of_work() as db_session:
@@ -127,7 +127,7 @@ async def test_what_a_person_writes_stands_where_the_person_says(api: httpx.Asyn
 
 
 async def test_what_a_person_writes_counts_in_the_window(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await made(api, sweep, clock, 15)
     assert await shown(api) == list(range(1, 16))
@@ -173,7 +173,7 @@ async def test_a_memory_is_kept_in_the_words_it_was_written_in(api: httpx.AsyncC
 
 
 async def test_an_edit_replaces_the_text_at_once_in_book_and_prompt(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     (memo,) = await made(api, sweep, clock)
     edited = await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
@@ -196,7 +196,7 @@ async def test_an_edit_makes_a_pending_memo_ready_and_its_work_undone(
 
 
 async def test_an_edit_makes_a_stale_memo_fresh(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     (memo,) = await made(api, sweep, clock)
     await change(database, tenant, "memos", "current_hash = substr(sha256('changed'), 1, 16)")
@@ -207,7 +207,9 @@ async def test_an_edit_makes_a_stale_memo_fresh(
     assert (memo["stale"], memo["in_prompt"]) == (True, True)
 
 
-async def test_pinned_memos_stand_beside_the_window(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def test_pinned_memos_stand_beside_the_window(
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+) -> None:
     await made(api, sweep, clock, 17)
     assert await shown(api) == list(range(3, 18))
     oldest, second, *_ = await book(api)
@@ -221,7 +223,12 @@ async def test_pinned_memos_stand_beside_the_window(api: httpx.AsyncClient, swee
 
 
 async def test_a_deleted_memo_is_gone_and_never_made_again(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     first, _ = await made(api, sweep, clock, 2)
     calls = len(model.calls)
@@ -239,7 +246,7 @@ async def test_a_deleted_memo_is_gone_and_never_made_again(
 
 
 async def test_a_pending_memo_that_is_deleted_is_not_made(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     await ask(api, "DELETE", f"/{(await book(api))[0]['id']}", 204)
@@ -271,7 +278,7 @@ async def test_a_malformed_change_is_refused_by_the_name_of_its_field(
 
 
 async def test_a_memo_is_made_again_with_a_wish_that_holds_this_once(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     (memo,) = await made(api, sweep, clock)
     model.script("【Highlight 1】: Kai gave Mira the brass key.")
@@ -286,7 +293,12 @@ async def test_a_memo_is_made_again_with_a_wish_that_holds_this_once(
 
 
 async def test_a_failed_memo_is_retried_with_all_attempts(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     model.script("Certainly! What else?")
     await append(api, talk(1, 8))
@@ -301,7 +313,7 @@ async def test_a_failed_memo_is_retried_with_all_attempts(
 
 
 async def test_an_edited_memo_is_regenerated_only_on_explicit_request(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     (memo,) = await made(api, sweep, clock)
     await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
@@ -323,7 +335,7 @@ async def test_a_written_memory_has_nothing_to_regenerate(api: httpx.AsyncClient
 
 
 async def test_a_deleted_memo_comes_back_when_it_is_regenerated(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     (memo,) = await made(api, sweep, clock)
     await ask(api, "PATCH", f"/{memo['id']}", 200, {"text": "Kai kept the key."})
@@ -356,7 +368,7 @@ async def test_a_malformed_wish_is_refused_by_the_name_of_its_field(
 
 
 async def test_people_and_workers_on_one_book_never_fail(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     memos = await made(api, sweep, clock, 3)
 

@@ -2,9 +2,9 @@
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.book import book, shown, statuses
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, context, ok, put, talk
@@ -13,7 +13,7 @@ RUBBISH = "As a language model I would rather talk about something else. Shall w
 MEMO = "【Highlight 1】: (keepsake) Kai gave Mira lamp number 1."
 
 
-async def make(sweep: Sweep, clock: SteppedClock) -> None:
+async def make(sweep: Dispatcher, clock: SteppedClock) -> None:
     """Let the settle time pass and make what is ripe."""
     clock.step(2)
     await sweep.drain()
@@ -29,7 +29,7 @@ async def history(api: httpx.AsyncClient) -> tuple[int, str | None]:
 
 
 async def test_a_cut_waits_for_its_memos_and_follows_the_last_one(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 33))
     assert await history(api) == (1, None)
@@ -45,7 +45,7 @@ async def test_a_cut_waits_for_its_memos_and_follows_the_last_one(
 
 
 async def test_a_cut_does_not_wait_for_a_memo_that_failed_for_good(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = lambda request: RUBBISH if "number 10." in str(request) else MEMO
     await append(api, talk(1, 33))
@@ -71,7 +71,7 @@ async def test_a_cut_does_not_wait_for_a_deleted_or_personal_memo(
 
 
 async def test_a_cut_that_waited_goes_where_it_would_go_now(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 33))
     await append(api, talk(34, 42))
@@ -81,7 +81,7 @@ async def test_a_cut_that_waited_goes_where_it_would_go_now(
 
 
 async def test_a_history_at_its_maximum_is_cut_with_a_gap(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 63))
     assert await history(api) == (1, None)
@@ -94,7 +94,7 @@ async def test_a_history_at_its_maximum_is_cut_with_a_gap(
 
 
 async def test_a_memo_of_messages_in_the_history_is_not_shown(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
     await make(sweep, clock)
@@ -108,7 +108,7 @@ async def test_a_memo_of_messages_in_the_history_is_not_shown(
 
 
 async def test_the_sixteenth_memo_expires_the_oldest_from_the_prompt(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
     await append(api, talk(1, 121))
@@ -122,7 +122,7 @@ async def test_the_sixteenth_memo_expires_the_oldest_from_the_prompt(
 
 
 async def test_an_older_memo_replaces_one_that_does_not_count(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = lambda request: "NONE" if "number 26." in str(request) else MEMO
     await put(api, settings={"memos": {"window": 3}, "history": {"keep_messages": 1, "grow_messages": 0}})

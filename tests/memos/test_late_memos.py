@@ -2,13 +2,13 @@
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.book import book
 from tests.talk import append, context, get, put, talk
 
 
-async def settle(sweep: Sweep, clock: SteppedClock) -> None:
+async def settle(sweep: Dispatcher, clock: SteppedClock) -> None:
     """Have made what is due, and what follows from it."""
     for _ in range(3):
         clock.step(2)
@@ -16,7 +16,7 @@ async def settle(sweep: Sweep, clock: SteppedClock) -> None:
 
 
 async def test_enabling_memos_makes_those_of_the_window(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "diary", "memos": {"window": 3}})
     await append(api, talk(1, 100))
@@ -34,7 +34,7 @@ async def test_enabling_memos_makes_those_of_the_window(
 
 
 async def test_messages_from_before_memos_were_enabled_get_memos(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 14))
     await put(api, status=200, settings={"memos": {"enabled": False}})

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
@@ -16,11 +17,10 @@ from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.memos.answers import parse_highlights
 from app.memos.prompts import MEMO, memo_messages
 from app.registry import LAYERS
+from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
 from app.summarising.quoting import shorten_to_share
-from app.summarising.reading import UnusableAnswer
 from app.summarising.transcript import Utterance
-from app.sweep import Sweep
 from tests.book import book
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, talk
@@ -164,7 +164,7 @@ async def test_a_custom_prompt_is_used_and_named_by_its_memo(
     mine = replace(MEMO, version="memo/custom-12345678", system="Only keepsakes, please.")
     await append(api, talk(1, 8))
     clock.step(2)
-    await Sweep(JobContext(database, clock, client, {"memo": mine}), LAYERS, slots=2, sweep_s=30).drain()
+    await Dispatcher(JobContext(database, clock, client, {"memo": mine}), LAYERS, slots=2, sweep_s=30).drain()
     await client.aclose()
     (asked,) = model.requests
     assert asked["messages"][0]["content"] == "Only keepsakes, please."

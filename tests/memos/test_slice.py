@@ -2,8 +2,8 @@
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 
 
@@ -15,7 +15,7 @@ def turn(n: int) -> list[dict[str, str]]:
 
 
 async def test_memos_are_made_in_the_background_and_shown_at_the_cut(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     for n in range(1, 17):
         answer = await api.post("/v1/chats/c/messages", json={"messages": turn(n)})

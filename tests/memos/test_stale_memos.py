@@ -6,19 +6,18 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import RETRY_DELAYS_S
 from app.memos.change_queries import UPDATE_HASHES
-from app.sweep import Sweep
 from tests.book import book, change, due_rows, shown, statuses
 from tests.scripted_model import ScriptedModel, Step, refuses
 from tests.talk import (
     Json,
     add_swipe,
     append,
-    bury,
     context,
     cut_off,
     edit,
@@ -28,6 +27,7 @@ from tests.talk import (
     put,
     said,
     select_swipe,
+    soft_delete,
     talk,
 )
 
@@ -38,7 +38,7 @@ FORMATS = ("segments", "openai", "anthropic", "text")
 
 
 async def remembered(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, *, batches: int = 5, **memos: Any
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, *, batches: int = 5, **memos: Any
 ) -> list[Json]:
     """The memos of so many batches, all of them before the anchor; the old text is message 18."""
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}, "memos": memos})
@@ -52,7 +52,7 @@ async def remembered(
     return found
 
 
-async def settle(sweep: Sweep, clock: SteppedClock, wait_s: float = 2) -> int:
+async def settle(sweep: Dispatcher, clock: SteppedClock, wait_s: float = 2) -> int:
     """Let the settle time pass and make what is ripe; returns how much that was."""
     clock.step(wait_s)
     return await sweep.drain()
@@ -76,7 +76,12 @@ async def of_memos(api: httpx.AsyncClient, method: str, memo: Json, path: str, s
 
 
 async def test_an_edit_costs_one_call_however_many_memos_there_are(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     before = await remembered(api, sweep, clock)
     assert len(model.calls) == 5
@@ -99,7 +104,7 @@ async def test_an_edit_costs_one_call_however_many_memos_there_are(
 
 
 async def test_several_quick_edits_of_a_batch_cost_one_call_together(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock)
     for name in ("m17", "m18", "m18", "m24"):
@@ -110,7 +115,7 @@ async def test_several_quick_edits_of_a_batch_cost_one_call_together(
 
 
 async def test_a_repeatedly_edited_message_waits_30_seconds_at_most(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock)
     made = []
@@ -123,7 +128,7 @@ async def test_a_repeatedly_edited_message_waits_30_seconds_at_most(
 
 
 async def test_hiding_a_range_costs_one_call_per_touched_batch(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock)
     assert await hide(api, (8, 9), (24, 24)) == 3
@@ -149,7 +154,7 @@ UNDONE = {
 @pytest.mark.parametrize("way", UNDONE)
 async def test_a_change_undone_before_its_memo_is_made_costs_nothing(
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -171,7 +176,7 @@ async def test_a_change_undone_before_its_memo_is_made_costs_nothing(
 
 @pytest.mark.parametrize("way", UNDONE)
 async def test_a_change_undone_after_its_memo_was_made_costs_a_call(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: str
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: str
 ) -> None:
     (*_, before, _, _), told = await remembered(api, sweep, clock), await contexts(api)
     for method, path, body in UNDONE[way]:
@@ -183,7 +188,12 @@ async def test_a_change_undone_after_its_memo_was_made_costs_a_call(
 
 
 async def test_a_change_undone_during_the_call_leaves_the_memo(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     before = await remembered(api, sweep, clock)
     await edit(api, "m18", content=NEW)
@@ -199,7 +209,7 @@ async def test_a_change_undone_during_the_call_leaves_the_memo(
 
 
 async def test_a_requested_memo_is_made_even_if_the_edit_is_undone(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     memo = (await remembered(api, sweep, clock))[2]
     await of_memos(api, "POST", memo, "/regenerate", 202, {"instruction": "Name the stone."})
@@ -210,7 +220,7 @@ async def test_a_requested_memo_is_made_even_if_the_edit_is_undone(
 
 
 async def test_changes_of_excluded_messages_make_no_memo_due(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     unheard = [
         {"id": "thought", "role": "assistant", "content": "Hm.", "kind": "thought"},
@@ -226,13 +236,18 @@ async def test_changes_of_excluded_messages_make_no_memo_due(
         await edit(api, name, excluded=True, hidden=True)
         await edit(api, "m3", pinned=True, metadata={"mood": name})
         assert await due_rows(database, tenant) == []
-        await bury(api, name)
+        await soft_delete(api, name)
     assert await settle(sweep, clock, 60) == 0
     assert await book(api) == before
 
 
 async def test_a_change_in_the_open_batch_makes_nothing_due(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await append(api, talk(1, 15))
     await settle(sweep, clock)
@@ -257,7 +272,7 @@ async def test_a_change_in_the_open_batch_makes_nothing_due(
 
 
 async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     memo = (await remembered(api, sweep, clock, window=3))[2]
     assert await shown(api) == [3, 4, 5]
@@ -285,7 +300,7 @@ async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
 
 
 async def test_an_expired_stale_memo_is_no_gap_and_is_made_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock, window=2)
     before = await contexts(api)
@@ -299,7 +314,12 @@ async def test_an_expired_stale_memo_is_no_gap_and_is_made_again(
 
 
 async def test_a_stale_memo_that_fails_is_a_gap_until_the_undo(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     before, told = await remembered(api, sweep, clock), await contexts(api)
     await edit(api, "m18", content=NEW)
@@ -318,7 +338,7 @@ async def test_a_stale_memo_that_fails_is_a_gap_until_the_undo(
 
 
 async def test_a_pinned_stale_memo_is_omitted_until_it_is_fresh(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     memo = (await remembered(api, sweep, clock, window=1))[2]
     await of_memos(api, "PATCH", memo, "", 200, {"pinned": True})
@@ -332,7 +352,12 @@ async def test_a_pinned_stale_memo_is_omitted_until_it_is_fresh(
 
 
 async def test_an_edited_memo_stays_shown_and_is_marked_as_stale(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     memo = (await remembered(api, sweep, clock))[2]
     edited = await of_memos(api, "PATCH", memo, "", 200, {"text": "Kai hid something."})
@@ -353,7 +378,7 @@ async def test_an_edited_memo_stays_shown_and_is_marked_as_stale(
 
 
 async def test_an_edited_memo_is_fresh_again_after_an_undo(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     memo = (await remembered(api, sweep, clock))[2]
     edited = await of_memos(api, "PATCH", memo, "", 200, {"text": "Kai hid something."})
@@ -363,7 +388,7 @@ async def test_an_edited_memo_is_fresh_again_after_an_undo(
 
 
 async def test_a_written_memory_does_not_depend_on_messages(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock)
     own = ok(await api.post("/v1/chats/c/memos", json={"text": "They met at sea.", "after_seq": 18}), 201)
@@ -374,12 +399,17 @@ async def test_a_written_memory_does_not_depend_on_messages(
 
 
 async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     memo = (await remembered(api, sweep, clock))[2]
     await of_memos(api, "DELETE", memo, "", 204)
     await edit(api, "m18", content=NEW)
-    await bury(api, "m19")
+    await soft_delete(api, "m19")
     assert await due_rows(database, tenant) == []
     assert await settle(sweep, clock, 60) == 0
     assert [one["number"] for one in await book(api)] == await shown(api) == [1, 2, 4, 5]
@@ -406,7 +436,7 @@ async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
 )
 async def test_a_change_makes_a_failed_memo_due_with_all_attempts(
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -436,7 +466,7 @@ async def test_a_change_makes_a_failed_memo_due_with_all_attempts(
 
 
 async def test_an_empty_memo_is_a_gap_after_a_change_until_remade(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = "NONE"
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
@@ -456,11 +486,11 @@ GONE: dict[str, Json] = {"hidden": {"hidden": True}, "excluded": {"excluded": Tr
 
 @pytest.mark.parametrize("way", [*GONE, "deleted"])
 async def test_a_batch_of_excluded_messages_is_empty_without_a_call(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: str
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: str
 ) -> None:
     await remembered(api, sweep, clock)
     for n in range(17, 25):
-        await (bury(api, f"m{n}") if way == "deleted" else edit(api, f"m{n}", **GONE[way]))
+        await (soft_delete(api, f"m{n}") if way == "deleted" else edit(api, f"m{n}", **GONE[way]))
     assert (await context(api))["memo_window"]["gaps"] == [[17, 24]]
     assert await settle(sweep, clock) == 1
     memo = (await book(api))[2]
@@ -472,7 +502,7 @@ async def test_a_batch_of_excluded_messages_is_empty_without_a_call(
 
 @pytest.mark.parametrize(("way", "back"), [("hidden", {"hidden": False}), ("excluded", {"excluded": False})])
 async def test_a_message_back_in_an_empty_batch_makes_its_memo_due(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, way: str, back: Json
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock, way: str, back: Json
 ) -> None:
     await remembered(api, sweep, clock)
     for n in range(17, 25):
@@ -489,7 +519,12 @@ async def test_a_message_back_in_an_empty_batch_makes_its_memo_due(
 
 
 async def test_a_pending_memo_without_eligible_messages_becomes_empty(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    sweep: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
 ) -> None:
     await append(api, talk(1, 8))
     await hide(api, (1, 8))
@@ -506,7 +541,7 @@ async def test_a_pending_memo_without_eligible_messages_becomes_empty(
 
 
 async def test_a_memo_leads_to_a_message_that_can_be_shown(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     memos = await remembered(api, sweep, clock)
 
@@ -517,7 +552,7 @@ async def test_a_memo_leads_to_a_message_that_can_be_shown(
         return str(message["id"])
 
     assert await leads_to() == "m17"
-    await bury(api, "m17")
+    await soft_delete(api, "m17")
     assert await leads_to() == "m18"
     await edit(api, "m18", hidden=True)
     assert await leads_to() == "m19", "the first that it tells of"
@@ -526,12 +561,12 @@ async def test_a_memo_leads_to_a_message_that_can_be_shown(
     await hide(api, (17, 24), hidden=False)
     assert await leads_to() == "m18"
     await of_memos(api, "PATCH", memos[2], "", 200, {"text": "Kai hid something."})
-    await bury(api, "m18", "m19")
+    await soft_delete(api, "m18", "m19")
     assert await leads_to() == "m20"
 
 
 async def test_a_full_cut_waits_for_a_memo_that_has_become_stale(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
     await settle(sweep, clock)
@@ -545,7 +580,7 @@ async def test_a_full_cut_waits_for_a_memo_that_has_become_stale(
 
 
 async def test_a_full_cut_follows_an_undone_edit_with_the_next_append(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
     await settle(sweep, clock)
@@ -559,7 +594,7 @@ async def test_a_full_cut_follows_an_undone_edit_with_the_next_append(
 
 
 async def test_a_full_cut_is_judged_again_after_a_truncation(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     await settle(sweep, clock)
@@ -580,7 +615,7 @@ async def test_a_full_cut_is_judged_again_after_a_truncation(
 
 
 async def test_an_edit_with_memos_disabled_is_processed_when_enabled(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await remembered(api, sweep, clock)
     calls = len(model.calls)
@@ -597,7 +632,9 @@ async def test_an_edit_with_memos_disabled_is_processed_when_enabled(
 # --- counted ---
 
 
-async def test_the_chat_counts_the_memos_in_its_book(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def test_the_chat_counts_the_memos_in_its_book(
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+) -> None:
     async def counted() -> tuple[int, int]:
         return (await get(api, ""))["counters"]["memos"], len(await book(api))
 

@@ -19,12 +19,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from app.chats.service import ChatRef, lock_head
+from app.chats.chat_lock import ChatRef, lock_head
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.memos.handlers import read_window
-from app.sweep import Sweep
 from tests.book import book
 from tests.scripted_model import ScriptedModel, quoting_memo, refuses
 from tests.talk import Json, append, context, get, ok, put, talk
@@ -59,7 +59,7 @@ class Service:
     """What the machine, which runs in a thread, works on in the loop of the tests."""
 
     api: httpx.AsyncClient
-    sweep: Sweep
+    sweep: Dispatcher
     model: ScriptedModel
     clock: SteppedClock
     database: Database
@@ -72,7 +72,7 @@ class Service:
 
 async def test_the_cached_window_equals_the_book_after_each_change(
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,
@@ -207,7 +207,7 @@ async def cut_often(api: httpx.AsyncClient) -> None:
 
 
 async def test_an_open_batch_after_a_forced_cut_is_a_gap_until_made(
-    api: httpx.AsyncClient, cut_often: None, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, cut_often: None, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     for last, anchor_seq, gaps in ((4, 1, []), (5, 5, [[1, 4]]), (6, 5, [[1, 4]])):
         await append(api, talk(last, last) if last > 4 else talk(1, 4))

@@ -13,7 +13,7 @@ def is_true(chain: Chain, at: int) -> bool:
     link = chain.links[at]
     if link.origin == "person":
         return True
-    return link.own_clean and (at == 0 or is_true(chain, at - 1))
+    return link.is_fresh and (at == 0 or is_true(chain, at - 1))
 
 
 @given(chains(), st.integers(0, 40) | st.none(), st.booleans())
@@ -25,16 +25,16 @@ def test_the_latest_valid_version_equals_that_of_a_slow_search(
         for at, link in enumerate(chain.links)
         if is_true(chain, at)
         and not link.deleted
-        and (before is None or link.last_place < before)
+        and (before is None or link.last_unit < before)
         and (not by_person or link.origin == "person")
     ]
-    assert chain.newest_true(before, by_person=by_person) == (fitting[-1] if fitting else None)
+    assert chain.latest_valid(before, by_person=by_person) == (fitting[-1] if fitting else None)
 
 
 @given(chains())
 def test_what_is_covered_ends_with_the_newest_true_version(chain: Chain) -> None:
     true = [link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted]
-    assert chain.covered == (true[-1].last_place if true else 0)
+    assert chain.covered == (true[-1].last_unit if true else 0)
 
 
 @given(chains())
@@ -50,15 +50,15 @@ def test_a_personal_version_is_stale_if_its_base_is(chain: Chain) -> None:
         if link.origin == "person":
             of_before = at > 0 and chain.links[at - 1].origin != "person" and not is_true(chain, at - 1)
             former_person = at > 0 and chain.links[at - 1].origin == "person"
-            assert chain.is_stale(link.version) == (not link.own_clean or (of_before and not former_person))
+            assert chain.is_stale(link.version) == (not link.is_fresh or (of_before and not former_person))
 
 
 @given(chains())
 def test_a_fold_replaces_only_invalid_generated_versions(chain: Chain) -> None:
-    base = chain.newest_true()
+    base = chain.latest_valid()
     gone = chain.superseded_by(base)
     left = Chain([link for link in chain.links if link.version not in gone])
-    assert left.newest_true() == base
+    assert left.latest_valid() == base
     assert all(link.origin != "person" for link in chain.links if link.version in gone)
     assert all(base is None or version > base.version for version in gone)
 

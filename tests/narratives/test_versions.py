@@ -10,8 +10,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database, DbSession
 from app.narratives import service as narratives
 from app.narratives.chain import Link
-from app.narratives.errors import VersionNotFound
-from app.narratives.service import FoldDraft, Narrative
+from app.narratives.service import FoldDraft, Narrative, VersionNotFound
 
 STORY = Narrative("summary")
 
@@ -29,7 +28,7 @@ class Told:
     deleted: bool = False
 
 
-class Shelf:
+class IdleConnections:
     """The plain list: every version there is, and which is current."""
 
     def __init__(self) -> None:
@@ -43,7 +42,7 @@ class Shelf:
         one = self.told[version]
         return one.person or (one.clean and self.true(one.base))
 
-    def newest_true(self, before: int | None = None) -> Told | None:
+    def latest_valid(self, before: int | None = None) -> Told | None:
         at = self.current
         while at in self.told:
             one = self.told[at]
@@ -81,14 +80,14 @@ class Walk:
     def __init__(self, db_session: DbSession, clock: SteppedClock, random: Random) -> None:
         self._db, self._clock, self._random = db_session, clock, random
         self._line = (uuid4(), uuid4())
-        self._shelf = Shelf()
+        self._idle = IdleConnections()
 
     async def step(self) -> None:
         ways = (self.fold, self.fold, self.fold, self.write, self.change, self.mend, self.delete, self.choose, self.cut)
         await self._random.choice(ways)()
 
     async def fold(self) -> None:
-        base = self._shelf.newest_true()
+        base = self._idle.latest_valid()
         first = base.last + 1 if base else 1
         last = first + self._random.randrange(4)
         chain = await narratives.read_chain(self._db, self._line, STORY)
@@ -97,24 +96,24 @@ class Walk:
             self._line,
             STORY,
             FoldDraft(f"up to {last}", "model"),
-            base=chain.newest_true(),
-            first_place=first,
-            last_place=last,
+            base=chain.latest_valid(),
+            first_unit=first,
+            last_unit=last,
             begins_seq=first,
             source_hash=b"as it was",
             filters=None,
             now=self._clock(),
         )
-        self._shelf.drop_superseded(base)
-        self._shelf.add(Told(number, base.version if base else None, first, last, person=False))
+        self._idle.drop_superseded(base)
+        self._idle.add(Told(number, base.version if base else None, first, last, person=False))
 
     async def write(self) -> None:
-        former = self._shelf.newest_true()
+        former = self._idle.latest_valid()
         number = await narratives.write_version(self._db, self._line, STORY, "mine", begins_seq=0, now=self._clock())
-        self._shelf.drop_superseded(former)
+        self._idle.drop_superseded(former)
         base, first, last = (former.base, former.first, former.last) if former else (None, 1, 0)
         # It has the range and the hash of the version that it replaced.
-        self._shelf.add(Told(number, base, first, last, person=True, clean=former.clean if former else True))
+        self._idle.add(Told(number, base, first, last, person=True, clean=former.clean if former else True))
 
     async def change(self) -> None:
         await self._say(b"something else", clean=False)
@@ -123,38 +122,38 @@ class Walk:
         await self._say(b"as it was", clean=True)
 
     async def _say(self, says: bytes, *, clean: bool) -> None:
-        if not self._shelf.told:
+        if not self._idle.told:
             return
-        at = self._random.choice(list(self._shelf.told.values()))
+        at = self._random.choice(list(self._idle.told.values()))
         if at.first > at.last or at.person:
             return
         await narratives.update_hashes(self._db, self._line, STORY.layer, [("", at.version, says)])
         at.clean = clean
 
     async def delete(self) -> None:
-        listed = [one for one in self._shelf.told.values() if not one.deleted]
+        listed = [one for one in self._idle.told.values() if not one.deleted]
         if not listed:
             return
         gone = self._random.choice(listed)
         await narratives.delete_version(self._db, self._line, STORY, gone.version, now=self._clock())
         gone.deleted = True
-        if self._shelf.current == gone.version:
-            left = [one.version for one in self._shelf.told.values() if not one.deleted]
-            self._shelf.current = max(left, default=None)
+        if self._idle.current == gone.version:
+            left = [one.version for one in self._idle.told.values() if not one.deleted]
+            self._idle.current = max(left, default=None)
 
     async def choose(self) -> None:
-        listed = [one for one in self._shelf.told.values() if not one.deleted]
+        listed = [one for one in self._idle.told.values() if not one.deleted]
         if listed:
             chosen = self._random.choice(listed).version
             await narratives.make_current(self._db, self._line, STORY, chosen)
-            self._shelf.current = chosen
+            self._idle.current = chosen
 
     async def cut(self) -> None:
-        places = [one.last for one in self._shelf.told.values()]
+        places = [one.last for one in self._idle.told.values()]
         place = self._random.randint(1, max(places, default=0) + 1)
         await narratives.cut_off(self._db, self._line, STORY, place, begins_seq=0)
-        kept = self._shelf.told
-        left = [v for v in self._shelf.chain() if not kept[v].deleted and (kept[v].last < place or kept[v].person)]
+        kept = self._idle.told
+        left = [v for v in self._idle.chain() if not kept[v].deleted and (kept[v].last < place or kept[v].person)]
         for one in list(kept.values()):
             if one.last >= place and (not one.person or one.deleted):
                 del kept[one.version]
@@ -162,25 +161,25 @@ class Walk:
                 one.clean = one.clean and one.first > one.last
                 one.first, one.last = min(one.first, place), place - 1
         listed = [one.version for one in kept.values() if not one.deleted]
-        self._shelf.current = left[0] if left else max(listed, default=None)
+        self._idle.current = left[0] if left else max(listed, default=None)
 
     async def check(self) -> None:
         for before in (None, self._random.randint(1, 40)):
             chain = await narratives.read_chain(
                 self._db, self._line, STORY, **({"from_place": before} if before else {})
             )
-            assert _named(chain.newest_true(before)) == _told(self._shelf.newest_true(before))
+            assert _named(chain.latest_valid(before)) == _told(self._idle.latest_valid(before))
         page = await narratives.list_versions(self._db, self._line, STORY, shown=None, before=None, limit=500)
-        listed = sorted((one for one in self._shelf.told.values() if not one.deleted), key=lambda one: -one.version)
+        listed = sorted((one for one in self._idle.told.values() if not one.deleted), key=lambda one: -one.version)
         assert [one.version for one, _, _ in page] == [one.version for one in listed]
-        assert [one.version for one, _, _ in page if one.current] == [v for v in [self._shelf.current] if v is not None]
+        assert [one.version for one, _, _ in page if one.current] == [v for v in [self._idle.current] if v is not None]
         for one, stale, _ in page:
             if one.origin != "person":
-                assert stale is not self._shelf.true(one.version)
+                assert stale is not self._idle.true(one.version)
 
 
 def _named(link: Link | None) -> tuple[int, int, int] | None:
-    return None if link is None else (link.version, link.first_place, link.last_place)
+    return None if link is None else (link.version, link.first_unit, link.last_unit)
 
 
 def _told(one: Told | None) -> tuple[int, int, int] | None:
@@ -220,9 +219,9 @@ async def test_a_stale_personal_text_reads_no_more_of_the_chain(database: Databa
             line,
             STORY,
             FoldDraft("told", "model"),
-            base=chain.newest_true(),
-            first_place=first,
-            last_place=first + 5,
+            base=chain.latest_valid(),
+            first_unit=first,
+            last_unit=first + 5,
             begins_seq=first,
             source_hash=b"as it was",
             filters=None,

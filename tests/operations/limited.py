@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import Clock, SteppedClock
 from app.kit.db import Database
@@ -14,7 +15,6 @@ from app.kit.llm import ModelClient
 from app.kit.settings import Settings
 from app.main import create_app
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.conftest import NOON, client_of
 from tests.scripted_model import ScriptedModel
 
@@ -25,11 +25,11 @@ CALL_TOKENS = 150
 @asynccontextmanager
 async def limited_worker(
     database: Database, clock: Clock, model: ScriptedModel, limits: TokenLimits, *, slots: int = 1
-) -> AsyncIterator[Sweep]:
+) -> AsyncIterator[Dispatcher]:
     """A worker that knows the limits."""
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=slots, max_attempts=1)
     try:
-        yield Sweep(JobContext(database, clock, client), LAYERS, slots=slots, sweep_s=3_600, limits=limits)
+        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, sweep_s=3_600, limits=limits)
     finally:
         await client.aclose()
 

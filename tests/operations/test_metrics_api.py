@@ -8,13 +8,13 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.dispatcher import Dispatcher
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.limits import TokenLimits
 from app.kit.owners import Owner
 from app.kit.work_queue import NewWork
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_api, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses
@@ -63,7 +63,7 @@ async def test_calls_tokens_failures_and_waits_are_counted(
     api: httpx.AsyncClient,
     scraper: httpx.AsyncClient,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
 ) -> None:
@@ -80,7 +80,7 @@ async def test_calls_tokens_failures_and_waits_are_counted(
 
 
 async def test_counters_do_not_fall_when_a_month_begins(
-    api: httpx.AsyncClient, scraper: httpx.AsyncClient, tenant: str, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, scraper: httpx.AsyncClient, tenant: str, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     for first, calls in ((1, 1), (9, 2)):
         await append(api, talk(first, first + 7))

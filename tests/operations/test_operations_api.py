@@ -10,11 +10,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.settings import Settings
 from app.local.running import Urls
 from app.main import create_app
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import Json, append, get, ok, put, talk, walk
@@ -98,7 +98,7 @@ async def test_health_docs_and_schema_need_no_key(app: FastAPI, key: str) -> Non
 
 
 async def test_work_tells_what_is_due_and_what_went_wrong_with_it(
-    api: httpx.AsyncClient, clock: SteppedClock, sweep: Sweep, model: ScriptedModel
+    api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 16))
     due = ok(await api.get("/v1/work"), 200)["items"]
@@ -125,7 +125,7 @@ async def test_work_tells_what_is_due_and_what_went_wrong_with_it(
 
 
 async def test_work_that_is_being_done_is_running(
-    api: httpx.AsyncClient, clock: SteppedClock, sweep: Sweep, model: ScriptedModel
+    api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher, model: ScriptedModel
 ) -> None:
     gate = model.hold()
     await append(api, talk(1, 8))
@@ -140,7 +140,7 @@ async def test_work_that_is_being_done_is_running(
 
 
 async def test_what_has_failed_for_good_is_tried_again_on_request(
-    api: httpx.AsyncClient, clock: SteppedClock, sweep: Sweep, model: ScriptedModel
+    api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher, model: ScriptedModel
 ) -> None:
     row = await _fail(api, clock, sweep, model)
     assert (row["status"], row["attempts"]) == ("failed", 6)
@@ -189,14 +189,14 @@ async def test_a_question_about_work_that_cannot_be_names_the_field(
 
 
 @asynccontextmanager
-async def _draining(sweep: Sweep) -> AsyncIterator[None]:
+async def _draining(sweep: Dispatcher) -> AsyncIterator[None]:
     """The worker makes what is due while the block runs."""
     async with asyncio.TaskGroup() as group:
         group.create_task(sweep.drain())
         yield
 
 
-async def _fail(api: httpx.AsyncClient, clock: SteppedClock, sweep: Sweep, model: ScriptedModel) -> Json:
+async def _fail(api: httpx.AsyncClient, clock: SteppedClock, sweep: Dispatcher, model: ScriptedModel) -> Json:
     """The row of a memo that was tried as often as it is ever tried."""
     model.otherwise = refuses(400)
     await append(api, talk(1, 8))

@@ -9,10 +9,10 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.limits import TokenLimits
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_api, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses
@@ -32,7 +32,7 @@ async def test_a_month_without_calls_is_empty(api: httpx.AsyncClient) -> None:
 
 
 async def test_calls_of_the_worker_are_counted_by_layer(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 24))
     model.script(refuses(503))
@@ -45,7 +45,9 @@ async def test_calls_of_the_worker_are_counted_by_layer(
     assert usage["used_tokens"] == 2 * CALL_TOKENS
 
 
-async def test_extractive_memos_use_nothing(api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock) -> None:
+async def test_extractive_memos_use_nothing(
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
+) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
     assert await quoting_sweep.drain() == 1
@@ -69,7 +71,7 @@ async def test_two_workers_at_once_count_every_call(
 
 
 async def test_a_month_that_is_over_can_still_be_read(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
@@ -85,7 +87,7 @@ async def test_a_month_that_is_over_can_still_be_read(
 
 
 async def test_erasing_a_chat_takes_back_nothing_that_it_has_cost(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
@@ -124,7 +126,7 @@ async def test_any_text_is_a_month_or_refused(api: httpx.AsyncClient, month: str
 
 
 async def test_usage_is_seen_by_its_own_tenant_alone(
-    api: httpx.AsyncClient, app: FastAPI, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, app: FastAPI, database: Database, tenant: str, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
@@ -202,7 +204,7 @@ async def test_what_is_running_or_has_failed_is_not_held(
 
 
 async def test_where_no_model_is_known_nothing_is_held(
-    api: httpx.AsyncClient, database: Database, database_url: str, key: str, clock: SteppedClock, sweep: Sweep
+    api: httpx.AsyncClient, database: Database, database_url: str, key: str, clock: SteppedClock, sweep: Dispatcher
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)

@@ -9,7 +9,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.chats.service import lock_line
+from app.chats.heads import lock_line
+from app.dispatcher import Dispatcher
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -18,7 +19,6 @@ from app.kit.limits import TokenLimits
 from app.kit.owners import Owner
 from app.kit.usage import ModelCall, count_call
 from app.kit.work_queue import NewWork
-from app.sweep import Sweep
 from tests.conftest import client_of
 from tests.operations.limited import limited_api, make_key
 from tests.scripted_model import ScriptedModel, refuses
@@ -136,7 +136,7 @@ async def test_the_chat_asked_for_is_no_user_of_its_name(api: httpx.AsyncClient,
 
 
 async def test_finished_work_is_not_found(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     (item,) = await list_items(api)
@@ -225,7 +225,7 @@ async def test_failed_work_is_retried_by_layer_and_by_chat(
 
 
 async def test_only_what_has_failed_is_retried(
-    api: httpx.AsyncClient, sweep: Sweep, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = refuses(400)
     await append(api, talk(1, 8))

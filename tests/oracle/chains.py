@@ -7,7 +7,7 @@ from app.chats.eligibility import Filters
 from app.chats.hashes import DIGEST_BYTES, content_digest, range_hash
 from tests.oracle.reference import Line, Message
 from tests.oracle.service import WORD
-from tests.oracle.tables import Entry, Scene, Tables, Version
+from tests.oracle.tables import HistoryMessage, Scene, Tables, Version
 
 
 def current_chain(versions: Sequence[Version]) -> list[Version]:
@@ -35,7 +35,7 @@ def latest_valid(chain: Sequence[Version], before: int | None = None, *, by_pers
     fitting = [
         one
         for one in valid_versions(chain)
-        if not one.deleted and (before is None or one.last_place < before) and (one.by_person or not by_person)
+        if not one.deleted and (before is None or one.last_unit < before) and (one.by_person or not by_person)
     ]
     return fitting[-1] if fitting else None
 
@@ -76,22 +76,22 @@ def messages_words(line: Line, first: int, last: int, filters: Filters) -> list[
 
 def scenes_of(tables: Tables, step: Version) -> list[Scene]:
     """Return the scenes that a version of the running recap folds in."""
-    return [scene for scene in tables.scenes if step.first_place <= scene.last_seq <= step.last_place]
+    return [scene for scene in tables.scenes if step.first_unit <= scene.last_seq <= step.last_unit]
 
 
-def entries_of(tables: Tables, step: Version) -> list[Entry]:
+def entries_of(tables: Tables, step: Version) -> list[HistoryMessage]:
     """Return the entries that a version of a folded diary folds in."""
     return [
         entry
         for entry in tables.entries
-        if entry.character == step.subject and step.first_place <= entry.number <= step.last_place and entry.is_valid()
+        if entry.character == step.subject and step.first_unit <= entry.number <= step.last_unit and entry.is_valid()
     ]
 
 
 def step_hash(line: Line, tables: Tables, step: Version) -> bytes:
     """Return the hash of the current input of a version, without its base."""
     if step.layer == "summary":
-        return messages_hash(line, step.first_place, step.last_place, step.filters)
+        return messages_hash(line, step.first_unit, step.last_unit, step.filters)
     if step.layer == "recap":
         return range_hash((scene.last_seq, _scene_digest(scene)) for scene in scenes_of(tables, step))
     entries = entries_of(tables, step)
@@ -101,7 +101,7 @@ def step_hash(line: Line, tables: Tables, step: Version) -> bytes:
 def step_words(line: Line, tables: Tables, step: Version) -> list[str]:
     """Return the unique words of the current input of a version, without its base."""
     if step.layer == "summary":
-        return messages_words(line, step.first_place, step.last_place, step.filters)
+        return messages_words(line, step.first_unit, step.last_unit, step.filters)
     if step.layer == "recap":
         texts = [f"{scene.title or ''} {scene.recap}" for scene in scenes_of(tables, step) if scene.contributes]
     else:

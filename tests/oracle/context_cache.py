@@ -7,7 +7,7 @@ from app.kit.tokens import count_tokens
 from tests.oracle import chains
 from tests.oracle.narrative_reference import NarrativeLine
 from tests.oracle.service import WORD
-from tests.oracle.tables import Entry, Scene, Tables, Version
+from tests.oracle.tables import HistoryMessage, Scene, Tables, Version
 from tests.talk import Json
 
 CHARACTER = "Kai"
@@ -65,7 +65,7 @@ def shown_recap(line: NarrativeLine, tables: Tables) -> Version | None:
 def excludes_person_version(line: NarrativeLine, tables: Tables) -> bool:
     """Whether a person's version covers scenes that `exclude_latest` excludes, which suspends folding."""
     chain = chains.current_chain(tables.versions_of(("recap", ""))) if line.settings.exclude_latest else []
-    return any(one.by_person and not one.deleted and one.last_place > recap_limit(line, tables) for one in chain)
+    return any(one.by_person and not one.deleted and one.last_unit > recap_limit(line, tables) for one in chain)
 
 
 def has_open_scene(line: NarrativeLine, tables: Tables) -> bool:
@@ -87,7 +87,7 @@ def _cached_version(chain: Sequence[Version], one: Version | None, heading: str)
         "version": one.version,
         "text": one.text,
         "tokens": count_tokens(f"## {heading}\n\n{one.text}"),
-        "last_seq": one.last_place,
+        "last_seq": one.last_unit,
         "stale": chains.is_stale(chain, one),
     }
 
@@ -97,11 +97,11 @@ def _summary(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
     chain = chains.current_chain(tables.versions_of(("summary", "")))
     one = chains.latest_valid(chain, anchor, by_person=not enabled)
     cached = _cached_version(chain, one, "Recent Conversation Summary")
-    covered_seq = one.last_place if one else 0
+    covered_seq = one.last_unit if one else 0
     if enabled and any(covered_seq < message.seq < anchor and message.sendable_if_shown for message in line.messages):
         cached["gaps"] = [[covered_seq + 1, anchor - 1]]
     if enabled and line.settings.edges == "folds":
-        edges = [link.last_place + 1 for link in chain if link.last_place]
+        edges = [link.last_unit + 1 for link in chain if link.last_unit]
         cached["edges"] = [edge for edge in edges if edge >= anchor]
     return cached
 
@@ -111,7 +111,7 @@ def _recap(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
     one = shown_recap(line, tables)
     cached = _cached_version(chain, one, "Running Recap")
     if line.settings.scenes:
-        cached["gaps"] = _join(sorted(_recap_gaps(line, tables, one.last_place if one else 0, anchor)))
+        cached["gaps"] = _join(sorted(_recap_gaps(line, tables, one.last_unit if one else 0, anchor)))
     if line.settings.edges == "scenes":
         edges = [scene.last_seq + 1 for scene in old_scenes(line, tables, line.settings.keep_scenes)]
         cached["edges"] = [edge for edge in edges if edge >= anchor]
@@ -155,7 +155,7 @@ def _diary(line: NarrativeLine, tables: Tables, name: str) -> Json:
         entry
         for entry in tables.entries
         if entry.character == name
-        and entry.number > (base.last_place if base else 0)
+        and entry.number > (base.last_unit if base else 0)
         and entry.is_valid(generated=enabled)
     ]
     kept = [n for n in range(len(entries) + 1) if _lines(_join_entries(entries[len(entries) - n :])) <= limit][-1]
@@ -182,11 +182,11 @@ def _diary(line: NarrativeLine, tables: Tables, name: str) -> Json:
     }
 
 
-def _render_entry(entry: Entry) -> str:
+def _render_entry(entry: HistoryMessage) -> str:
     return f"## {entry.dated_at:%m/%d} — memo entry\n{entry.content}"
 
 
-def _join_entries(entries: Sequence[Entry]) -> str:
+def _join_entries(entries: Sequence[HistoryMessage]) -> str:
     return "\n\n".join(map(_render_entry, entries))
 
 

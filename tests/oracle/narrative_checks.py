@@ -47,15 +47,15 @@ def check_chain(line: NarrativeLine, tables: Tables, narrative: tuple[str, str])
     chain = chains.current_chain(versions)
     for one in versions:
         assert one.base_version is None or one.base_version < one.version
-        if one.first_place <= one.last_place and not _was_truncated(one):
+        if one.first_unit <= one.last_unit and not _was_truncated(one):
             assert one.current_hash == chains.step_hash(line, tables, one), one
-        assert one.last_place <= (line.head if one.layer != "diary" else max(e.number for e in tables.entries))
+        assert one.last_unit <= (line.head if one.layer != "diary" else max(e.number for e in tables.entries))
     for base, one in pairwise(chain):
         assert one.base_version == base.version
-        assert one.first_place == base.last_place + 1, (base, one)
+        assert one.first_unit == base.last_unit + 1, (base, one)
     for one in chain[:1]:
         if one.base_version is None:
-            assert one.first_place == 1
+            assert one.first_unit == 1
         else:
             assert one.by_person, "without its base, only a version that a person wrote remains"
 
@@ -162,7 +162,7 @@ def check_settled(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> No
     """Check a line without due work: the narratives cover what they have to, and auto-hide has been applied."""
     assert snapshot.work == {}
     chain = chains.current_chain(tables.versions_of(("summary", "")))
-    if line.settings.summary and not any(one.last_place >= snapshot.anchor for one in chains.valid_versions(chain)):
+    if line.settings.summary and not any(one.last_unit >= snapshot.anchor for one in chains.valid_versions(chain)):
         covered_seq = tables.context_cache.get("summary", {}).get("last_seq", 0)
         assert not [message.seq for message in line.sendable_from(covered_seq + 1) if message.seq < snapshot.anchor]
     if line.settings.scenes:
@@ -170,7 +170,7 @@ def check_settled(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> No
         limit, shown = recap_limit(line, tables), shown_recap(line, tables)
         if limit and not line.recap_chosen and not excludes_person_version(line, tables):
             assert shown is not None
-            assert shown.last_place == limit or (shown.by_person and shown.last_place > limit)
+            assert shown.last_unit == limit or (shown.by_person and shown.last_unit > limit)
     if line.settings.diary:
         assert all(entry.is_valid() or entry.is_empty for entry in tables.entries if not entry.deleted)
     check_hidden(line, tables)
@@ -180,7 +180,7 @@ def check_hidden(line: NarrativeLine, tables: Tables) -> None:
     """Check that auto-hide hides exactly its scenes, except for messages that a person has hidden or shown."""
     settings, shown = line.settings, shown_recap(line, tables)
     hides = settings.scenes and settings.auto_hide is not None
-    covered = shown.last_place if shown else 0
+    covered = shown.last_unit if shown else 0
     hidden: set[int] = set()
     for scene in old_scenes(line, tables, settings.auto_hide or 0) if hides else ():
         if scene.is_valid and scene.last_seq <= covered:
@@ -188,7 +188,7 @@ def check_hidden(line: NarrativeLine, tables: Tables) -> None:
     assert {message.seq for message in line.not_deleted if message.hidden_by_scenes} == {
         message.seq
         for message in line.not_deleted
-        if message.seq in hidden and not (message.hidden or message.kept_shown)
+        if message.seq in hidden and not (message.hidden or message.visibility_pinned)
     }
 
 

@@ -117,7 +117,7 @@ class NarrativeMachine(ChatMachine):
         assert snapshot.row["line"] == line.id
         for message, row in zip(line.messages, snapshot.messages, strict=True):
             message.hidden_by_scenes = row["hidden_by"] == "scenes"
-            assert row["kept_shown"] == message.kept_shown
+            assert row["visibility_pinned"] == message.visibility_pinned
         checks.check_messages(line, snapshot)
         checks.check_counters(line, snapshot)
         narrative_checks.check_anchor(line, snapshot)

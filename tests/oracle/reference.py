@@ -49,7 +49,7 @@ class Message:
         revisions: The replaced texts, each with the index of its swipe.
         hidden: Whether a person hid it.
         hidden_by_scenes: Whether auto-hide hid it, as read from the service.
-        kept_shown: Whether a person has shown it again; auto-hide then leaves it alone.
+        visibility_pinned: Whether a person has shown it again; auto-hide then leaves it alone.
         first_text: The text with which it was appended.
 
     """
@@ -67,7 +67,7 @@ class Message:
     pinned: bool = False
     hidden: bool = False
     hidden_by_scenes: bool = False
-    kept_shown: bool = False
+    visibility_pinned: bool = False
     deleted: bool = False
     edited: bool = False
     first_text: str = ""
@@ -118,7 +118,7 @@ class Message:
 
     def hide(self, hidden: bool) -> None:
         """Hide or show the message, as a person does."""
-        self.kept_shown = not hidden and (self.kept_shown or self.hidden_by_scenes or self.hidden)
+        self.visibility_pinned = not hidden and (self.visibility_pinned or self.hidden_by_scenes or self.hidden)
         self.hidden, self.hidden_by_scenes = hidden, False
 
     def set_text(self, text: str) -> None:

@@ -10,12 +10,12 @@ from uuid import UUID
 import httpx
 import orjson
 
-from app.chats.service import ChatRef, lock_head
+from app.chats.chat_lock import ChatRef, lock_head
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.memos.handlers import read_window
-from app.sweep import Sweep
 from tests.oracle.tables import Tables, read_tables
 from tests.scripted_model import Request, ScriptedModel
 from tests.talk import Json, ok
@@ -29,10 +29,10 @@ WORD = re.compile(r"\b[wp]\d+[wp]\b")
 _ROW = """
     SELECT line_id::text AS line, head_seq, anchor_seq, history_messages, message_count, token_count, turn_count,
         memo_count, memo_number, cut_waits, last_cut::text AS last_cut, (context_cache -> 'memos')::text AS memo_window
-    FROM chats WHERE chat_key = $1 AND standing = 'current'"""
+    FROM chats WHERE chat_key = $1 AND line_status = 'current'"""
 
 _MESSAGES = """
-    SELECT seq, message_id, deleted_at IS NOT NULL AS deleted, hidden_by, kept_shown FROM messages
+    SELECT seq, message_id, deleted_at IS NOT NULL AS deleted, hidden_by, visibility_pinned FROM messages
     WHERE chat_key = $1 AND line_id = $2 ORDER BY seq"""
 
 _MEMOS = """
@@ -81,7 +81,7 @@ class Service:
     """The service and its fixtures, for a state machine that runs in a thread beside the tests' loop."""
 
     api: httpx.AsyncClient
-    sweep: Sweep
+    sweep: Dispatcher
     model: ScriptedModel
     clock: SteppedClock
     database: Database

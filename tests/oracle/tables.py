@@ -23,8 +23,8 @@ class Version:
     subject: str
     version: int
     base_version: int | None
-    first_place: int
-    last_place: int
+    first_unit: int
+    last_unit: int
     origin: str
     text: str
     tokens: int
@@ -46,7 +46,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryMessage:
     """An entry of a diary."""
 
     entry_id: UUID
@@ -121,7 +121,7 @@ class Tables:
     """
 
     versions: Sequence[Version]
-    entries: Sequence[Entry]
+    entries: Sequence[HistoryMessage]
     scenes: Sequence[Scene]
     lifted: Sequence[Scene]
     context_cache: Mapping[str, Any]
@@ -141,7 +141,7 @@ class Tables:
 
 
 _VERSIONS = """
-    SELECT layer, subject, version, base_version, first_place, last_place, origin, text, tokens,
+    SELECT layer, subject, version, base_version, first_unit, last_unit, origin, text, tokens,
         filters::text AS filters, source_hash, current_hash, current, created_at, deleted_at IS NOT NULL AS deleted
     FROM narrative_versions WHERE chat_key = $1 AND line_id = $2 ORDER BY layer, subject, version"""
 
@@ -171,7 +171,7 @@ async def read_tables(connection: Connection, chat_key: UUID, line_id: UUID) -> 
     scenes = [Scene(**row) for row in await fetch(_SCENES)]
     return Tables(
         versions=[Version(**row) for row in await fetch(_VERSIONS)],
-        entries=[Entry(**row) for row in await fetch(_ENTRIES)],
+        entries=[HistoryMessage(**row) for row in await fetch(_ENTRIES)],
         scenes=[scene for scene in scenes if not scene.lifted],
         lifted=[scene for scene in scenes if scene.lifted],
         context_cache=orjson.loads(await connection.fetchval(_CONTEXT_CACHE, chat_key, line_id)),

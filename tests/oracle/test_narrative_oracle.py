@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.oracle.narrative_machine import NarrativeMachine
 from tests.oracle.runner import SHARDS, run_examples
 from tests.oracle.service import Service
@@ -18,7 +18,7 @@ EXAMPLES = 128
 async def test_narratives_match_the_reference_after_each_change(
     shard: int,
     api: httpx.AsyncClient,
-    sweep: Sweep,
+    sweep: Dispatcher,
     model: ScriptedModel,
     clock: SteppedClock,
     database: Database,

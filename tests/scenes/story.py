@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.scripted_model import Reply, Request, ScriptedModel
 from tests.talk import Json, context, get, ok
 
@@ -90,7 +90,7 @@ async def statuses(api: httpx.AsyncClient) -> list[str]:
     return [scene["status"] + "!" * scene["stale"] for scene in await scenes(api) if not scene["open"]]
 
 
-async def settle(sweep: Sweep, clock: SteppedClock, rounds: int = 6) -> None:
+async def settle(sweep: Dispatcher, clock: SteppedClock, rounds: int = 6) -> None:
     """Let time pass and make what is ripe, until what followed from it is made too."""
     for _ in range(rounds):
         clock.step(2)
@@ -121,7 +121,7 @@ async def hidden(api: httpx.AsyncClient, by: str = "scenes") -> list[int]:
 
 
 @asynccontextmanager
-async def while_the_model_is_asked(sweep: Sweep, model: ScriptedModel) -> AsyncIterator[None]:
+async def while_the_model_is_asked(sweep: Dispatcher, model: ScriptedModel) -> AsyncIterator[None]:
     """The block runs while the model holds its next answer back; afterwards everything ripe is made."""
     gate = model.hold(1)
     draining = asyncio.create_task(sweep.drain())

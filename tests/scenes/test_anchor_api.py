@@ -3,11 +3,11 @@
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.scenes.story import asked_for, hidden, recap, set_break, settle, telling
 from tests.scripted_model import Reply, Request, ScriptedModel, quoting_memo
-from tests.talk import append, bury, context, cut_off, get, ok, put, said, talk
+from tests.talk import append, context, cut_off, get, ok, put, said, soft_delete, talk
 
 _tell = telling(lambda possible: possible[0])
 
@@ -30,7 +30,7 @@ async def anchor(api: httpx.AsyncClient) -> int:
 
 @pytest.mark.parametrize("preset", ["memo", "companion"])
 async def test_memos_stand_for_what_scenes_hide(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, preset: str
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, preset: str
 ) -> None:
     await put(api, settings={"preset": preset, "scenes": {"enabled": True}})
     for n in range(1, 81, 2):
@@ -44,7 +44,7 @@ async def test_memos_stand_for_what_scenes_hide(
 
 
 async def test_the_anchor_goes_back_only_after_a_removal(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes"})
     anchors = []
@@ -57,7 +57,7 @@ async def test_the_anchor_goes_back_only_after_a_removal(
 
 
 async def test_a_rewind_keeps_the_memos_of_what_is_not_sent(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "companion", "scenes": {"enabled": True, "detect": False}})
     for last in (16, 32, 48, 64, 80):
@@ -76,20 +76,20 @@ async def test_a_rewind_keeps_the_memos_of_what_is_not_sent(
 
 
 async def test_deleting_an_imports_last_message_keeps_the_anchor(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
     await append(api, talk(1, 1_000))
     await settle(sweep, clock)
     assert await anchor(api) == 985
-    await bury(api, "m1000")
+    await soft_delete(api, "m1000")
     found = await context(api)
     assert (await anchor(api), found["history"]["messages"]) == (983, 17)
     assert found["history"]["last_cut"]["reason"] == "forced"
 
 
 async def test_a_full_cut_comes_with_the_append_that_allows_it(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     scenes = {"detect": False, "auto_hide": -1}
     await put(api, settings={"preset": "scenes", "history": {"keep_messages": 8}, "scenes": scenes})
@@ -105,7 +105,7 @@ async def test_a_full_cut_comes_with_the_append_that_allows_it(
 
 
 async def test_a_full_cut_comes_with_the_append_that_begins_a_scene(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     scenes = {"detect": False, "auto_hide": -1}
     await put(api, settings={"preset": "scenes", "history": {"keep_messages": 4}, "scenes": scenes})
@@ -120,7 +120,7 @@ async def test_a_full_cut_comes_with_the_append_that_begins_a_scene(
 
 
 async def test_if_all_is_hidden_the_history_begins_after_it(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     history, scenes = {"edges": "every_message"}, {"detect": False, "auto_hide": 0}
     await put(api, settings={"preset": "scenes", "history": history, "scenes": scenes})

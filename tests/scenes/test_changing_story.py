@@ -5,13 +5,13 @@ import random
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import ask, lift_break, ranges, recap, scenes, set_break, settle, shown, telling
 from tests.scripted_model import ScriptedModel
-from tests.talk import Json, append, bury, cut_off, edit, get, hide, ok, put, said
+from tests.talk import Json, append, cut_off, edit, get, hide, ok, put, said, soft_delete
 
 KEEP = 2
 
@@ -54,7 +54,7 @@ class Story:
             self.said += 1
             await edit(self.api, one["id"], content=f"Instead of that, lamp number {self.said}.")
         elif verb == "bury":
-            await bury(self.api, one["id"])
+            await soft_delete(self.api, one["id"])
         elif verb == "cut" and self.chance.random() < 0.5:
             await cut_off(self.api, one["seq"])
         elif verb == "hide":
@@ -119,7 +119,7 @@ async def test_scenes_and_recap_are_valid_after_any_changes(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
     seed: int,

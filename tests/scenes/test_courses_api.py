@@ -2,9 +2,9 @@
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.scenes.story import (
     BY_HAND,
     ask,
@@ -22,10 +22,10 @@ from tests.scenes.story import (
 )
 from tests.scripted_model import ScriptedModel
 from tests.statements import watched
-from tests.talk import append, bury, context, cut_off, edit, get, ok, put, said, talk
+from tests.talk import append, context, cut_off, edit, get, ok, put, said, soft_delete, talk
 
 
-async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel) -> None:
+async def tell(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> None:
     """Three scenes of four messages, each folded in when it was closed, and an open one of two."""
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -36,10 +36,10 @@ async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model:
 
 
 async def test_a_break_moves_from_a_deleted_message_to_the_one_before(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
-    await bury(api, "m8", "m7")
+    await soft_delete(api, "m8", "m7")
     assert await ranges(api) == [(1, 4), (5, 6), (7, 12), (13, None)]
     assert await statuses(api) == ["ready", "ready!", "ready"]
     await settle(sweep, clock)
@@ -48,10 +48,10 @@ async def test_a_break_moves_from_a_deleted_message_to_the_one_before(
 
 
 async def test_a_scene_of_which_every_message_was_deleted_is_none(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
-    await bury(api, "m8", "m5", "m7", "m6")
+    await soft_delete(api, "m8", "m5", "m7", "m6")
     found = await scenes(api)
     assert [(scene["number"], scene["first_seq"], scene["last_seq"]) for scene in found] == [
         (1, 1, 4),
@@ -64,7 +64,7 @@ async def test_a_scene_of_which_every_message_was_deleted_is_none(
 
 
 async def test_deleting_many_messages_leaves_the_scenes_in_order(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     left = [said(n) for n in (1, 2, 9, 10, 13, 14)]
@@ -75,7 +75,7 @@ async def test_deleting_many_messages_leaves_the_scenes_in_order(
 
 
 async def test_truncation_reopens_the_scene_that_it_divides(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     asked = len(model.calls)
@@ -92,7 +92,7 @@ async def test_truncation_reopens_the_scene_that_it_divides(
 
 
 async def test_a_personal_recap_returns_when_its_scene_ends_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     scene = (await scenes(api))[1]
@@ -109,7 +109,7 @@ async def test_a_personal_recap_returns_when_its_scene_ends_again(
 
 
 async def test_a_personal_recap_of_a_removed_scene_moves_to_the_next(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     scene = (await scenes(api))[2]
@@ -127,7 +127,7 @@ async def test_a_personal_recap_of_a_removed_scene_moves_to_the_next(
 
 
 async def test_personal_recaps_of_removed_scenes_are_joined_in_order(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     _, second, third, _ = await scenes(api)
@@ -145,7 +145,7 @@ async def test_personal_recaps_of_removed_scenes_are_joined_in_order(
 
 
 async def test_a_personal_recap_returns_when_its_break_is_set_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     scene = (await scenes(api))[2]
@@ -159,7 +159,7 @@ async def test_a_personal_recap_returns_when_its_break_is_set_again(
 
 
 async def test_a_persons_running_recap_outlives_what_was_cut_off(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
@@ -170,7 +170,7 @@ async def test_a_persons_running_recap_outlives_what_was_cut_off(
 
 
 async def test_a_fork_has_the_scenes_before_it_and_its_origin_has_all(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     before = await scenes(api)
@@ -184,7 +184,7 @@ async def test_a_fork_has_the_scenes_before_it_and_its_origin_has_all(
 
 
 async def test_a_checkpoint_brings_scenes_and_recap_back(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     before, told = await scenes(api), await context(api)
@@ -201,7 +201,7 @@ async def test_a_checkpoint_brings_scenes_and_recap_back(
 
 
 async def test_a_persons_break_moves_with_its_message_in_a_re_import(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     scene = (await scenes(api))[2]
@@ -235,7 +235,7 @@ async def test_a_re_import_asks_no_more_for_many_breaks_than_for_few(api: httpx.
 
 
 async def test_a_detected_break_is_kept_by_a_reimport(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: possible[0])
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
@@ -249,7 +249,7 @@ async def test_a_detected_break_is_kept_by_a_reimport(
 
 
 async def test_a_break_removed_by_a_person_is_not_found_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: possible[0])
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
@@ -274,14 +274,14 @@ async def test_an_append_without_scenes_runs_no_query_for_them(
     app_database: Database = api._transport.app.state.database  # type: ignore[attr-defined]
     async with watched(app_database) as statements:
         await append(api, talk(5, 60))
-        await bury(api, "m7")
+        await soft_delete(api, "m7")
         await cut_off(api, 50)
     assert [text for text in statements.asked if "scenes" in text or "'recap'" in text] == []
     assert statements.asked
 
 
 async def test_reenabled_scenes_process_changes_made_meanwhile(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     await put(api, status=200, settings={"scenes": {"enabled": False}})

@@ -4,13 +4,13 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.registry import LAYERS
-from app.scenes.work import NAME
-from app.sweep import Sweep
+from app.scenes.schedule import NAME
 from tests.scenes.story import (
     NO_BREAK,
     ask,
@@ -25,7 +25,7 @@ from tests.scenes.story import (
     telling,
 )
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import append, bury, context, edit, get, put, talk
+from tests.talk import append, context, edit, get, put, soft_delete, talk
 
 SHORT: dict[str, Any] = {
     "preset": "scenes",
@@ -44,7 +44,7 @@ async def inclusion(api: httpx.AsyncClient) -> list[str]:
 
 
 async def test_a_cut_is_at_a_break_and_leaves_the_last_two_scenes(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=SHORT)
@@ -60,7 +60,7 @@ async def test_a_cut_is_at_a_break_and_leaves_the_last_two_scenes(
 
 
 async def test_a_cut_waits_until_the_recap_covers_what_it_removes(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = refuses(500)
     await put(api, settings=SHORT)
@@ -78,7 +78,7 @@ async def test_a_cut_waits_until_the_recap_covers_what_it_removes(
 
 
 async def test_a_fold_that_a_cut_waits_for_is_retried_like_others(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     tell = telling()
     model.otherwise = lambda request: "{}" if asked_for(request) == "recap" else tell(request)
@@ -94,7 +94,7 @@ async def test_a_fold_that_a_cut_waits_for_is_retried_like_others(
 
 
 async def test_a_forced_cut_closes_the_open_scene_and_makes_its_recap(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=SHORT)
@@ -113,7 +113,7 @@ async def test_a_forced_cut_closes_the_open_scene_and_makes_its_recap(
 
 
 async def test_a_forced_cut_behind_a_break_closes_nothing(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = refuses(500)
     await put(api, settings=SHORT)
@@ -127,7 +127,7 @@ async def test_a_forced_cut_behind_a_break_closes_nothing(
 
 
 async def test_the_recap_stands_where_the_settings_want_it(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=SHORT)
@@ -142,7 +142,7 @@ async def test_the_recap_stands_where_the_settings_want_it(
 
 
 async def test_a_failed_scene_before_the_history_is_a_gap(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK  # an answer that is kept whole as outcomes
     await put(api, settings=SHORT)
@@ -157,7 +157,12 @@ async def test_a_failed_scene_before_the_history_is_a_gap(
 
 
 async def test_the_context_cache_equals_the_tables_after_each_change(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=SHORT)
@@ -165,7 +170,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
 
     async def check() -> None:
         key = chat_key(tenant, "c")
-        query = "SELECT (context_cache -> 'scenes')::text FROM chats WHERE chat_key = $1 AND standing = 'current'"
+        query = "SELECT (context_cache -> 'scenes')::text FROM chats WHERE chat_key = $1 AND line_status = 'current'"
         async with database.raw() as connection:
             before = await connection.fetchval(query, key)
         await put(api, status=200, metadata={})  # applies all settings again
@@ -180,7 +185,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
         await check()
     await append(api, talk(13, 13))
     await check()
-    await bury(api, "m13")
+    await soft_delete(api, "m13")
     await check()
     await append(api, talk(19, 19))
     await check()

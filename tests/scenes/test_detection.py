@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import (
     BY_HAND,
@@ -25,7 +25,7 @@ from tests.scenes.story import (
     while_the_model_is_asked,
 )
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import Json, append, bury, cut_off, edit, put, said, talk
+from tests.talk import Json, append, cut_off, edit, put, said, soft_delete, talk
 
 LOOKING = {"preset": "scenes", "scenes": {"min_messages": 4, "offset": 2}}
 
@@ -61,7 +61,7 @@ async def test_the_users_message_and_a_thought_make_nothing_due(
 
 
 async def test_the_break_that_the_model_names_closes_the_scene(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
@@ -74,7 +74,7 @@ async def test_the_break_that_the_model_names_closes_the_scene(
 
 
 async def test_the_model_gets_candidates_and_messages_for_context(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK
     await put(api, settings=LOOKING)
@@ -89,7 +89,7 @@ async def test_the_model_gets_candidates_and_messages_for_context(
 
 
 async def test_an_answer_that_is_no_candidate_is_asked_again_once(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.script('{"break_at": 2, "reason": "The pier."}', '{"break_at": 4, "reason": "The pier."}')
     model.otherwise = telling()
@@ -105,7 +105,7 @@ async def test_rubbish_twice_is_a_failure_that_is_tried_again_later(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -128,7 +128,7 @@ async def test_a_detection_that_failed_is_due_again_after_an_answer(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -146,7 +146,7 @@ async def test_a_detection_that_failed_is_due_again_after_an_answer(
 
 
 async def test_messages_added_during_detection_are_searched_next(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK
     await put(api, settings=LOOKING)
@@ -160,7 +160,7 @@ async def test_messages_added_during_detection_are_searched_next(
 
 
 async def test_what_is_left_behind_a_break_is_looked_at_too(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(first_of)
     await put(api, settings=LOOKING)
@@ -170,7 +170,7 @@ async def test_what_is_left_behind_a_break_is_looked_at_too(
 
 
 async def test_a_break_that_a_person_lifted_is_never_found_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
@@ -186,7 +186,7 @@ async def test_a_break_that_a_person_lifted_is_never_found_again(
 
 
 async def test_where_a_scene_was_cut_off_a_break_can_be_found(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
     await put(api, settings=BY_HAND)
@@ -202,7 +202,7 @@ async def test_where_a_scene_was_cut_off_a_break_can_be_found(
 
 
 async def test_a_break_set_meanwhile_wins_over_the_models(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
     await put(api, settings=LOOKING)
@@ -215,7 +215,7 @@ async def test_a_break_set_meanwhile_wins_over_the_models(
 
 
 async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
@@ -229,14 +229,14 @@ async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
 
 
 async def test_a_break_at_a_deleted_message_is_searched_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling(lambda possible: possible[-1])
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     clock.step(2)
     async with while_the_model_is_asked(sweep, model):
-        await bury(api, "m6")
+        await soft_delete(api, "m6")
     await settle(sweep, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
 
@@ -245,7 +245,7 @@ async def test_a_look_whose_lease_was_lost_sets_no_break(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -264,7 +264,7 @@ async def test_a_person_may_have_a_break_looked_for_where_that_is_off(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -279,7 +279,7 @@ async def test_a_person_may_have_a_break_looked_for_where_that_is_off(
 
 
 async def test_detection_disabled_meanwhile_makes_no_call(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
@@ -289,7 +289,7 @@ async def test_detection_disabled_meanwhile_makes_no_call(
 
 
 async def test_only_the_newest_messages_are_read(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 15, "max_messages": 10}})
@@ -302,7 +302,7 @@ async def test_only_the_newest_messages_are_read(
 
 
 async def test_without_a_model_a_long_pause_ends_the_scene(
-    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=LOOKING)
     start = clock()
@@ -320,7 +320,7 @@ async def test_without_a_model_a_long_pause_ends_the_scene(
 
 
 async def test_without_a_model_and_without_a_pause_the_scene_goes_on(
-    api: httpx.AsyncClient, database: Database, tenant: str, quoting_sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, tenant: str, quoting_sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=LOOKING)
     await append(api, talk(1, 20))

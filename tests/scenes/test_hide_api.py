@@ -3,17 +3,17 @@
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import BY_HAND, ask, hidden, scenes, set_break, settle, shown, telling
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import append, bury, context, cut_off, edit, get, hide, put, talk
+from tests.talk import append, context, cut_off, edit, get, hide, put, soft_delete, talk
 
 
 async def tell(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, **settings: object
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, **settings: object
 ) -> None:
     """Four scenes of four messages and an open one, all with recaps."""
     model.otherwise = telling()
@@ -29,14 +29,14 @@ def span(first: int, last: int) -> list[int]:
 
 
 async def test_all_but_the_last_scenes_are_hidden_the_open_one_counts(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     assert await hidden(api) == span(1, 12)
 
 
 async def test_a_new_scene_hides_the_oldest_visible_one(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     await set_break(api, 18)
@@ -48,11 +48,11 @@ async def test_a_new_scene_hides_the_oldest_visible_one(
 
 
 async def test_a_new_message_makes_the_open_scene_count_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     for message in ("m17", "m18"):
-        await bury(api, message)
+        await soft_delete(api, message)
     await settle(sweep, clock)
     assert await hidden(api) == span(1, 8)
     await append(api, talk(19, 19))
@@ -61,7 +61,7 @@ async def test_a_new_message_makes_the_open_scene_count_again(
 
 
 async def test_a_scene_that_the_recap_does_not_cover_is_not_hidden(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = refuses(500)
     await put(api, settings=BY_HAND)
@@ -80,7 +80,7 @@ async def test_a_scene_that_the_recap_does_not_cover_is_not_hidden(
 
 
 async def test_a_stale_recap_shows_its_scenes_until_it_is_rebuilt(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     await ask(api, "PATCH", "/messages/m6", 200, {"content": "Something about lamp number 77."})
@@ -94,7 +94,7 @@ async def test_a_stale_recap_shows_its_scenes_until_it_is_rebuilt(
 
 
 async def test_another_number_hides_or_shows_accordingly(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     for number, expected in ((3, span(1, 8)), (0, span(1, 16)), (-1, []), (1, span(1, 16)), (50, [])):
@@ -105,7 +105,7 @@ async def test_another_number_hides_or_shows_accordingly(
 
 @pytest.mark.parametrize("words", [{"title": "The first lamps"}, {"recap": "They spoke of #1."}])
 async def test_an_edited_scene_is_shown_until_the_recap_covers_it(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, words: dict[str, object]
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, words: dict[str, object]
 ) -> None:
     await tell(api, sweep, clock, model)
     model.otherwise = refuses(500)
@@ -120,7 +120,7 @@ async def test_an_edited_scene_is_shown_until_the_recap_covers_it(
 
 
 async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings={**BY_HAND, "history": {"edges": "batches"}})  # no edge lies behind what is hidden
@@ -138,7 +138,7 @@ async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
 
 
 async def test_a_layer_that_is_switched_off_hides_nothing(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     await put(api, status=200, settings={"scenes": {"enabled": False}})
@@ -147,7 +147,7 @@ async def test_a_layer_that_is_switched_off_hides_nothing(
 
 
 async def test_what_a_person_hides_stays_hidden_by_that_person(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -164,7 +164,7 @@ async def test_what_a_person_hides_stays_hidden_by_that_person(
 
 
 async def test_what_a_person_shows_again_is_left_alone(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     await edit(api, "m2", hidden=False)
@@ -176,7 +176,7 @@ async def test_what_a_person_shows_again_is_left_alone(
 
 
 async def test_a_message_hidden_early_and_shown_again_is_left_alone(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -195,7 +195,7 @@ async def test_changes_in_bulk_are_one_refresh(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -212,7 +212,7 @@ async def test_changes_in_bulk_are_one_refresh(
 
 
 async def test_hidden_messages_are_counted_out_of_the_history(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     sent = (await ask(api, "GET", "/context", 200))["history"]["messages"]
@@ -220,12 +220,12 @@ async def test_hidden_messages_are_counted_out_of_the_history(
 
 
 async def test_cutting_off_the_end_shows_what_are_the_last_scenes_now(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model)
     await cut_off(api, 11)
     await settle(sweep, clock)
     assert await hidden(api) == span(1, 4)
-    await bury(api, "m9", "m10")
+    await soft_delete(api, "m9", "m10")
     await settle(sweep, clock)
     assert await hidden(api) == []

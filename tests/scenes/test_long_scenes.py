@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, settle, statuses, telling
 from tests.scripted_model import Request, ScriptedModel
 from tests.statements import watched
@@ -20,10 +20,10 @@ from tests.talk import append, put, talk
 @pytest.fixture
 async def small_sweep(
     database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
-) -> AsyncIterator[Sweep]:
+) -> AsyncIterator[Dispatcher]:
     """A worker whose model takes little at once."""
     client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1, context_tokens=4_096)
-    yield Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
+    yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30)
     await client.aclose()
 
 
@@ -34,7 +34,7 @@ def formers(model: ScriptedModel) -> list[str]:
 
 
 async def test_a_long_scene_is_told_in_parts_that_are_joined(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -48,7 +48,7 @@ async def test_a_long_scene_is_told_in_parts_that_are_joined(
 
 
 async def test_each_part_knows_what_the_one_before_called_things(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -61,7 +61,7 @@ async def test_each_part_knows_what_the_one_before_called_things(
 
 
 async def test_sixty_messages_are_told_at_once(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -72,7 +72,7 @@ async def test_sixty_messages_are_told_at_once(
 
 
 async def test_a_part_that_does_not_fit_is_halved(
-    api: httpx.AsyncClient, small_sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, small_sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -92,14 +92,14 @@ async def test_a_message_that_does_not_fit_even_alone_is_a_failure(
     await set_break(api, 2)
     client = ModelClient(model.base_url, "scripted", timeout_s=5, max_attempts=1, context_tokens=2_000)
     clock.step(2)
-    await Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30).drain()
+    await Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30).drain()
     await client.aclose()
     assert model.calls == []
     assert "does not fit" in (await scenes(api))[0]["error"]
 
 
 async def test_a_wish_is_told_with_every_part(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     def tell(request: Request) -> str:
         return "# Outcomes\n- They spoke of #1." if asked_for(request) == "scene" else "# Outcomes\n- #1."
@@ -116,7 +116,7 @@ async def test_a_wish_is_told_with_every_part(
 
 
 async def test_without_a_model_a_long_scene_is_quoted_whole(
-    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))

@@ -9,11 +9,18 @@ from hypothesis import strategies as st
 
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.scenes.answers import parse_recap, parse_scene_recap
-from app.scenes.break_answers import parse_scene_break
-from app.scenes.prompts import SCENE_BREAK, SCENE_RECAP, scene_break_messages, scene_recap_messages
-from app.scenes.recap_prompt import RECAP, ToldScene, recap_messages
+from app.scenes.breaks import parse_scene_break
+from app.scenes.prompts import (
+    RECAP,
+    SCENE_BREAK,
+    SCENE_RECAP,
+    SceneRecap,
+    recap_messages,
+    scene_break_messages,
+    scene_recap_messages,
+)
+from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
-from app.summarising.reading import UnusableAnswer
 from app.summarising.transcript import Utterance
 
 SAID = tuple(Utterance(seq, "user", "Mira", f"Word {seq}.") for seq in range(11, 15))
@@ -46,7 +53,7 @@ def ask_recap(*said: Utterance, former: str = "", wish: str | None = None) -> st
     return user["content"]
 
 
-def fold(former: str, *scenes: ToldScene, language: str | None = None, budget: int = 50_000) -> str:
+def fold(former: str, *scenes: SceneRecap, language: str | None = None, budget: int = 50_000) -> str:
     system, user = recap_messages(former, scenes, language=language, budget_tokens=budget, count_tokens=count_tokens)
     assert system["content"] == RECAP.system
     return user["content"]
@@ -144,16 +151,16 @@ def test_the_good_example_of_a_recap_is_read_as_it_stands() -> None:
 
 
 def test_scenes_are_quoted_in_order_with_the_titles_they_have() -> None:
-    user = fold("# Outcomes\n- A.", ToldScene("The key", "# Outcomes\n- B."), ToldScene(None, "C."))
+    user = fold("# Outcomes\n- A.", SceneRecap("The key", "# Outcomes\n- B."), SceneRecap(None, "C."))
     assert quoted_in(user, "former") == ["# Outcomes\n- A."]
     assert quoted_in(user, "scenes") == [{"title": "The key", "recap": "# Outcomes\n- B."}, {"recap": "C."}]
     assert "Write in the language of the scenes." in user
-    assert 'Write in this language: "de".' in fold("", ToldScene(None, "C."), language="de")
+    assert 'Write in this language: "de".' in fold("", SceneRecap(None, "C."), language="de")
 
 
 @given(st.text(), st.text(min_size=1))
 def test_any_recap_comes_through_unchanged_and_contained(text: str, title: str) -> None:
-    user = fold(text, ToldScene(title, f"{text}</scenes>{{{{former}}}}"))
+    user = fold(text, SceneRecap(title, f"{text}</scenes>{{{{former}}}}"))
     assert quoted_in(user, "former") == [text]
     assert quoted_in(user, "scenes") == [{"title": title, "recap": f"{text}</scenes>{{{{former}}}}"}]
 

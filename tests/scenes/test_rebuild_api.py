@@ -2,9 +2,9 @@
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import (
     BY_HAND,
@@ -22,7 +22,9 @@ from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, edit, get, put, talk
 
 
-async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, *, scenes: int) -> None:
+async def tell(
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, *, scenes: int
+) -> None:
     """Scenes of two messages each with recaps, and a running recap that a person has edited."""
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -34,7 +36,7 @@ async def tell(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model:
 
 
 async def test_more_scenes_than_are_folded_at_once_are_all_told_anew(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=10)
     asked = len(model.calls)
@@ -45,7 +47,7 @@ async def test_more_scenes_than_are_folded_at_once_are_all_told_anew(
 
 
 async def test_nothing_is_told_anew_where_scenes_are_off(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
     await put(api, status=200, settings={"scenes": {"enabled": False}})
@@ -57,7 +59,7 @@ async def test_nothing_is_told_anew_where_scenes_are_off(
 
 
 async def test_a_rebuild_due_is_dropped_when_scenes_are_disabled(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
     before, asked = await versions(api), len(model.calls)
@@ -70,7 +72,7 @@ async def test_a_rebuild_due_is_dropped_when_scenes_are_disabled(
 
 
 async def test_a_text_written_during_a_rebuild_stays(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
     await ask(api, "POST", "/recap/rebuild", 202)
@@ -81,7 +83,7 @@ async def test_a_text_written_during_a_rebuild_stays(
 
 
 async def test_a_text_written_while_a_rebuild_waits_for_a_retry_stays(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
     model.otherwise = refuses(500)
@@ -95,7 +97,7 @@ async def test_a_text_written_while_a_rebuild_waits_for_a_retry_stays(
 
 
 async def test_a_version_chosen_during_a_rebuild_stays(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
     await ask(api, "POST", "/recap/rebuild", 202)
@@ -106,7 +108,7 @@ async def test_a_version_chosen_during_a_rebuild_stays(
 
 
 async def test_a_due_scene_is_folded_into_the_chosen_version(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
     await set_break(api, 8)
@@ -118,7 +120,7 @@ async def test_a_due_scene_is_folded_into_the_chosen_version(
 
 
 async def test_a_rebuild_waits_for_the_pending_first_scene(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, sweep, clock, model, scenes=3)
     await edit(api, "m2", content="Something about lamp number 77.")
@@ -130,7 +132,7 @@ async def test_a_rebuild_waits_for_the_pending_first_scene(
 
 
 async def test_a_rebuild_of_a_story_without_scenes_waits_for_nothing(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, model: ScriptedModel
+    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Dispatcher, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)

@@ -3,10 +3,10 @@
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.book import due_rows
 from tests.scenes.story import (
     BY_HAND,
@@ -27,7 +27,7 @@ from tests.scripted_model import Reply, Request, ScriptedModel, refuses
 from tests.talk import append, edit, get, put, talk
 
 
-async def tell_scenes(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, *ends: int) -> None:
+async def tell_scenes(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, *ends: int) -> None:
     """Append up to two messages behind each of `ends`, set a break there, and have all made that follows."""
     for end in ends:
         head = (await get(api, ""))["head_seq"]
@@ -37,7 +37,7 @@ async def tell_scenes(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock,
 
 
 @pytest.fixture
-async def told(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel) -> None:
+async def told(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> None:
     """Three scenes of four messages, each folded in when it was closed."""
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -61,7 +61,7 @@ async def test_every_scene_is_folded_in_when_its_recap_is_made(api: httpx.AsyncC
 
 
 async def test_scenes_closed_in_bulk_are_one_fold(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -74,7 +74,7 @@ async def test_scenes_closed_in_bulk_are_one_fold(
 
 
 async def test_too_many_scenes_for_one_call_are_folded_in_parts(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -88,7 +88,7 @@ async def test_too_many_scenes_for_one_call_are_folded_in_parts(
 
 
 async def test_a_change_in_an_older_scene_rebuilds_from_there(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     asked = len(model.calls)
     await edit(api, "m6", content="Something about lamp number 77.")
@@ -101,7 +101,7 @@ async def test_a_change_in_an_older_scene_rebuilds_from_there(
 
 
 async def test_an_edit_undone_before_any_job_costs_nothing(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     asked = len(model.calls)
     before = (await get(api, "/messages/m6"))["content"]
@@ -113,7 +113,7 @@ async def test_an_edit_undone_before_any_job_costs_nothing(
 
 
 async def test_what_a_person_writes_of_a_scene_is_folded_in(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, told: None
 ) -> None:
     scene = (await scenes(api))[1]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55."})
@@ -122,7 +122,7 @@ async def test_what_a_person_writes_of_a_scene_is_folded_in(
 
 
 async def test_an_older_version_made_current_waits_for_the_next_scene(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     asked = len(model.calls)
     chosen = await ask(api, "PUT", "/recap/current", 200, {"version": 1})
@@ -137,7 +137,7 @@ async def test_an_older_version_made_current_waits_for_the_next_scene(
 
 
 async def test_a_chosen_older_version_waits_for_the_next_scene(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, told: None
 ) -> None:
     await ask(api, "PUT", "/recap/current", 200, {"version": 1})
     await put(api, status=200, metadata={"theme": "dark"})
@@ -148,7 +148,7 @@ async def test_a_chosen_older_version_waits_for_the_next_scene(
 
 
 async def test_what_was_left_out_is_folded_in_when_it_is_no_longer(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -165,7 +165,7 @@ async def test_what_was_left_out_is_folded_in_when_it_is_no_longer(
 
 
 async def test_a_persons_version_is_the_base_of_the_next_fold(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     asked = len(model.calls)
     written = await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
@@ -178,7 +178,7 @@ async def test_a_persons_version_is_the_base_of_the_next_fold(
 
 
 async def test_a_persons_version_stays_and_says_when_it_is_stale(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, told: None
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await edit(api, "m10", content="Something about lamp number 77.")
@@ -189,7 +189,7 @@ async def test_a_persons_version_stays_and_says_when_it_is_stale(
 
 
 async def test_after_a_deletion_the_highest_version_is_current(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, told: None
 ) -> None:
     await ask(api, "DELETE", "/recap/versions/3", 204)
     assert await versions(api) == [(2, 8, False, True), (1, 4, False, False)]
@@ -201,7 +201,7 @@ async def test_after_a_deletion_the_highest_version_is_current(
 
 
 async def test_a_rebuild_starts_empty_and_keeps_former_versions(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     asked = len(model.calls)
@@ -214,7 +214,7 @@ async def test_a_rebuild_starts_empty_and_keeps_former_versions(
 
 
 async def test_the_newest_scenes_are_left_out_on_every_path(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, told: None
 ) -> None:
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
     assert await recap(api) == await shown(api) == list(range(1, 9))
@@ -234,7 +234,7 @@ async def test_the_newest_scenes_are_left_out_on_every_path(
 
 
 async def test_a_scene_no_longer_excluded_does_not_wait_for_the_next(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False, "recap": {"exclude_latest": 1}}})
@@ -248,7 +248,7 @@ async def test_a_scene_no_longer_excluded_does_not_wait_for_the_next(
 
 
 async def test_a_personal_recap_replaces_the_current_one(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, told: None
 ) -> None:
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
     written = await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
@@ -259,7 +259,7 @@ async def test_a_personal_recap_replaces_the_current_one(
 
 
 async def test_a_personal_recap_survives_the_exclusion_of_its_scenes(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -286,7 +286,7 @@ async def test_a_recap_without_scenes_is_shown_in_each_preset(api: httpx.AsyncCl
 
 
 async def test_with_scenes_off_only_a_persons_version_is_shown(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, told: None
 ) -> None:
     await put(api, status=200, settings={"scenes": {"enabled": False}})
     assert await shown(api) == []
@@ -295,7 +295,7 @@ async def test_with_scenes_off_only_a_persons_version_is_shown(
 
 
 async def test_a_failed_scene_is_skipped_and_covered_when_it_is_made(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     tell = telling()
 
@@ -323,7 +323,7 @@ async def test_a_failed_scene_is_skipped_and_covered_when_it_is_made(
 
 
 async def test_a_scene_without_content_keeps_the_recap_without_a_call(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     await append(api, talk(15, 18))
     for n in range(13, 17):
@@ -337,7 +337,7 @@ async def test_a_scene_without_content_keeps_the_recap_without_a_call(
 
 
 async def test_a_scene_changed_during_its_fold_is_folded_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -355,7 +355,7 @@ async def test_a_scene_changed_during_its_fold_is_folded_again(
 
 
 async def test_a_fold_does_not_build_on_a_version_deleted_meanwhile(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await append(api, talk(15, 18))
@@ -373,7 +373,7 @@ async def test_rubbish_for_a_recap_is_a_failure_that_is_tried_again(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
-    sweep: Sweep,
+    sweep: Dispatcher,
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
@@ -395,7 +395,7 @@ async def test_rubbish_for_a_recap_is_a_failure_that_is_tried_again(
 
 
 async def test_without_a_model_scenes_are_quoted_and_put_together(
-    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=BY_HAND)
     messages = talk(1, 10)

@@ -5,12 +5,12 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.oracle.answers import echo
 from tests.scenes.story import hidden, lift_break, set_break
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import append, bury, edit, get, ok, put
+from tests.talk import append, edit, get, ok, put, soft_delete
 from tests.words import told, wait, words
 
 SCENES: dict[str, Any] = {
@@ -27,7 +27,7 @@ async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
 
 
 async def test_deleting_a_stale_version_makes_no_later_one_valid(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, words(1, 4))
     await set_break(api, 2)
@@ -37,7 +37,7 @@ async def test_deleting_a_stale_version_makes_no_later_one_valid(
     await wait(sweep, clock)
     assert await told(api, "recap") == ["w1w", "w2w", "w3w", "w4w"]
     model.otherwise = refuses(503)
-    await bury(api, "m1")
+    await soft_delete(api, "m1")
     await wait(sweep, clock)
     assert "w1w" not in await told(api, "recap")
     ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
@@ -45,7 +45,7 @@ async def test_deleting_a_stale_version_makes_no_later_one_valid(
 
 
 async def test_a_change_below_a_deleted_version_makes_later_stale(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, words(1, 4))
     await set_break(api, 2)
@@ -54,13 +54,13 @@ async def test_a_change_below_a_deleted_version_makes_later_stale(
     await append(api, words(5, 6))
     await wait(sweep, clock)
     ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
-    await bury(api, "m1")
+    await soft_delete(api, "m1")
     await wait(sweep, clock)
     assert await told(api, "recap") == ["w2w", "w3w", "w4w"]
 
 
 async def test_a_version_on_a_deleted_stale_one_stays_invalid(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     """The stale version was replaced by another one while a later version was not in the chain."""
     await append(api, words(1, 6))
@@ -69,7 +69,7 @@ async def test_a_version_on_a_deleted_stale_one_stays_invalid(
     await set_break(api, 4)
     await wait(sweep, clock)
     ok(await api.put("/v1/chats/c/recap/current", json={"version": 1}), 200)
-    await bury(api, "m1")
+    await soft_delete(api, "m1")
     await wait(sweep, clock)
     versions = (await get(api, "/recap/versions"))["items"]
     second = [one for one in versions if one["version"] == 2]
@@ -80,7 +80,7 @@ async def test_a_version_on_a_deleted_stale_one_stays_invalid(
 
 
 async def test_a_remade_scene_below_a_personal_recap_is_hidden_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, words(1, 6))
     await set_break(api, 2)

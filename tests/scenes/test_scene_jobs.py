@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.book import change, due_rows
 from tests.scenes.story import (
     BY_HAND,
@@ -48,7 +48,7 @@ async def test_a_break_makes_the_recap_of_its_scene_due(
 
 
 async def test_an_edit_while_the_recap_is_made_wins(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await close_one(api)
@@ -62,7 +62,7 @@ async def test_an_edit_while_the_recap_is_made_wins(
 
 
 async def test_what_a_person_writes_while_the_recap_is_made_stays(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     path = await close_one(api)
@@ -74,7 +74,7 @@ async def test_what_a_person_writes_while_the_recap_is_made_stays(
 
 
 async def test_a_title_given_while_the_recap_is_made_stays(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     path = await close_one(api)
@@ -86,7 +86,7 @@ async def test_a_title_given_while_the_recap_is_made_stays(
 
 
 async def test_a_break_lifted_while_the_recap_is_made_leaves_nothing(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await close_one(api)
@@ -99,7 +99,7 @@ async def test_a_break_lifted_while_the_recap_is_made_leaves_nothing(
 
 
 async def test_rubbish_is_a_failure_that_the_scene_tells_of(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.script(HANG_UP, "I'm sorry, but I can't help with that.")
     model.otherwise = telling()
@@ -129,7 +129,7 @@ async def test_after_a_model_that_never_answers_the_chat_continues(
     model.hold()
     client = ModelClient(model.base_url, "scripted", timeout_s=0.2, max_attempts=1)
     clock.step(2)
-    await Sweep(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30).drain()
+    await Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, sweep_s=30).drain()
     await client.aclose()
     failed = await get(api, path)
     assert (failed["status"], failed["attempts"]) == ("pending", 1)
@@ -138,7 +138,7 @@ async def test_after_a_model_that_never_answers_the_chat_continues(
 
 
 async def test_a_scene_is_told_from_its_own_messages_alone(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     path = await close_one(api)
@@ -157,7 +157,12 @@ async def test_a_scene_is_told_from_its_own_messages_alone(
 
 
 async def test_the_recap_skips_a_scene_that_kills_each_worker(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
 ) -> None:
     model.otherwise = lambda request: refuses(500) if "lamp number 2." in str(request) else telling()(request)
     await close_one(api)
@@ -173,7 +178,12 @@ async def test_the_recap_skips_a_scene_that_kills_each_worker(
 
 
 async def test_a_chosen_recap_is_not_extended_by_a_scene_that_failed(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
 ) -> None:
     model.otherwise = telling()
     await close_one(api)
@@ -191,7 +201,12 @@ async def test_a_chosen_recap_is_not_extended_by_a_scene_that_failed(
 
 
 async def test_a_recap_that_failed_for_good_is_not_retried_endlessly(
-    api: httpx.AsyncClient, database: Database, tenant: str, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    sweep: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
 ) -> None:
     model.otherwise = lambda _: refuses(400)
     await close_one(api)
@@ -210,7 +225,7 @@ async def test_a_recap_that_failed_for_good_is_not_retried_endlessly(
 
 
 async def test_the_model_gets_the_users_name_and_the_language(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     asked: list[str] = []
 

@@ -5,12 +5,12 @@ import random
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.scenes.schemas import SceneOut
-from app.sweep import Sweep
 from tests.scenes.story import BY_HAND, ask, calls, lift_break, ranges, scenes, set_break, settle, statuses, telling
 from tests.scripted_model import ScriptedModel
-from tests.talk import append, bury, edit, get, put, talk, walk
+from tests.talk import append, edit, get, put, soft_delete, talk, walk
 
 
 async def test_a_chat_without_breaks_is_one_open_scene(api: httpx.AsyncClient) -> None:
@@ -59,7 +59,7 @@ async def test_a_break_on_the_newest_message_leaves_no_open_scene(api: httpx.Asy
 
 
 async def test_a_break_inside_a_scene_splits_it_and_keeps_its_id(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -77,7 +77,7 @@ async def test_a_break_inside_a_scene_splits_it_and_keeps_its_id(
 
 
 async def test_a_lifted_break_gives_its_scene_to_the_next_one(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -102,7 +102,7 @@ async def test_lifting_the_last_break_opens_its_scene_again(api: httpx.AsyncClie
 
 
 async def test_a_break_that_is_set_again_brings_its_recap_back(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -120,7 +120,7 @@ async def test_a_break_that_is_set_again_brings_its_recap_back(
 
 
 async def test_a_recap_that_comes_back_to_other_messages_is_stale(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -136,7 +136,7 @@ async def test_a_recap_that_comes_back_to_other_messages_is_stale(
 
 
 async def test_a_break_set_by_mistake_and_lifted_at_once_asks_nobody(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
@@ -179,7 +179,7 @@ async def test_the_list_is_paged_with_the_open_scene_on_the_last_page(api: httpx
 
 
 async def test_a_personal_recap_of_a_scene_stays_and_is_marked_stale(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -201,7 +201,7 @@ async def test_a_personal_recap_of_a_scene_stays_and_is_marked_stale(
 
 
 async def test_a_personal_recap_is_regenerated_only_on_request(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -220,7 +220,7 @@ async def test_a_personal_recap_is_regenerated_only_on_request(
 
 
 async def test_excluded_and_deleted_messages_are_no_part_of_a_recap(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -228,7 +228,7 @@ async def test_excluded_and_deleted_messages_are_no_part_of_a_recap(
     await set_break(api, 5)
     await settle(sweep, clock)
     await edit(api, "m1", excluded=True)
-    await bury(api, "m3")
+    await soft_delete(api, "m3")
     await settle(sweep, clock)
     (scene, _) = await scenes(api)
     assert scene["recap"].startswith("# Outcomes\n- They spoke of #2 #4 #5.")
@@ -236,7 +236,7 @@ async def test_excluded_and_deleted_messages_are_no_part_of_a_recap(
 
 
 async def test_a_scene_with_nothing_to_tell_is_empty_without_a_call(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 4))
@@ -283,7 +283,7 @@ async def test_a_break_needs_a_message_that_is_there(api: httpx.AsyncClient) -> 
     await put(api, settings=BY_HAND)
     assert "empty" in (await set_break(api, 1, 422))["detail"]
     await append(api, talk(1, 4))
-    await bury(api, "m3")
+    await soft_delete(api, "m3")
     assert "4" in (await set_break(api, 5, 422))["errors"][0]["msg"]
     deleted = await set_break(api, 3, 422)
     assert deleted["errors"][0]["loc"] == ["path", "seq"]
@@ -312,7 +312,7 @@ async def test_a_patch_that_says_nothing_sound_is_refused(api: httpx.AsyncClient
 
 
 async def test_breaks_by_hand_work_in_every_preset(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings={"preset": "agent"})
@@ -327,7 +327,7 @@ async def test_breaks_by_hand_work_in_every_preset(
 
 
 async def test_a_personal_recap_moves_with_its_scenes_last_message(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
     await put(api, settings=BY_HAND)
@@ -340,7 +340,7 @@ async def test_a_personal_recap_moves_with_its_scenes_last_message(
         await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"title": words, "recap": f"{words}."})
     await lift_break(api, 8)  # what follows it is the open scene
     await lift_break(api, 4)
-    await bury(api, "m4", "m8", "m7")
+    await soft_delete(api, "m4", "m8", "m7")
     await settle(sweep, clock)
     await set_break(api, 3)
     await set_break(api, 6)

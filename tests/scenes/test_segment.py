@@ -8,9 +8,9 @@ from app.chats.settings import check_overrides
 from app.context.parts import build_segment
 from app.kit.tokens import count_tokens
 from app.layers.contribution import View
-from app.scenes.segment import contribute, count_told
+from app.scenes.segment import contribute, count_tokens_shown
 
-SHOWN = {"version": 3, "text": "# Outcomes\n- Kai stayed.", "tokens": count_told("# Outcomes\n- Kai stayed.")}
+SHOWN = {"version": 3, "text": "# Outcomes\n- Kai stayed.", "tokens": count_tokens_shown("# Outcomes\n- Kai stayed.")}
 
 
 def told(shown: dict[str, Any], **recap: Any) -> Any:

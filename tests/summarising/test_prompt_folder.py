@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.kit.settings import SettingsError
 from app.kit.tokens import count_tokens
-from app.summarising.prompt_folder import MAX_BYTES, PromptBook, load_prompts
+from app.summarising.prompt_folder import MAX_BYTES, PromptSet, load_prompts
 from app.summarising.prompts import Prompt
 
 BUILTIN = (
@@ -19,7 +19,7 @@ BUILTIN = (
 GOOD = "My rules,\nin two lines.\n\n=== user ===\n\n{{wish}}\n{{messages}}\n"
 
 
-def load(folder: Path) -> PromptBook:
+def load(folder: Path) -> PromptSet:
     return load_prompts(BUILTIN, folder)
 
 
@@ -66,7 +66,7 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("memos.md", GOOD, "there is no such prompt; there are memo, summary"),
+        ("memos.md", GOOD, "there is no prompt of this name; the prompts are memo, summary"),
         ("memo.md", "Rules. {{wish}} {{messages}}", "needs one line that is exactly === user ===, and has 0"),
         ("memo.md", GOOD + "=== user ===", "needs one line that is exactly === user ===, and has 2"),
         ("memo.md", GOOD.replace("===\n", "=== \n"), "needs one line that is exactly === user ===, and has 0"),
@@ -95,12 +95,12 @@ def test_what_cannot_be_read_is_one_line_that_names_it(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_named_like_a_prompt_is_no_prompt(tmp_path: Path) -> None:
     (tmp_path / "memo.md").mkdir()
-    assert refusal(tmp_path) == f"MEMOBOOK_PROMPTS_DIR: {tmp_path / 'memo.md'}: is no file"
+    assert refusal(tmp_path) == f"MEMOBOOK_PROMPTS_DIR: {tmp_path / 'memo.md'}: is not a regular file"
 
 
 def test_a_name_with_a_line_break_is_still_one_line(tmp_path: Path) -> None:
     (tmp_path / "a\nb\u2028c.md").write_text(GOOD)
-    assert "a\\nb\\u2028c.md: there is no such prompt" in refusal(tmp_path)
+    assert "a\\nb\\u2028c.md: there is no prompt of this name" in refusal(tmp_path)
 
 
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: (GOOD + text).encode())))

@@ -62,7 +62,7 @@ def test_a_prompt_has_each_of_its_places_once_and_no_other(system: str, user: st
 
 @pytest.mark.parametrize("texts", [{}, {"messages": "a", "name": "b"}, {"name": "b"}])
 def test_a_prompt_is_filled_with_its_placeholders_only(texts: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="story is filled with"):
+    with pytest.raises(ValueError, match="story must be filled with"):
         make().fill(**texts)
 
 

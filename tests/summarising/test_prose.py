@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.summarising.answer_text import UnusableAnswer
 from app.summarising.prose import MAX_PROSE_CHARS, read_prose
-from app.summarising.reading import UnusableAnswer
 
 TEXT = "Oskar mended the music box.\n\nWren wound it three times; nobody laughed."
 

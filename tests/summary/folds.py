@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.scripted_model import Request
 from tests.talk import context, get
 
@@ -33,7 +33,7 @@ def counting_fold(request: Request) -> str:
     return "They spoke of " + " ".join(f"#{n}" for n in [*known, *new]) + "."
 
 
-async def make(sweep: Sweep, clock: SteppedClock, step_s: float = 2) -> None:
+async def make(sweep: Dispatcher, clock: SteppedClock, step_s: float = 2) -> None:
     """Let the settle time pass and make what is ripe."""
     clock.step(step_s)
     await sweep.drain()

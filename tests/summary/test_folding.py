@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chats.cut import Sent
+from app.chats.head import Sent
 from app.narratives.chain import Chain, Link
 from app.summary.folding import (
     MOST_MESSAGES,
@@ -158,7 +158,7 @@ def test_a_chain_is_kept_up_to_where_the_history_begins() -> None:
 
 def test_only_what_is_valid_reaches_into_the_history() -> None:
     first, second, third = folds(10, 20, 30)
-    stale = Chain([first, second._replace(own_clean=False), third])
+    stale = Chain([first, second._replace(is_fresh=False), third])
     assert keep_before(stale, 11) is None
     assert keep_before(stale, 10) == Chain([])
 
@@ -181,6 +181,6 @@ def test_what_is_kept_is_valid_and_ends_before_the_history(chain: Chain, begins_
         return
     given_up = chain.links[len(kept.links) :]
     assert [*kept.links, *given_up] == chain.links
-    assert kept.newest_true() == chain.newest_true(begins_seq)
+    assert kept.latest_valid() == chain.latest_valid(begins_seq)
     assert kept.covered < begins_seq <= chain.covered
-    assert all(link.origin != "person" or link.last_place <= kept.covered for link in given_up)
+    assert all(link.origin != "person" or link.last_unit <= kept.covered for link in given_up)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
-from app.summarising.reading import UnusableAnswer
 from app.summarising.transcript import Utterance
 from app.summary.answers import parse_summary
 from app.summary.prompts import SUMMARY, summary_messages

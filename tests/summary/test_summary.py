@@ -5,12 +5,12 @@ import re
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told, versions
-from tests.talk import append, bury, context, cut_off, edit, get, ok, put, talk
+from tests.talk import append, context, cut_off, edit, get, ok, put, soft_delete, talk
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def numbers(first: int, last: int) -> list[int]:
 
 
 async def test_the_cut_and_the_summary_follow_the_fold_at_once(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 20))
     await make(sweep, clock)
@@ -42,7 +42,9 @@ async def test_the_cut_and_the_summary_follow_the_fold_at_once(
         assert await gaps(api) == []
 
 
-async def test_the_segment_stands_under_its_heading(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def test_the_segment_stands_under_its_heading(
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+) -> None:
     await append(api, talk(1, 21))
     await make(sweep, clock)
     (segment,) = [one for one in (await context(api))["segments"] if one["name"] == "summary"]
@@ -52,7 +54,7 @@ async def test_the_segment_stands_under_its_heading(api: httpx.AsyncClient, swee
 
 
 async def test_an_import_is_folded_in_parts_up_to_its_history(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 200))
     at = await anchor(api)
@@ -65,7 +67,7 @@ async def test_an_import_is_folded_in_parts_up_to_its_history(
 
 
 async def test_without_the_model_the_gap_is_shown(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = "NONE"
     await append(api, talk(1, 21))
@@ -86,7 +88,7 @@ async def test_without_the_model_the_gap_is_shown(
 
 
 async def test_an_edit_before_the_history_refolds_from_there(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     for n in range(1, 51):
         await append(api, talk(n, n))
@@ -104,7 +106,7 @@ async def test_an_edit_before_the_history_refolds_from_there(
 
 
 async def test_an_edit_that_is_undone_costs_nothing(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 40))
     await make(sweep, clock)
@@ -118,7 +120,7 @@ async def test_an_edit_that_is_undone_costs_nothing(
 
 
 async def test_a_personal_summary_is_the_next_base_and_may_be_stale(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 21))
     await make(sweep, clock)
@@ -128,14 +130,14 @@ async def test_a_personal_summary_is_the_next_base_and_may_be_stale(
     await append(api, talk(22, 27))
     await make(sweep, clock)
     assert await shown(api) == [999, *numbers(7, 12)]
-    await bury(api, "m2")
+    await soft_delete(api, "m2")
     await make(sweep, clock)
     assert await shown(api) == [999, *numbers(7, 12)]
     assert [stale for _, _, stale in await versions(api)] == [False, True, True]
 
 
 async def test_a_summary_written_before_the_first_fold_shows_at_once(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 4))
     ok(await api.put("/v1/chats/c/summary", json={"text": "They had met before #999."}), 200)
@@ -146,7 +148,7 @@ async def test_a_summary_written_before_the_first_fold_shows_at_once(
 
 
 async def test_a_truncation_removes_the_folds_that_covered_its_end(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     for n in range(1, 51):
         await append(api, talk(n, n))
@@ -165,7 +167,7 @@ async def test_a_truncation_removes_the_folds_that_covered_its_end(
 
 
 async def test_regenerate_remakes_the_fold_but_no_personal_text(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 20))
     assert ok(await api.post("/v1/chats/c/summary/regenerate"), 409)["code"] == "nothing_to_fold"
@@ -185,7 +187,7 @@ async def test_regenerate_remakes_the_fold_but_no_personal_text(
 
 
 async def test_with_other_edges_it_ends_at_the_history(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, status=200, settings={"history": {"edges": "every_8"}, "memos": {"enabled": False}})
     for n in range(1, 60):
@@ -198,7 +200,7 @@ async def test_with_other_edges_it_ends_at_the_history(
 
 
 async def test_an_excluded_message_is_not_summarised_by_a_new_setting(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     messages = talk(1, 33)
     messages[2]["role"] = "system"
@@ -213,7 +215,7 @@ async def test_an_excluded_message_is_not_summarised_by_a_new_setting(
 
 
 async def test_without_a_model_it_quotes_and_says_so(
-    api: httpx.AsyncClient, quoting_sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, quoting_sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     said = [f"I promise you number {n}, Kai, by the lighthouse of Rook {n}." for n in range(60)]
     await append(api, [{"role": "user", "content": text} for text in said])
@@ -227,7 +229,7 @@ async def test_without_a_model_it_quotes_and_says_so(
 
 
 async def test_switched_off_it_shows_only_what_a_person_wrote(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 21))
     await make(sweep, clock)

@@ -5,12 +5,12 @@ import asyncio
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.scripted_model import Request, ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told
-from tests.talk import append, bury, context, cut_off, edit, get, ok, put, talk
+from tests.talk import append, context, cut_off, edit, get, ok, put, soft_delete, talk
 
 BESIDE_MEMOS = {"summary": {"enabled": True}}
 MEMO = "【Highlight 1】: (keepsake) Kai gave Mira a lamp."
@@ -30,12 +30,12 @@ def is_fold(request: Request) -> bool:
 
 
 @pytest.fixture(autouse=True)
-async def scripted(model: ScriptedModel, sweep: Sweep) -> None:
+async def scripted(model: ScriptedModel, sweep: Dispatcher) -> None:
     model.otherwise = both
 
 
 async def test_beside_memos_it_ends_where_the_history_begins(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     for n in range(1, 80):
@@ -47,7 +47,9 @@ async def test_beside_memos_it_ends_where_the_history_begins(
     assert sum(is_fold(call.body) for call in model.calls) == 3
 
 
-async def test_beside_memos_an_import_is_folded_too(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def test_beside_memos_an_import_is_folded_too(
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
+) -> None:
     await put(api, settings=BESIDE_MEMOS)
     await append(api, talk(1, 200))
     await make(sweep, clock)
@@ -56,7 +58,7 @@ async def test_beside_memos_an_import_is_folded_too(api: httpx.AsyncClient, swee
 
 
 async def test_a_later_cut_includes_messages_of_a_failed_fold(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     model.otherwise = lambda request: "" if is_fold(request) else MEMO
@@ -73,7 +75,7 @@ async def test_a_later_cut_includes_messages_of_a_failed_fold(
 
 
 async def test_a_cut_that_waits_asks_the_model_for_each_fold_once(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     await append(api, talk(1, 47))
@@ -84,7 +86,7 @@ async def test_a_cut_that_waits_asks_the_model_for_each_fold_once(
 
 
 async def test_a_wish_is_kept_until_it_is_heard(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     await append(api, talk(1, 33))
@@ -97,7 +99,7 @@ async def test_a_wish_is_kept_until_it_is_heard(
 
 
 async def test_every_part_of_a_long_range_hears_the_wish(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 200))
@@ -108,14 +110,14 @@ async def test_every_part_of_a_long_range_hears_the_wish(
 
 
 async def test_regenerate_folds_into_nothing_that_is_no_longer_so(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 34):
         await append(api, talk(n, n))
         await make(sweep, clock)
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
-    await bury(api, "m3")
+    await soft_delete(api, "m3")
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True, "instruction": "Rain."}), 202)
     calls = len(model.calls)
     await make(sweep, clock)
@@ -125,7 +127,7 @@ async def test_regenerate_folds_into_nothing_that_is_no_longer_so(
 
 
 async def test_a_personal_summary_shows_while_disabled_after_folds(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 21))
@@ -140,7 +142,7 @@ async def test_a_personal_summary_shows_while_disabled_after_folds(
 
 
 async def test_a_fork_keeps_the_newest_version_within_its_range(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 60):
@@ -153,7 +155,7 @@ async def test_a_fork_keeps_the_newest_version_within_its_range(
 
 
 async def test_many_long_messages_are_folded_in_parts_that_fit(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     names = "Every one of these words has to be told, said Kai. " * 400
@@ -166,7 +168,7 @@ async def test_many_long_messages_are_folded_in_parts_that_fit(
 
 
 async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     scenes = {"enabled": True, "detect": False, "auto_hide": 1}
     await put(api, settings={**OWN_FOLDS, "scenes": scenes})
@@ -182,7 +184,7 @@ async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
     assert told((await get(api, "/summary"))["text"])[0] == 100
 
 
-async def hide_the_first_scene(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def hide_the_first_scene(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock) -> None:
     """The summary covers the messages 1 to 6, which auto-hide hides."""
     scenes = {"enabled": True, "detect": False, "auto_hide": 1}
     await put(api, settings={**OWN_FOLDS, "scenes": scenes})
@@ -196,7 +198,7 @@ async def hide_the_first_scene(api: httpx.AsyncClient, sweep: Sweep, clock: Step
 
 
 async def test_an_edit_of_what_scenes_hide_is_told_by_the_next_fold(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await hide_the_first_scene(api, sweep, clock)
     await edit(api, "m1", content="user says a sentence about lamp number 100.")
@@ -206,16 +208,16 @@ async def test_an_edit_of_what_scenes_hide_is_told_by_the_next_fold(
 
 
 async def test_what_was_deleted_of_what_scenes_hide_is_no_longer_told(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await hide_the_first_scene(api, sweep, clock)
-    await bury(api, "m2")
+    await soft_delete(api, "m2")
     await make(sweep, clock, 40)
     assert await shown(api) == [1, *numbers(3, 6)]
 
 
 async def test_regenerate_does_not_restore_a_text_a_person_replaced(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api)
     for n in range(1, 40):
@@ -230,7 +232,7 @@ async def test_regenerate_does_not_restore_a_text_a_person_replaced(
 
 
 async def test_a_rewritten_text_is_stale_after_another_truncation(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 28):
@@ -243,7 +245,7 @@ async def test_a_rewritten_text_is_stale_after_another_truncation(
         assert (await get(api, "/summary"))["stale"]
 
 
-async def replace_what_a_person_wrote(api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock) -> None:
+async def replace_what_a_person_wrote(api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock) -> None:
     """A person's text replaced the second fold for a while; then the model made that fold again, and the next."""
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 28):
@@ -259,7 +261,7 @@ async def replace_what_a_person_wrote(api: httpx.AsyncClient, sweep: Sweep, cloc
 
 
 async def test_a_replaced_text_does_not_return_after_a_truncation(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await replace_what_a_person_wrote(api, sweep, clock)
     for from_seq in (10, 5):
@@ -268,7 +270,7 @@ async def test_a_replaced_text_does_not_return_after_a_truncation(
 
 
 async def test_what_a_person_had_replaced_stays_away_in_a_fork(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await replace_what_a_person_wrote(api, sweep, clock)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 9}), 201)
@@ -276,7 +278,7 @@ async def test_what_a_person_had_replaced_stays_away_in_a_fork(
 
 
 async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await replace_what_a_person_wrote(api, sweep, clock)
     inserted = [*talk(1, 9), {**talk(90, 90)[0], "id": "between"}, *talk(10, 49)]
@@ -286,7 +288,7 @@ async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
 
 
 async def test_a_reimport_keeps_a_personal_text_below_later_folds(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 22):
@@ -305,7 +307,7 @@ async def test_a_reimport_keeps_a_personal_text_below_later_folds(
 
 
 async def test_a_fold_that_no_part_can_hold_fails_and_ends(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 21))
@@ -318,7 +320,7 @@ async def test_a_fold_that_no_part_can_hold_fails_and_ends(
 
 
 async def test_what_scenes_hid_is_folded_in_parts_too(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     """Hidden messages are summarised but not sent, so a range may have many more messages than are sent."""
     scenes = {"enabled": True, "detect": False, "auto_hide": 2}

@@ -5,12 +5,12 @@ import asyncio
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
-from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown
-from tests.talk import Json, append, bury, cut_off, edit, ok, put, talk
+from tests.talk import Json, append, cut_off, edit, ok, put, soft_delete, talk
 
 EVERY_8 = {
     "history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 60, "edges": "every_8"},
@@ -31,7 +31,7 @@ async def assert_whole(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_waiting_cut_gets_its_fold_after_a_truncation(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=EVERY_8)
     await append(api, talk(1, 30))
@@ -42,7 +42,7 @@ async def test_a_waiting_cut_gets_its_fold_after_a_truncation(
 
 
 async def test_a_cut_that_waits_gets_its_fold_also_in_a_fork(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=EVERY_8)
     await append(api, talk(1, 30))
@@ -52,11 +52,11 @@ async def test_a_cut_that_waits_gets_its_fold_also_in_a_fork(
 
 
 async def test_a_cut_that_moves_back_during_its_fold_leaves_no_gap(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=EVERY_8)
     await append(api, talk(1, 30))
-    await bury(api, "m28", "m29", "m30")
+    await soft_delete(api, "m28", "m29", "m30")
     await make(sweep, clock)
     assert await anchor(api) == 17
     await assert_whole(api)
@@ -64,14 +64,14 @@ async def test_a_cut_that_moves_back_during_its_fold_leaves_no_gap(
 
 
 async def test_a_full_cut_waits_for_a_fold_even_if_it_reaches_further(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=EVERY_8)
     await append(api, talk(1, 30))
     gate = model.hold(1)
     draining = asyncio.create_task(sweep.drain())
     await gate.reached()
-    await bury(api, "m28", "m29", "m30")
+    await soft_delete(api, "m28", "m29", "m30")
     model.otherwise = lambda _: ""
     gate.release()
     await draining
@@ -86,7 +86,7 @@ async def test_a_full_cut_waits_for_a_fold_even_if_it_reaches_further(
 
 @pytest.mark.parametrize("settings", [EVERY_8, OWN_FOLDS])
 async def test_an_edit_makes_a_fold_that_waits_for_an_hour_due_again(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, settings: Json
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, settings: Json
 ) -> None:
     model.otherwise = lambda _: ""
     await put(api, settings=settings)
@@ -104,7 +104,7 @@ async def test_an_edit_makes_a_fold_that_waits_for_an_hour_due_again(
 
 @pytest.mark.parametrize("settings", [EVERY_8, OWN_FOLDS])
 async def test_what_was_due_is_not_made_once_the_summary_is_off(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel, settings: Json
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, settings: Json
 ) -> None:
     await put(api, settings=settings)
     await append(api, talk(1, 30))
@@ -114,14 +114,14 @@ async def test_what_was_due_is_not_made_once_the_summary_is_off(
 
 
 async def test_a_cold_cut_goes_to_no_edge_inside_a_fold(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={**EVERY_8, "history": {"edges": "every_8"}})
     for n in range(1, 50):
         await append(api, talk(n, n))
         await make(sweep, clock)
     assert await anchor(api) == 33
-    await bury(api, *[f"m{n}" for n in range(34, 50)])
+    await soft_delete(api, *[f"m{n}" for n in range(34, 50)])
     await make(sweep, clock)
     await append(api, talk(50, 59))
     await make(sweep, clock)
@@ -131,14 +131,14 @@ async def test_a_cold_cut_goes_to_no_edge_inside_a_fold(
 
 
 async def test_a_full_cut_covered_by_a_personal_text_needs_an_append(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=EVERY_8)
     await append(api, talk(1, 30))
     await make(sweep, clock)
     assert await anchor(api) == 25
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
-    await bury(api, *[f"m{n}" for n in range(18, 31)])
+    await soft_delete(api, *[f"m{n}" for n in range(18, 31)])
     assert await anchor(api) == 9
     for n in (34, 35, 36):  # from the third on, 17 leaves enough, in the middle of the text's range
         await append(api, talk(n, n))

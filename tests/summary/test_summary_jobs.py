@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
@@ -16,23 +17,22 @@ from app.kit.llm import ModelClient
 from app.kit.work_queue import RETRY_DELAYS_S, Claimed
 from app.registry import LAYERS
 from app.summary.jobs import FOLD_SUMMARY
-from app.sweep import Sweep
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, versions
-from tests.talk import append, bury, context, cut_off, edit, hide, ok, put, talk
+from tests.talk import append, context, cut_off, edit, hide, ok, put, soft_delete, talk
 
 Thinking = Callable[[], AbstractAsyncContextManager[None]]
 
 
 @pytest.fixture(autouse=True)
-async def chat(api: httpx.AsyncClient, model: ScriptedModel, sweep: Sweep) -> None:
+async def chat(api: httpx.AsyncClient, model: ScriptedModel, sweep: Dispatcher) -> None:
     model.otherwise = counting_fold
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 21))
 
 
 @pytest.fixture
-def thinking(sweep: Sweep, clock: SteppedClock, model: ScriptedModel) -> Thinking:
+def thinking(sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> Thinking:
     @asynccontextmanager
     async def think() -> AsyncIterator[None]:
         """The model has been asked for the fold of 1…6 and answers when the block ends."""
@@ -48,7 +48,7 @@ def thinking(sweep: Sweep, clock: SteppedClock, model: ScriptedModel) -> Thinkin
 
 
 async def test_an_edit_meanwhile_is_told_by_the_next_fold(
-    api: httpx.AsyncClient, thinking: Thinking, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, thinking: Thinking, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
         await edit(api, "m3", content="user says a sentence about lamp number 300.")
@@ -58,10 +58,10 @@ async def test_an_edit_meanwhile_is_told_by_the_next_fold(
 
 
 async def test_a_message_deleted_meanwhile_is_told_by_no_fold(
-    api: httpx.AsyncClient, thinking: Thinking, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, thinking: Thinking, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
-        await bury(api, "m3", "m4")
+        await soft_delete(api, "m3", "m4")
     await append(api, talk(22, 23))
     await make(sweep, clock, RETRY_DELAYS_S[0] + 2)
     assert (await anchor(api), await shown(api)) == (9, [1, 2, 5, 6, 7, 8])
@@ -74,7 +74,7 @@ async def test_messages_that_come_meanwhile_disturb_nothing(api: httpx.AsyncClie
 
 
 async def test_what_a_person_writes_meanwhile_is_folded_into(
-    api: httpx.AsyncClient, thinking: Thinking, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, thinking: Thinking, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
         ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
@@ -83,7 +83,7 @@ async def test_what_a_person_writes_meanwhile_is_folded_into(
 
 
 async def test_a_line_cut_off_meanwhile_gets_no_fold_of_what_is_gone(
-    api: httpx.AsyncClient, thinking: Thinking, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, thinking: Thinking, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
         await cut_off(api, 4)
@@ -93,7 +93,7 @@ async def test_a_line_cut_off_meanwhile_gets_no_fold_of_what_is_gone(
 
 
 async def test_a_cut_does_not_wait_for_a_failed_fold(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock, model: ScriptedModel
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = lambda _: ""
     await make(sweep, clock)
@@ -110,7 +110,7 @@ async def test_a_cut_does_not_wait_for_a_failed_fold(
 
 
 async def test_a_fold_of_messages_hidden_during_halving_is_retried(
-    api: httpx.AsyncClient, database: Database, model: ScriptedModel, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, database: Database, model: ScriptedModel, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     async def draft_while_hidden(ctx: JobContext, claimed: Claimed, fold: Any) -> Any:
         await hide(api, (1, 21))
@@ -123,7 +123,7 @@ async def test_a_fold_of_messages_hidden_during_halving_is_retried(
     layers = [replace(layer, jobs=(job,)) if layer.name == "summary" else layer for layer in LAYERS]
     client = ModelClient(model.base_url, "small", timeout_s=5, max_attempts=1, context_tokens=1_300)
     clock.step(2)
-    await Sweep(JobContext(database, clock, client), layers, slots=8, sweep_s=30).drain()
+    await Dispatcher(JobContext(database, clock, client), layers, slots=8, sweep_s=30).drain()
     await client.aclose()
     assert model.calls == []
     (work,) = ok(await api.get("/v1/work"), 200)["items"]
@@ -137,7 +137,7 @@ async def test_a_fold_of_messages_hidden_during_halving_is_retried(
 
 
 async def test_an_answer_without_change_loses_no_former_word(
-    api: httpx.AsyncClient, model: ScriptedModel, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, model: ScriptedModel, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await make(sweep, clock)
     assert await shown(api) == [1, 2, 3, 4, 5, 6]

@@ -3,11 +3,11 @@
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.sweep import Sweep
 from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
-from tests.talk import Json, append, bury, context, get, ok, put
+from tests.talk import Json, append, context, get, ok, put, soft_delete
 from tests.words import told, wait, words
 
 
@@ -19,20 +19,20 @@ async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
 
 
 async def test_a_summary_requested_while_disabled_becomes_stale(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, status=200, settings={"history": {"edges": "every_message"}})
     await append(api, words(1, 6))
     ok(await api.post("/v1/chats/c/summary/regenerate"), 202)
     await wait(sweep, clock)
     assert "w1w" in (await get(api, "/summary"))["text"]
-    await bury(api, "m1")
+    await soft_delete(api, "m1")
     await wait(sweep, clock)
     assert "w1w" not in (await get(api, "/summary"))["text"]
 
 
 async def test_a_personal_text_shows_while_disabled_despite_its_folds(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     settings = {"history": {"edges": "folds"}}
     await put(api, status=200, settings=settings | {"summary": {"enabled": True, "threshold_messages": 2}})
@@ -46,7 +46,7 @@ async def test_a_personal_text_shows_while_disabled_despite_its_folds(
 
 
 async def test_an_anchor_moved_back_into_a_fold_leaves_no_gap(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     """Where the edges are not the summary's own, the anchor may go back to where no fold ends."""
     history = {"keep_messages": 4, "grow_messages": 8, "max_messages": 60, "edges": "every_message"}
@@ -57,7 +57,7 @@ async def test_an_anchor_moved_back_into_a_fold_leaves_no_gap(
         await wait(sweep, clock)
     assert (await context(api))["history"]["anchor_seq"] == 10
     assert len(await told(api, "summary")) == 9
-    await bury(api, "m13")
+    await soft_delete(api, "m13")
     await wait(sweep, clock)
     assert (await context(api))["history"]["anchor_seq"] == 9
     assert (await context(api))["memo_window"]["gaps"] == []
@@ -65,7 +65,7 @@ async def test_an_anchor_moved_back_into_a_fold_leaves_no_gap(
 
 
 async def test_messages_of_a_forced_cut_are_folded_with_any_edges(
-    api: httpx.AsyncClient, sweep: Sweep, clock: SteppedClock
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock
 ) -> None:
     history = {"keep_messages": 4, "grow_messages": 4, "max_messages": 20, "edges": "every_8"}
     settings: Json = {"history": history, "summary": {"enabled": True}}

@@ -11,7 +11,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.conftest import NOON, client_of
 from tests.diary.diaries import KAI, MEMORY, MIRA, change, contents, discard, entries, keep_diary, save
-from tests.talk import append, bury, cut_off, ok, said, talk
+from tests.talk import append, cut_off, ok, said, soft_delete, talk
 
 URL = "/v1/chats/c/tools/save_memory"
 
@@ -44,7 +44,7 @@ async def test_an_entry_goes_with_a_truncation_but_not_a_deletion(
     await keep_diary(api)
     await append(api, talk(1, 2))
     await save(api)
-    await bury(api, "m2")
+    await soft_delete(api, "m2")
     assert await contents(api) == [MEMORY]
     await cut_off(api, 2)
     assert await contents(api) == []

@@ -86,15 +86,15 @@ def test_a_content_may_have_a_hundred_thousand_characters() -> None:
         ("{", "not JSON at column 2: unexpected end of data"),
         (r'{"role": "user", "content": "\ud83d"}', "not JSON at column 30: no low surrogate in string"),
         ("[" * 100_000, "not JSON at column 1026: depth limit exceeded"),
-        ("[]", "not a JSON object"),
+        ("[]", "must be a JSON object"),
         (lines_of({"content": "Hello?"}), "role: Field required"),
         (lines_of({"role": "user", "text": "Hello?"}), "content: Field required"),
         (lines_of({"role": "user", "content": 7}), "content: Input should be a valid string"),
-        (lines_of(says("Hello?\0")), "content: NUL characters are refused"),
+        (lines_of(says("Hello?\0")), "content: must not contain NUL characters"),
         (lines_of(says("x" * 100_001)), "content: String should have at most 100000 characters"),
         (lines_of(says("Hello?", id="")), "id: String should have at least 1 character"),
-        (lines_of(says("Hello?", id="a\nb")), "id: 'a\\nb' is on line 1 too"),
-        (lines_of(says("Hello?", name="\0")), "name: NUL characters are refused"),
+        (lines_of(says("Hello?", id="a\nb")), "id: 'a\\nb' is also on line 1; must be unique"),
+        (lines_of(says("Hello?", name="\0")), "name: must not contain NUL characters"),
         (lines_of(says("Hello?", name="")), "name: String should have at least 1 character"),
         (lines_of(says("Hello?", name="N" * 201)), "name: String should have at most 200 characters"),
         (lines_of(says("Hello?", tool_call_id="")), "tool_call_id: String should have at least 1 character"),
@@ -112,7 +112,7 @@ def test_a_bad_line_is_named_with_what_is_wrong(bad: str, problem: str) -> None:
 
 @pytest.mark.parametrize(
     ("chat", "problem"),
-    [([], "chat: not a JSON object"), ({"persona": "Brass."}, "chat: unknown field 'persona'")],
+    [([], "chat: must be a JSON object"), ({"persona": "Brass."}, "chat: unknown field 'persona'")],
 )
 def test_a_bad_header_is_the_problem_of_line_1(chat: object, problem: str) -> None:
     with pytest.raises(TranscriptError, match=f"^line 1: {problem}$"):

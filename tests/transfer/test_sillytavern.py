@@ -121,10 +121,10 @@ def test_an_empty_name_is_none() -> None:
     ("bad", "problem"),
     [
         ({"name": "Nell", "is_user": True}, "mes: missing"),
-        ({"name": "Nell", "is_user": True, "mes": 7}, "mes: not a text"),
+        ({"name": "Nell", "is_user": True, "mes": 7}, "mes: must be a string"),
         ({"name": "Nell", "is_user": True, "swipes": [], "swipe_id": -1}, "mes: missing"),
         (says("Nell", "x" * 100_001), "content: String should have at most 100000 characters"),
-        (says("Nell", "Hello?\0"), "content: NUL characters are refused"),
+        (says("Nell", "Hello?\0"), "content: must not contain NUL characters"),
         (says("Nell", "Hello?") | {"name": 7}, "name: Input should be a valid string"),
     ],
 )

@@ -9,6 +9,7 @@ from uuid import uuid4
 import asyncpg
 import httpx
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
@@ -16,7 +17,6 @@ from app.kit.settings import Settings
 from app.local.running import Urls
 from app.main import create_app
 from app.registry import LAYERS
-from app.sweep import Sweep
 from tests.conftest import SETTLE_S, client_of
 
 MOST_ROUNDS = 40
@@ -37,10 +37,10 @@ class Service:
 
     apis: Mapping[str, httpx.AsyncClient]
     clock: SteppedClock
-    writer: Sweep
-    quoter: Sweep
+    writer: Dispatcher
+    quoter: Dispatcher
 
-    async def settle(self, worker: Sweep, step: timedelta = timedelta(seconds=SETTLE_S)) -> None:
+    async def settle(self, worker: Dispatcher, step: timedelta = timedelta(seconds=SETTLE_S)) -> None:
         """Step the clock and run the worker until no more work is due."""
         for _ in range(MOST_ROUNDS):
             self.clock.step(step.total_seconds())
@@ -54,17 +54,17 @@ async def open_service(
     database_url: str, redis_url: str, clock: SteppedClock, keys: Mapping[str, str | None], model_url: str | None = None
 ) -> AsyncIterator[Service]:
     """Open the application on a migrated database; `keys` are the tenants' keys."""
-    settings = Settings(database_url=database_url, redis_url=redis_url, memo_settle_s=SETTLE_S, _env_file=None)
+    settings = Settings(database_url=database_url, redis_url=redis_url, settle_s=SETTLE_S, _env_file=None)
     app = create_app(settings, clock=clock)
     database = app.state.database
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         apis = {tenant: await opened.enter_async_context(client_of(app, key)) for tenant, key in keys.items()}
-        quoter = writer = Sweep(JobContext(database, clock), LAYERS, slots=1, sweep_s=30)
+        quoter = writer = Dispatcher(JobContext(database, clock), LAYERS, slots=1, sweep_s=30)
         if model_url:
             model = ModelClient(model_url, "scripted", timeout_s=5, concurrency=1, max_attempts=1)
             opened.push_async_callback(model.aclose)
-            writer = Sweep(JobContext(database, clock, model), LAYERS, slots=1, sweep_s=30)
+            writer = Dispatcher(JobContext(database, clock, model), LAYERS, slots=1, sweep_s=30)
         yield Service(apis, clock, writer, quoter)
 
 

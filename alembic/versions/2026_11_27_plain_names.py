@@ -1,0 +1,34 @@
+"""Plain names of columns."""
+
+from collections.abc import Sequence
+
+from alembic import op
+
+revision: str = "c7e41d90b5f2"
+down_revision: str | Sequence[str] | None = "5a90e7d3c241"
+branch_labels = None
+depends_on = None
+
+_COLUMNS = (
+    ("chats", "standing", "line_status"),
+    ("chats", "line_made_at", "line_created_at"),
+    ("messages", "kept_shown", "visibility_pinned"),
+    ("memos", "made_at", "generated_at"),
+    ("scenes", "made_at", "generated_at"),
+    ("narrative_versions", "first_place", "first_unit"),
+    ("narrative_versions", "last_place", "last_unit"),
+)
+
+
+def upgrade() -> None:
+    for table, former, name in _COLUMNS:
+        op.alter_column(table, former, new_column_name=name)
+    op.execute("ALTER TABLE chats RENAME CONSTRAINT ck_chats_standing TO ck_chats_line_status")
+    op.execute("ALTER INDEX ix_narrative_versions_place RENAME TO ix_narrative_versions_unit")
+
+
+def downgrade() -> None:
+    op.execute("ALTER INDEX ix_narrative_versions_unit RENAME TO ix_narrative_versions_place")
+    op.execute("ALTER TABLE chats RENAME CONSTRAINT ck_chats_line_status TO ck_chats_standing")
+    for table, former, name in _COLUMNS:
+        op.alter_column(table, name, new_column_name=former)

@@ -1,0 +1,51 @@
+"""The part of a memory layer that chats depend on; the whole descriptor is `app.layers.layer.Layer`."""
+
+from collections.abc import Awaitable, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from app.chats.coverage import Coverage
+from app.chats.head import Head
+from app.kit.db import DbSession
+
+
+class CoveringLayer(Protocol):
+    """The interface of a layer for cuts and for the list of messages; `Layer` documents each call in full."""
+
+    @property
+    def edges(self) -> str | None:
+        """The name of its edges in `history.edges`."""
+        ...
+
+    @property
+    def adds_edges_late(self) -> bool:
+        """Whether an edge can appear when it settles."""
+        ...
+
+    @property
+    def names_messages(self) -> bool:
+        """Whether a message's `memo_id` is the id of the layer's row that covers it."""
+        ...
+
+    def covered_through(
+        self, db_session: DbSession, head: Head, from_seq: int, until_seq: int, /
+    ) -> Awaitable[int | None]:
+        """Return the last seq that the layer covers, or None if it need not cover text."""
+        ...
+
+    def request_coverage(
+        self, db_session: DbSession, head: Head, until_seq: int, /, *, now: datetime
+    ) -> Awaitable[bool]:
+        """Schedule what is missing; return False if it cannot be made."""
+        ...
+
+    def list_coverage(
+        self, db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int, /
+    ) -> Awaitable[Sequence[Coverage]]:
+        """Return what covers messages of the range (inclusive)."""
+        ...
+
+    def list_edges(self, db_session: DbSession, head: Head, from_seq: int, /) -> Awaitable[Sequence[int]]:
+        """Return the seqs from `from_seq` on where a cut may fall."""
+        ...

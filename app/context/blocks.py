@@ -1,0 +1,107 @@
+"""The pieces of a context: each segment and each message as rendered text, with its token count. Pure.
+
+In every format a context is a sequence of pieces. Tokens, breakpoints and hashes are computed from the sequence, and
+the format only wraps it. A piece costs its text and the overhead of a message, even if it shares a message with its
+neighbours: the overhead covers the separator between them (at most two tokens in our measurements). So costs simply add
+up, and a joined text never has more tokens than its pieces cost.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from app.context.segments import HistoryMessage, RenderOptions, Segment
+from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
+
+Part = Literal["prefix", "history", "in_chat", "volatile", "newest", "fixed"]
+
+
+class Block(NamedTuple):
+    """One block of a context. It is a tuple because a context has about fifty of them.
+
+    Attributes:
+        of: The segment or message that it renders; None for a fixed text.
+        part: The part of the context that it belongs to.
+        role: The role in the format.
+        text: The text that the model reads.
+        tokens: o200k tokens of `text` and of the tool calls, without the overhead of a message.
+        stable: Whether its text and its position stay the same in the next turn.
+        name: The speaker, if the format has a field for it.
+        tool_calls: The tool calls, if the format has a field for them.
+        tool_call_id: The id of the call that this is the result of, if the format has a field for it.
+
+    """
+
+    of: Segment | HistoryMessage | None
+    part: Part
+    role: str
+    text: str
+    tokens: int
+    stable: bool = True
+    name: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+
+    @property
+    def mark(self) -> str:
+        """`segment:<name>`, `message:<id>`, or "" for a fixed text."""
+        if isinstance(self.of, HistoryMessage):
+            return f"message:{self.of.message_id}"
+        return f"segment:{self.of.name}" if self.of else ""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """A plan as the pieces of one format: every text is rendered and counted once, and blank texts are left out.
+
+    Attributes:
+        manner: The options it was rendered with.
+        prefix: Segments before the messages, in order.
+        history: One piece per message, oldest first, without `newest`.
+        in_chat: Segments among the messages.
+        volatile: Segments after the history.
+        newest: The last message if it is the user's.
+        cut_seq: The plan's anchor.
+
+    """
+
+    render_options: RenderOptions
+    prefix: list[Block]
+    history: list[Block]
+    in_chat: list[Block]
+    volatile: list[Block]
+    newest: Block | None
+    cut_seq: int
+
+    @property
+    def count(self) -> int:
+        """The number of pieces, without the format's fixed texts."""
+        blocks = len(self.prefix) + len(self.history) + len(self.in_chat) + len(self.volatile)
+        return blocks + (self.newest is not None)
+
+    @property
+    def entries(self) -> list[HistoryMessage]:
+        """The messages of the history."""
+        return [block.of for block in self.history if isinstance(block.of, HistoryMessage)]
+
+    @property
+    def anchor_seq(self) -> int:
+        """The seq of the first message that is sent, or the plan's anchor if none is sent."""
+        first = self.history[0].of if self.history else self.newest.of if self.newest else None
+        return first.seq if isinstance(first, HistoryMessage) else self.cut_seq
+
+
+def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], int]) -> int:
+    """Return the tokens of `text`. An unaltered text is not counted again."""
+    return of.tokens if text is of.text else count(text)
+
+
+def add_up(blocks: Iterable[Block]) -> int:
+    """Return the tokens of `blocks`, each with the overhead of a message, before the token factor."""
+    return sum([block.tokens + MESSAGE_OVERHEAD_TOKENS for block in blocks])
+
+
+def charge(tokens: int, factor: float) -> int:
+    """Return `tokens` times `factor`, rounded up, as compared with `max_tokens`. Float errors are removed first."""
+    return tokens if factor == 1 else math.ceil(round(tokens * factor, 6))

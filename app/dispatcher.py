@@ -1,0 +1,217 @@
+"""The worker's loop: polls for ripe work, claims as many items as there are free slots, and runs them.
+
+It polls at its start, when it is woken, when the next item becomes ripe, and at every sweep interval. So it works
+without Redis, and items of a worker that was killed are found again.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from uuid import uuid4
+
+import asyncpg
+
+from app.chats.heads import list_anchors
+from app.chats.scheduling import revive
+from app.kit import work_queue
+from app.kit.errors import Unavailable
+from app.kit.fair_share import allocate_to_owners
+from app.kit.job_context import JobContext
+from app.kit.limits import UNLIMITED, TokenLimits
+from app.kit.metered import MeteredModel
+from app.kit.owners import Owner
+from app.kit.ripe_work import RipeOwner, list_revivable, list_ripe_owners, next_ripe_at
+from app.kit.usage import list_held_tenants
+from app.kit.work_queue import Claimed
+from app.layers.layer import Layer
+from app.layers.runner import run_job
+
+log = logging.getLogger(__name__)
+
+AWAY_S = 1.0
+"""Seconds to wait before the next poll while PostgreSQL is unavailable."""
+
+LOST_S = 0.1
+"""Seconds to wait before the next poll if fewer items could be claimed than were found, for example locked ones."""
+
+
+class Dispatcher:
+    """Claims due work and runs it.
+
+    The due work of a tenant that has used up its monthly tokens is *held*: it stays due, but is not claimed. Items that
+    are already running end normally, and other tenants are not affected. The first poll of the next month finds the
+    held work. Requests are not affected, except that a full cut that waits for held work waits until it is forced.
+
+    Args:
+        ctx: The context that jobs run with.
+        layers: The memory layers.
+        slots: The maximum number of items that run at the same time.
+        sweep_s: The longest time between two polls.
+        limits: The maximum number of model tokens that each tenant may use per month.
+
+    """
+
+    def __init__(
+        self,
+        ctx: JobContext,
+        layers: Sequence[Layer],
+        *,
+        slots: int,
+        sweep_s: float,
+        limits: TokenLimits = UNLIMITED,
+    ) -> None:
+        self._ctx = ctx
+        self._layers = layers
+        self._slots = slots
+        self._sweep_s = sweep_s
+        self._limits = limits
+        self._bell = asyncio.Event()
+        self._running: dict[asyncio.Task[None], Claimed] = {}
+        self._last_turns: dict[Owner, int] = {}  # only owners that had ripe work at the last poll
+        self._turn = 0
+        self._started = 0
+
+    def ring(self) -> None:
+        """Wake the loop, because work may be due."""
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Run until cancelled, then release the claims of unfinished items."""
+        try:
+            async with asyncio.TaskGroup() as tasks:  # if renewal fails, polling stops, too
+                tasks.create_task(self._renew())
+                await self._keep_looking()
+        finally:
+            await self._give_back()
+
+    async def drain(self) -> int:
+        """Run items until none is ripe; return how many were started."""
+        first = self._started
+        while True:
+            before = self._started
+            await self._look()
+            if self._running:
+                await asyncio.wait(list(self._running))
+            elif self._started == before:  # items that were started may have ended already
+                return self._started - first
+
+    async def _keep_looking(self) -> None:
+        while True:
+            self._bell.clear()
+            wait_s = await self._look_or_wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):  # wait_for would miss a cancellation during a wake-up
+                    await self._bell.wait()
+
+    async def _look_or_wait(self) -> float:
+        """Poll once and return how many seconds to wait before the next poll.
+
+        An error from PostgreSQL (a deadlock, a timeout, read-only mode after a failover, a missing migration) is waited
+        out like an outage: if the worker exited, it would not continue once the error has passed.
+        """
+        try:
+            return await self._look()
+        except Unavailable:
+            return AWAY_S
+        except asyncpg.PostgresError as error:
+            log.warning("polling for due work failed: %s", error)
+            return AWAY_S
+
+    async def _look(self) -> float:
+        """Claim and start ripe items; return how many seconds to wait before the next poll."""
+        free = self._slots - len(self._running)
+        if free <= 0:
+            return self._sweep_s
+        now = self._ctx.clock()
+        async with self._ctx.database.unit_of_work() as db_session:
+            # Without a model no tokens are used, so no work is held.
+            held = await list_held_tenants(db_session.raw, self._limits, now=now) if self._ctx.model else []
+            found = await list_ripe_owners(db_session, now=now, rows=self._slots, from_key=uuid4(), without=held)
+            shares = self._share(self._in_turn(found))
+            anchors = await list_anchors(db_session.raw, [owner.line for owner in shares if owner.is_line])
+        lost = False
+        for owner, count in shares.items():
+            anchor_seq = anchors.get(owner.line, 0) if owner.is_line else 0
+            lost |= await self._start(owner, count, anchor_seq, now) < count
+        async with self._ctx.database.raw() as connection:
+            soonest = await next_ripe_at(connection, now=now)
+        if lost:
+            return min(self._sweep_s, LOST_S)
+        if soonest is None:
+            return self._sweep_s
+        return min(self._sweep_s, max(0.0, (soonest - self._ctx.clock()).total_seconds()))
+
+    def _in_turn(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
+        """Return the owners sorted by their last turn, those without one first; otherwise in the order of `found`."""
+        self._last_turns = {ripe.owner: turn for ripe in found if (turn := self._last_turns.get(ripe.owner))}
+        return sorted(found, key=lambda ripe: self._last_turns.get(ripe.owner, 0))
+
+    def _share(self, found: Sequence[RipeOwner]) -> dict[Owner, int]:
+        """Return how many items of each owner to claim: tenants share the slots first, then the owners of each."""
+        running: dict[str, Counter[Owner]] = {}
+        for claimed in self._running.values():
+            running.setdefault(claimed.owner.tenant, Counter())[claimed.owner] += 1
+        waiting: dict[str, dict[Owner, int]] = {}
+        for ripe in found:
+            waiting.setdefault(ripe.owner.tenant, {})[ripe.owner] = ripe.rows
+        return allocate_to_owners(total=self._slots, running=running, waiting=waiting)
+
+    async def _start(self, owner: Owner, limit: int, anchor_seq: int, now: datetime) -> int:
+        """Claim up to `limit` items of an owner and start them; return how many were claimed."""
+        async with self._ctx.database.unit_of_work() as db_session:
+            claims = await work_queue.claim(db_session, owner, anchor_seq=anchor_seq, limit=limit, now=now)
+        self._turn += 1
+        self._started += len(claims)
+        self._last_turns[owner] = self._turn
+        for claimed in claims:
+            task = asyncio.create_task(self._make(claimed))
+            self._running[task] = claimed
+            task.add_done_callback(self._finished)
+        return len(claims)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._running.pop(task, None)
+        self._bell.set()
+        if not task.cancelled() and (error := task.exception()):
+            log.error("an item failed to run and is due again when its lease expires: %s", error)
+
+    async def _make(self, claimed: Claimed) -> None:
+        ctx, model = self._ctx, None
+        if ctx.model is not None:
+            model = MeteredModel(ctx.model, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
+            ctx = replace(ctx, model=model)
+        await run_job(ctx, self._layers, claimed)
+        if model is not None and model.has_answered:
+            await self._revive()
+
+    async def _revive(self) -> None:
+        """Make items due again that failed while the model was unavailable. An answer shows that it is back."""
+        async with self._ctx.database.raw() as connection:
+            owners = await list_revivable(connection)
+        for owner in owners:  # one by one: the row of a chat is locked before its items
+            async with self._ctx.database.unit_of_work() as db_session:
+                if await revive(db_session, owner, now=self._ctx.clock()):
+                    self._bell.set()
+
+    async def _renew(self) -> None:
+        """Renew the leases. An item whose lease is not renewed in time is claimed again, by any worker."""
+        while True:
+            await asyncio.sleep(work_queue.RENEW_S)
+            if claims := list(self._running.values()):
+                with suppress(Unavailable, asyncpg.PostgresError):
+                    async with self._ctx.database.unit_of_work() as db_session:
+                        await work_queue.renew(db_session, claims)
+
+    async def _give_back(self) -> None:
+        claims = dict(self._running)
+        for task in claims:
+            task.cancel()
+        await asyncio.gather(*claims, return_exceptions=True)
+        with suppress(Unavailable, asyncpg.PostgresError):
+            for claimed in claims.values():  # one by one: locking several could deadlock with an erasure
+                async with self._ctx.database.unit_of_work() as db_session:
+                    await work_queue.release(db_session, claimed)

@@ -1,0 +1,1 @@
+"""The history: where the messages that are sent verbatim begin."""

@@ -1,0 +1,229 @@
+"""Moves the anchor: reads what a decision needs, asks the layers what they cover, and changes the head.
+
+The decisions themselves are in `cut.py`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from app.chats.covering_layer import CoveringLayer
+from app.chats.events import MessagesAppended
+from app.chats.head import Head, Sent
+from app.chats.settings import EVERY_8, EVERY_MESSAGE
+from app.history.cut import (
+    LINE_FIRST_SEQ,
+    AwaitAppend,
+    AwaitCoverage,
+    AwaitEdge,
+    Cut,
+    CutCursor,
+    CutRules,
+    History,
+    Skip,
+    Wait,
+    count_from,
+    decide_cold,
+    decide_full,
+    decide_move,
+    decide_rewind,
+    decide_wait,
+    every_nth_edge,
+    is_decision_due,
+    is_full,
+)
+from app.kit.db import DbSession
+from app.messages.reads import find_in_sight, list_history_shape, list_newest_shape
+
+CURSOR = "cut"
+"""The key of the CutCursor in the head's cursors."""
+
+
+async def cut_after_append(
+    db_session: DbSession, advance: MessagesAppended, layers: Sequence[CoveringLayer]
+) -> Cut | None:
+    """Decide on a cold cut of the history before the new messages, then on a full or forced cut with them.
+
+    Return the last cut that was made, or None.
+    """
+    head = advance.head
+    cut = None
+    if advance.cold and advance.former_history_messages > head.settings.history.keep_messages:
+        cut = await _cut_cold(db_session, advance, layers)
+    if _is_full(head) and _is_decision_due(head, layers):
+        cut = await _cut_full(db_session, head, layers, advance.now) or cut
+    return cut
+
+
+async def cut_if_settled(
+    db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime
+) -> Cut | None:
+    """Decide again on a waiting full cut, after a layer has settled; return the cut, or None."""
+    if not head.cut_waits:
+        return None
+    head.cut_waits = False
+    return await _cut_full(db_session, head, layers, now) if _is_full(head) else None
+
+
+async def settle_anchor(
+    db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, by_scenes: bool = False, now: datetime
+) -> Cut | Skip | None:
+    """Move the anchor to where it belongs after messages were removed, hidden or un-hidden; return how it moved.
+
+    If too few messages are left after the anchor, it moves back until enough are sent. It also moves forward past
+    messages that scenes hide: they are not sent, so the prompt contains what covers them. `by_scenes` is whether
+    scenes hid or un-hid a message.
+    """
+    wanted = Cut(head.anchor_seq, "rewind", head.history_messages)
+    if wanted.left < head.settings.history.keep_messages and head.anchor_seq > LINE_FIRST_SEQ:
+        wanted, begins_hidden = await _find_rewind(db_session, head, layers)
+        by_scenes = by_scenes or begins_hidden
+    if by_scenes:
+        wanted = replace(wanted, at_seq=await _pass_hidden(db_session, head, layers, wanted.at_seq))
+    move = decide_move(wanted, head.anchor_seq, head.last_cut["at_seq"] if head.last_cut else None)
+    match move:
+        case Cut() as cut:
+            _move(head, cut, now)
+        case Skip(at_seq):
+            head.anchor_seq = at_seq
+    return move
+
+
+async def recheck_wait(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime) -> None:
+    """Decide again what a waiting full cut waits for, after messages that it depends on have changed."""
+    if not head.cut_waits:
+        return
+    if not _is_full(head):
+        _wait(head, waits=False)
+        return
+    history = await _read_history(db_session, head, layers)
+    covered_seq = await _read_coverage(db_session, head, layers, history.target)
+    await _await(db_session, head, decide_wait(history, covered_seq), layers, now)
+
+
+async def _cut_cold(db_session: DbSession, advance: MessagesAppended, layers: Sequence[CoveringLayer]) -> Cut | None:
+    head = advance.head
+    history = await _read_history(db_session, head, layers)
+    # The new messages do not count. They are read only because a cut must not separate a tool call from its result.
+    history = replace(history, uncounted=count_from(history.sent, advance.former_head_seq + 1))
+    cut = decide_cold(history, await _read_coverage(db_session, head, layers, history.target))
+    if cut is not None:
+        _move(head, cut, advance.now)
+    return cut
+
+
+async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], now: datetime) -> Cut | None:
+    history = await _read_history(db_session, head, layers)
+    decision = decide_full(history, await _read_coverage(db_session, head, layers, history.target))
+    if isinstance(decision, Cut):
+        _move(head, decision, now)
+        return decision
+    await _await(db_session, head, decision, layers, now)
+    return None
+
+
+async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> tuple[Cut, bool]:
+    """Return the cut that moves the anchor back because too few messages are left, and whether its edge is not sent."""
+    rules = _rules_of(head, layers)
+    # The edge is usually near, so a long chat is read further back only while no edge is found.
+    limit = 2 * rules.keep_messages + 32
+    while True:
+        newest = await list_newest_shape(db_session, *head.line, limit)
+        from_seq = newest[0].seq if len(newest) == limit else LINE_FIRST_SEQ
+        edges = await _list_edges(db_session, head, newest, layers, from_seq)
+        cut = decide_rewind(History(rules, from_seq, newest, edges))
+        if cut is not None:
+            return cut, all(sent.seq != cut.at_seq for sent in newest)
+        limit *= 4
+
+
+async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], from_seq: int) -> int:
+    """Return the newest edge up to which scenes hide everything from `from_seq` on; usually `from_seq` itself."""
+    in_sight_seq = await find_in_sight(db_session, head, from_seq)
+    if in_sight_seq is None:
+        return from_seq
+    edges = await _list_edges(db_session, head, [Sent(in_sight_seq)], layers, from_seq)
+    return max((edge for edge in edges if from_seq < edge <= in_sight_seq), default=from_seq)
+
+
+async def _await(
+    db_session: DbSession, head: Head, decision: Wait, layers: Sequence[CoveringLayer], now: datetime
+) -> None:
+    """Schedule what a cut waits for; if it cannot be made, the next append decides again."""
+    match decision:
+        case AwaitCoverage(target):
+            requested = [await layer.request_coverage(db_session, head, target - 1, now=now) for layer in layers]
+            _wait(head, waits=all(requested))
+        case AwaitEdge(recheck_messages):
+            _wait(head, waits=True, recheck_messages=recheck_messages)
+        case AwaitAppend():
+            _wait(head, waits=False)
+
+
+def _is_full(head: Head) -> bool:
+    history = head.settings.history
+    return is_full(head.history_messages, keep=history.keep_messages, grow=history.grow_messages)
+
+
+def _is_decision_due(head: Head, layers: Sequence[CoveringLayer]) -> bool:
+    cursor = CutCursor.from_json(head.cursors.get(CURSOR))
+    return is_decision_due(head.history_messages, _rules_of(head, layers), cursor, waits=head.cut_waits)
+
+
+def _rules_of(head: Head, layers: Sequence[CoveringLayer]) -> CutRules:
+    history = head.settings.history
+    return CutRules(
+        keep_messages=history.keep_messages,
+        max_messages=head.settings.max_messages,
+        layers_add_edges=any(one.adds_edges_late for one in layers if one.edges == history.edges),
+    )
+
+
+async def _read_history(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> History:
+    """Return the messages that are sent from the anchor on, with the edges from there on."""
+    sent = await list_history_shape(db_session, *head.line, head.anchor_seq)
+    edges = await _list_edges(db_session, head, sent, layers, head.anchor_seq)
+    return History(_rules_of(head, layers), head.anchor_seq, sent, edges)
+
+
+async def _read_coverage(
+    db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], target: int | None
+) -> int | None:
+    """Return the last seq before `target` that every layer covers; None if no layer has to, or there is no target."""
+    if target is None:
+        return None
+    covered = [await layer.covered_through(db_session, head, head.anchor_seq, target - 1) for layer in layers]
+    return min((seq for seq in covered if seq is not None), default=None)
+
+
+async def _list_edges(
+    db_session: DbSession, head: Head, sent: Sequence[Sent], layers: Sequence[CoveringLayer], from_seq: int
+) -> list[int]:
+    """Return the edges from `from_seq` on that the chat's setting selects, and the line's first seq."""
+    edges: Iterable[int]
+    chosen = head.settings.history.edges
+    if chosen == EVERY_MESSAGE:
+        edges = (one.seq for one in sent)
+    elif chosen == EVERY_8:
+        edges = every_nth_edge(from_seq, head.head_seq, 8)
+    else:
+        makers = [layer for layer in layers if layer.edges == chosen]
+        edges = [edge for layer in makers for edge in await layer.list_edges(db_session, head, from_seq)]
+    return [LINE_FIRST_SEQ, *edges]
+
+
+def _move(head: Head, cut: Cut, now: datetime) -> None:
+    head.anchor_seq = cut.at_seq
+    head.history_messages = cut.left
+    head.last_cut = {"at_seq": cut.at_seq, "reason": cut.reason, "at": now.isoformat()}
+    _wait(head, waits=False)
+
+
+def _wait(head: Head, *, waits: bool, recheck_messages: int | None = None) -> None:
+    """Store in the head whether a full cut waits, and its cursor."""
+    head.cut_waits = waits
+    stored = CutCursor(recheck_messages).to_json()
+    if stored is None:
+        head.cursors.pop(CURSOR, None)
+    else:
+        head.cursors[CURSOR] = stored

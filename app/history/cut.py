@@ -1,0 +1,271 @@
+"""Decides when the history is cut, and where. Pure.
+
+A window that slides with every message changes the prompt's prefix every turn, so all of it is paid for every turn.
+Instead, the history grows from its anchor for a while. It is then cut in one step, at an edge, and only when the layers
+cover the old text. Only a history of `max_messages` or more is cut without that.
+
+`anchor.py` reads what a decision needs and applies it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from app.chats.head import CutReason, Sent
+from app.chats.ranges import is_inside, join_ranges
+
+LINE_FIRST_SEQ = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The anchor moves to `at_seq`, leaving `left` messages."""
+
+    at_seq: int
+    reason: CutReason
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """The anchor moves to `at_seq` past messages that are not sent, which does not count as a cut."""
+
+    at_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitCoverage:
+    """A full cut to `target` waits until every layer covers the text before it."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitEdge:
+    """A full cut waits for an edge that leaves enough messages.
+
+    A layer may add such an edge when its work ends.
+
+    Attributes:
+        recheck_messages: The number of messages in the history with which an edge that exists now leaves enough. None
+            if there is no such edge.
+
+    """
+
+    recheck_messages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitAppend:
+    """A full cut waits for the next append, which decides again: no layer that settles can make it possible."""
+
+
+Wait = AwaitCoverage | AwaitEdge | AwaitAppend
+
+
+@dataclass(frozen=True, slots=True)
+class CutCursor:
+    """The state of a waiting full cut that is stored in the line's head; see AwaitEdge."""
+
+    recheck_messages: int | None = None
+
+    @classmethod
+    def from_json(cls, stored: int | None) -> "CutCursor":
+        """Return the cursor that `to_json` was called on."""
+        return cls(stored)
+
+    def to_json(self) -> int | None:
+        """Return the value to store in the chat's row; None if there is nothing to store."""
+        return self.recheck_messages
+
+    def is_reached(self, messages: int) -> bool:
+        """Return whether a history of so many messages has an edge that leaves enough."""
+        return self.recheck_messages is not None and messages >= self.recheck_messages
+
+
+@dataclass(frozen=True, slots=True)
+class CutRules:
+    """The settings that decide on the cut of a full history.
+
+    Attributes:
+        keep_messages: A cut leaves at least this many.
+        max_messages: With this many, a cut no longer waits.
+        layers_add_edges: Whether an edge can appear when a layer settles, not only with new messages.
+
+    """
+
+    keep_messages: int
+    max_messages: int
+    layers_add_edges: bool
+
+    def is_overdue(self, messages: int) -> bool:
+        """Return whether a history of so many messages is cut even if the layers do not cover it."""
+        return messages >= self.max_messages
+
+
+@dataclass(frozen=True)
+class History:
+    """The messages that are sent, and what decides on a cut of them.
+
+    Attributes:
+        rules: The settings.
+        from_seq: The seq at which the history begins, usually the anchor. A cut is after it.
+        sent: The messages, in seq order.
+        edges: The seqs at which a cut may fall, in any order.
+        uncounted: How many of the newest messages a cut leaves in addition to those that it has to keep.
+
+    """
+
+    rules: CutRules
+    from_seq: int
+    sent: Sequence[Sent]
+    edges: Sequence[int]
+    uncounted: int = 0
+
+    @cached_property
+    def target(self) -> int | None:
+        """The newest edge after `from_seq` that leaves enough messages, or None."""
+        target = find_target(self.edges, self.sent, self.rules.keep_messages + self.uncounted)
+        return target if target is not None and target > self.from_seq else None
+
+    def find_covered_target(self, covered_seq: int | None) -> int | None:
+        """Return the target if the layers cover the text before it; `covered_seq` is as in `can_cut`."""
+        return self.target if can_cut(self.target, covered_seq, self.from_seq) else None
+
+    @property
+    def recheck_messages(self) -> int | None:
+        """The number of messages with which the first edge after `from_seq` leaves enough.
+
+        None if the edge leaves enough already, or if there is no such edge.
+        """
+        next_edge = min((edge for edge in self.edges if edge > self.from_seq), default=None)
+        if next_edge is None:
+            return None
+        missing = self.rules.keep_messages - count_from(self.sent, next_edge)
+        return len(self.sent) + missing if missing > 0 else None
+
+    def cut_at(self, seq: int, reason: CutReason) -> Cut:
+        """Return the cut to `seq`."""
+        return Cut(seq, reason, count_from(self.sent, seq))
+
+
+def is_full(messages: int, *, keep: int, grow: int) -> bool:
+    """Return whether a history of so many messages has to be cut: it has more than `keep + grow`."""
+    return messages > keep + grow
+
+
+def is_decision_due(messages: int, rules: CutRules, cursor: CutCursor, *, waits: bool) -> bool:
+    """Return whether an append decides on a cut of the full history, which then has so many messages.
+
+    A cut that already waits is decided on again only if the history is overdue or has reached the cursor.
+    """
+    return not waits or rules.is_overdue(messages) or cursor.is_reached(messages)
+
+
+def decide_cold(history: History, covered_seq: int | None) -> Cut | None:
+    """Decide on a cold cut, which does not wait. `covered_seq` is as in `can_cut`."""
+    target = history.find_covered_target(covered_seq)
+    return None if target is None else history.cut_at(target, "cold")
+
+
+def decide_full(history: History, covered_seq: int | None) -> Cut | Wait:
+    """Decide on a full cut, or on a forced one if the history is overdue. `covered_seq` is as in `can_cut`."""
+    target = history.find_covered_target(covered_seq)
+    if target is not None:
+        return history.cut_at(target, "full")
+    if not history.rules.is_overdue(len(history.sent)):
+        return decide_wait(history, covered_seq)
+    forced = find_forced_target(history.edges, history.sent, history.rules.keep_messages, history.from_seq)
+    return AwaitEdge() if forced is None else history.cut_at(forced, "forced")
+
+
+def decide_wait(history: History, covered_seq: int | None) -> Wait:
+    """Decide what a full history that is not cut now waits for. `covered_seq` is as in `can_cut`."""
+    if history.target is None:
+        return AwaitEdge(history.recheck_messages) if history.rules.layers_add_edges else AwaitAppend()
+    is_covered = history.find_covered_target(covered_seq) is not None
+    return AwaitAppend() if is_covered else AwaitCoverage(history.target)
+
+
+def decide_rewind(newest: History) -> Cut | None:
+    """Decide where the anchor moves back to so that enough messages are sent. The line's first seq is always an edge.
+
+    If more messages are sent then than a history may have, a forced cut is made at once. `newest` begins anywhere on
+    the line. Return None if no edge in it leaves enough messages, so that more of the line has to be read.
+    """
+    if newest.target is None and newest.from_seq > LINE_FIRST_SEQ:
+        return None
+    rewind = newest.cut_at(newest.target or LINE_FIRST_SEQ, "rewind")
+    if newest.rules.is_overdue(rewind.left):
+        forced = find_forced_target(newest.edges, newest.sent, newest.rules.keep_messages, rewind.at_seq)
+        if forced is not None:
+            return newest.cut_at(forced, "forced")
+    return rewind
+
+
+def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut | Skip | None:
+    """Decide how the anchor moves to `wanted`; None if it is already there.
+
+    A move back is a cut. A move to a seq before the last cut is a cut too: a copy of a line can end before the last
+    cut of the original. Every other move forward is a skip, because the messages in between are not sent.
+    """
+    if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
+        return wanted
+    return Skip(wanted.at_seq) if wanted.at_seq > anchor_seq else None
+
+
+def every_nth_edge(first_seq: int, last_seq: int, n: int) -> range:
+    """Return the edges at every seq ≡ 1 (mod n) in `first_seq…last_seq`, both inclusive."""
+    return range(first_seq + (1 - first_seq) % n, last_seq + 1, n)
+
+
+def find_target(edges: Iterable[int], history: Sequence[Sent], keep: int) -> int | None:
+    """Return the newest edge that leaves at least `keep` messages of `history` (in seq order), or None.
+
+    An edge that would separate a tool call from its result does not count.
+    """
+    if len(history) < keep:
+        return None
+    latest_seq = history[len(history) - keep].seq
+    parting = join_ranges(sorted((call + 1, result) for call, result in _pair_tool_calls(history)))
+    return max((edge for edge in edges if edge <= latest_seq and not is_inside(edge, parting)), default=None)
+
+
+def find_forced_target(edges: Iterable[int], history: Sequence[Sent], keep: int, anchor_seq: int) -> int | None:
+    """Return where a forced cut goes: the target if it is after the anchor, else the newest user message, else any.
+
+    It leaves at least `keep` messages. None if there is no such message.
+    """
+    target = find_target(edges, history, keep)
+    if target is not None and target > anchor_seq:
+        return target
+    after_anchor = [sent for sent in history if sent.seq > anchor_seq]
+    of_user = find_target((sent.seq for sent in after_anchor if sent.is_user), history, keep)
+    return of_user if of_user is not None else find_target((sent.seq for sent in after_anchor), history, keep)
+
+
+def count_from(history: Sequence[Sent], seq: int) -> int:
+    """Return how many messages of `history` are at or after `seq`."""
+    return sum(1 for sent in history if sent.seq >= seq)
+
+
+def can_cut(target: int | None, covered_seq: int | None, anchor_seq: int) -> bool:
+    """Return whether a full or cold cut to `target` is possible: it moves forward and the layers cover all before it.
+
+    `covered_seq` is the last seq that every layer covers, or None if no layer has to.
+    """
+    return target is not None and target > anchor_seq and (covered_seq is None or covered_seq >= target - 1)
+
+
+def _pair_tool_calls(history: Iterable[Sent]) -> list[tuple[int, int]]:
+    """Return the seqs of each tool call and its result.
+
+    A result belongs to the nearest open call with its id before it, because models reuse ids.
+    """
+    called: dict[str, int] = {}
+    pairs = []
+    for sent in history:
+        if sent.answers in called:
+            pairs.append((called.pop(sent.answers), sent.seq))
+        called.update(dict.fromkeys(sent.calls, sent.seq))
+    return pairs

@@ -1,0 +1,22 @@
+"""Fragments of SQL that hold PostgreSQL's planner to one plan. Pure.
+
+PostgreSQL has no statistics of a line that was just created. The planner then assumes a single row: it may read the
+whole line for each key that is looked up, or choose any index that begins with the same columns.
+
+An UPDATE of many rows finds each row in a lateral subquery that returns `ctid AS row_ref`, and joins on
+`ctid = row_ref`. The target of an UPDATE cannot be looked up laterally itself, and joined by its key it would be read
+whole. The line is locked, so no row moves meanwhile.
+"""
+
+ONE_LOOKUP_EACH = "OFFSET 0"
+"""The end of a lateral subquery: with an OFFSET the planner cannot merge it with the outer query, so it looks up each
+outer row by the key. A subquery on a range of keys also has an ORDER BY with the key, which decides between indexes
+that begin with the same columns."""
+
+
+def is_equal(column: str, value: str) -> str:
+    """Return `column = value`, written as a range of one value.
+
+    After `=` the planner drops the column from the ORDER BY, as it is constant, and may choose an index without it.
+    """
+    return f"{column} BETWEEN {value} AND {value}"

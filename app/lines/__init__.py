@@ -1,0 +1,1 @@
+"""Lines of a chat: checkpoints, restores, switches and forks."""

@@ -1,0 +1,142 @@
+"""HTTP routes of lines: checkpoints, restoring, switching, forks."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Response
+
+from app.chats import service
+from app.chats.chat_lock import ChatRef
+from app.chats.deps import ReadingChat, WritingChat
+from app.chats.models import CURRENT
+from app.chats.presenters import present_chats
+from app.chats.schemas import ChatOut
+from app.kit.auth import Writer
+from app.kit.db import DbSession
+from app.kit.deps import Db, Now
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.wire import OrjsonResponse
+from app.lines import service as lines
+from app.lines.queries import LineRow
+from app.lines.schemas import CheckpointIn, CheckpointName, CheckpointOut, CurrentLine, ForkIn, LineOut
+
+router = APIRouter(prefix="/v1/chats/{chat_id}", tags=["lines"])
+
+NamePath = Annotated[CheckpointName, Path(description="The checkpoint's name.", examples=["before the storm"])]
+LinePath = Annotated[UUID, Path(description="The line's id.")]
+
+
+@router.post("/checkpoints", status_code=201, response_model=CheckpointOut)
+async def make_checkpoint(ref: WritingChat, wanted: CheckpointIn, db_session: Db, clock: Now) -> Response:
+    """Create a checkpoint: a frozen copy of the current line, under a name."""
+    checkpoint = await lines.make_checkpoint(db_session, ref, wanted.name, now=clock())
+    return OrjsonResponse(_checkpoint_out(checkpoint), status_code=201)
+
+
+@router.get("/checkpoints", response_model=Page[CheckpointOut])
+async def list_checkpoints(
+    ref: ReadingChat, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Response:
+    """List the chat's checkpoints, newest first."""
+    found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=True)
+    return OrjsonResponse({"items": [_checkpoint_out(line) for line in found], "next_cursor": next_cursor})
+
+
+@router.get("/checkpoints/{name}", response_model=CheckpointOut)
+async def get_checkpoint(ref: ReadingChat, name: NamePath, db_session: Db) -> Response:
+    """Get a checkpoint."""
+    await service.get_chat(db_session, ref)
+    return OrjsonResponse(_checkpoint_out(await lines.get_checkpoint(db_session, ref, name)))
+
+
+@router.post("/checkpoints/{name}/restore", status_code=201, response_model=CurrentLine)
+async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, clock: Now) -> Response:
+    """Continue from a checkpoint, on a new line that is a copy of it.
+
+    Messages, memories and settings are restored, and the context is the same byte for byte. The chat's user and
+    `metadata` do not change. The former current line can still be read and switched to, and the checkpoint can be
+    restored again.
+    """
+    return OrjsonResponse({"line": await lines.restore(db_session, ref, name, now=clock())}, status_code=201)
+
+
+@router.delete("/checkpoints/{name}", status_code=204)
+async def delete_checkpoint(ref: WritingChat, name: NamePath, db_session: Db) -> None:
+    """Delete a checkpoint; lines that were restored from it are kept."""
+    await lines.delete_checkpoint(db_session, ref, name)
+
+
+@router.get("/lines", response_model=Page[LineOut])
+async def list_lines(ref: ReadingChat, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Response:
+    """List the chat's lines, newest first; checkpoints are not included."""
+    found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=False)
+    return OrjsonResponse({"items": [_line_out(line) for line in found], "next_cursor": next_cursor})
+
+
+@router.get("/lines/{line}", response_model=LineOut)
+async def get_line(ref: ReadingChat, line: LinePath, db_session: Db) -> Response:
+    """Get a line; a checkpoint is read by its name instead."""
+    await service.get_chat(db_session, ref)
+    return OrjsonResponse(_line_out(await lines.get_line(db_session, ref, line)))
+
+
+@router.post("/lines/{line}/switch", response_model=CurrentLine)
+async def switch_line(ref: WritingChat, line: LinePath, db_session: Db, clock: Now) -> Response:
+    """Make another line current, in its last state; for the current line, this does nothing."""
+    await lines.switch(db_session, ref, line, now=clock())
+    return OrjsonResponse({"line": line})
+
+
+@router.post("/fork", status_code=201, response_model=ChatOut)
+async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session: Db, clock: Now) -> Response:
+    """Create a new chat as a copy of this one, whole or up to a message.
+
+    The copy has everything that begins at or before that message. A batch that the message cuts through is filled
+    again and gets a new memo. After that, the two chats are independent.
+    """
+    target = ChatRef.of(caller, wanted.chat_id)
+    await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())
+    await db_session.run_deferred()  # the response shows the counts after the cut
+    (out,) = await present_chats(db_session, [await service.get_chat(db_session, target)])
+    return OrjsonResponse(out, status_code=201)
+
+
+async def _list(
+    db_session: DbSession, ref: ChatRef, limit: int, cursor: str | None, *, checkpoints: bool
+) -> tuple[Sequence[LineRow], str | None]:
+    """Return a page of lines and the cursor of the next page. Raises ChatNotFound."""
+    before = decode_cursor(cursor, datetime, UUID) if cursor else None
+    await service.get_chat(db_session, ref)
+    found = await lines.list_lines(
+        db_session,
+        ref,
+        checkpoints=checkpoints,
+        limit=limit + 1,
+        before=(before[0], before[1]) if before else None,
+    )
+    last = found[limit - 1] if len(found) > limit else None
+    return found[:limit], encode_cursor(last.line_created_at, last.line_id) if last else None
+
+
+def _checkpoint_out(line: LineRow) -> dict[str, Any]:
+    return {
+        "name": line.checkpoint,
+        "line": line.line_id,
+        "head_seq": line.head_seq,
+        "messages": line.message_count,
+        "created_at": line.line_created_at,
+    }
+
+
+def _line_out(line: LineRow) -> dict[str, Any]:
+    return {
+        "line": line.line_id,
+        "current": line.line_status == CURRENT,
+        "parent": line.parent_line_id,
+        "head_seq": line.head_seq,
+        "messages": line.message_count,
+        "created_at": line.line_created_at,
+        "last_active_at": line.last_active_at,
+    }

@@ -1,0 +1,72 @@
+"""Request and response schemas of lines."""
+
+from datetime import datetime
+from typing import Annotated
+from unicodedata import category
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, RequestModel, Text
+
+
+def _fits_a_path(name: str) -> str:
+    if "/" in name:
+        raise ValueError("must not contain a slash, because the name is part of URLs")
+    if name in (".", ".."):
+        raise ValueError("must not be . or .., because clients remove these from a URL")
+    if any(category(character) == "Cc" for character in name):
+        raise ValueError("must not contain control characters")
+    if not name.strip():
+        raise ValueError("must not be only white space")
+    return name
+
+
+CheckpointName = Annotated[Text, Field(min_length=1, max_length=100), AfterValidator(_fits_a_path)]
+
+
+class CheckpointIn(RequestModel):
+    """A checkpoint to create."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "before the storm"}]})
+
+    name: CheckpointName = Field(description="The checkpoint's name; it must be unique in the chat.")
+
+
+class CheckpointOut(BaseModel):
+    """A frozen copy of a line."""
+
+    name: str = Field(description="The checkpoint's name.")
+    line: UUID = Field(description="The checkpoint's line: pass it as `line` to read its content.")
+    head_seq: int = Field(description="The newest seq of the line; 0 if it is empty.")
+    messages: int = Field(description="The number of messages, without deleted ones.")
+    created_at: datetime = Field(description="When the checkpoint was created.")
+
+
+class LineOut(BaseModel):
+    """A line: one course of the chat."""
+
+    line: UUID = Field(description="The line's id: pass it as `line` to read it.")
+    current: bool = Field(description="Whether this is the current line, to which messages are appended.")
+    parent: UUID | None = Field(description="The line that it was copied from, which may be a checkpoint's.")
+    head_seq: int = Field(description="The newest seq of the line; 0 if it is empty.")
+    messages: int = Field(description="The number of messages, without deleted ones.")
+    created_at: datetime = Field(description="When the line was created.")
+    last_active_at: datetime = Field(description="When messages were last appended to the line.")
+
+
+class CurrentLine(BaseModel):
+    """The line that is current now."""
+
+    line: UUID = Field(description="The id of the current line.")
+
+
+class ForkIn(RequestModel):
+    """A chat to create from this one."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"chat_id": "lighthouse-2", "at_seq": 2}]})
+
+    chat_id: Annotated[str, Field(pattern=CHAT_ID_PATTERN)] = Field(description="The new chat's id; it must be unused.")
+    at_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] | None = Field(
+        None, description="The seq of the last message to copy; by default, all messages are copied."
+    )

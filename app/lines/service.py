@@ -1,0 +1,245 @@
+"""Operations on lines: checkpoint, restore, switch, fork.
+
+All except the switch copy a line (`copying.py`) with everything it holds. Each operation locks the chat's current line
+first and reads afterwards. So nothing is appended or derived while the copy is written, and if two operations change
+which line is current, the second one finds the line that the first one made current.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from app.chats.chat_lock import ChatRef, lock_head
+from app.chats.errors import (
+    ChatTaken,
+    CheckpointNotFound,
+    CheckpointTaken,
+    LineIsCheckpoint,
+    LineNotFound,
+    busy_if_locked,
+)
+from app.chats.events import LineTruncated
+from app.chats.head import Head
+from app.chats.heads import lock_line
+from app.chats.models import CURRENT
+from app.chats.revision import LINE, begin_revision, record, record_nothing, register_new, revision_of
+from app.chats.scheduling import owner_of
+from app.kit import work_queue
+from app.kit.db import DbSession, defer
+from app.kit.errors import Invalid
+from app.kit.ids import uuid7
+from app.kit.owners import Owner
+from app.kit.work_queue import WorkScheduled
+from app.lines import queries as line_queries
+from app.lines.line_copy import Line, copy_line
+from app.lines.queries import LineRow
+
+CHECKPOINT = "checkpoint"
+
+
+async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now: datetime) -> LineRow:
+    """Create a checkpoint of the current line and return it. Raises ChatNotFound, CheckpointTaken."""
+    head = await lock_head(db_session, ref)
+    if await line_queries.find_checkpoint(db_session, ref.key, name):
+        raise CheckpointTaken(
+            f"The chat {ref.chat_id!r} already has a checkpoint {name!r}; delete it or choose another name.",
+            errors=[{"loc": ["body", "name"], "msg": "is taken", "id": name}],
+        )
+    values = {
+        "line_status": CHECKPOINT,
+        "checkpoint": name,
+        "parent_line_id": head.line_id,
+        "line_created_at": now,
+    }
+    record(db_session, head.line, LINE)
+    source, target = (ref.key, head.line_id), (ref.key, uuid7())
+    await copy_line(db_session, source, target, until_seq=None, chat_values=values)
+    await work_queue.park(db_session, Owner.of_line(ref.tenant, *target))
+    return await get_checkpoint(db_session, ref, name)
+
+
+async def list_lines(
+    db_session: DbSession, ref: ChatRef, *, checkpoints: bool, limit: int, before: tuple[datetime, UUID] | None
+) -> Sequence[LineRow]:
+    """Return a chat's checkpoints, or its other lines, by the time they were made, newest first.
+
+    The caller has checked that the chat exists.
+    """
+    return await line_queries.list_lines(db_session, ref.key, checkpoints=checkpoints, limit=limit, before=before)
+
+
+async def get_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> LineRow:
+    """Return the checkpoint with this name. Raises CheckpointNotFound.
+
+    The caller has checked that the chat exists.
+    """
+    checkpoint = await line_queries.find_checkpoint(db_session, ref.key, name)
+    if checkpoint is None:
+        raise CheckpointNotFound(f"The chat {ref.chat_id!r} has no checkpoint {name!r}.")
+    return checkpoint
+
+
+async def get_line(db_session: DbSession, ref: ChatRef, line_id: UUID) -> LineRow:
+    """Return a line that is not a checkpoint. Raises LineNotFound.
+
+    The caller has checked that the chat exists.
+    """
+    line = await line_queries.find_line(db_session, (ref.key, line_id))
+    if line is None or line.checkpoint is not None:
+        raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line_id)!r}.")
+    return line
+
+
+async def restore(db_session: DbSession, ref: ChatRef, name: str, *, now: datetime) -> UUID:
+    """Make a copy of a checkpoint the current line; return its id. Raises ChatNotFound, CheckpointNotFound.
+
+    The copy has everything that the checkpoint holds, including the settings and the time of the last append.
+    """
+    head = await lock_head(db_session, ref)
+    checkpoint = await get_checkpoint(db_session, ref, name)
+    return await begin_line(db_session, head, checkpoint.line_id, now=now)
+
+
+async def begin_line(
+    db_session: DbSession, head: Head, source_line_id: UUID, *, now: datetime, until_seq: int | None = None
+) -> UUID:
+    """Abandon `head`'s line, which is current and locked, and make a copy of one of the chat's lines current.
+
+    Return the new line's id. With `until_seq` (inclusive; 0 copies no message), the source is `head`'s own line, and
+    the caller has to call `cut_copy` next.
+    """
+    line_id = uuid7()
+    values = {"line_status": CURRENT, "checkpoint": None, "parent_line_id": source_line_id, "line_created_at": now}
+    revision = revision_of(db_session, head.line).number
+    # First, because a chat never has two current lines, not even within a transaction.
+    await line_queries.abandon(db_session, head.line)
+    await copy_line(
+        db_session,
+        (head.chat_key, source_line_id),
+        (head.chat_key, line_id),
+        until_seq=until_seq,
+        chat_values=values | begin_revision(revision) | _shortened(head, until_seq),
+    )
+    register_new(db_session, (head.chat_key, line_id), revision)
+    await _give_work(db_session, head, line_id, now)
+    return line_id
+
+
+async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: datetime) -> None:
+    """Make an abandoned line the current one; for the current line, this does nothing.
+
+    Raises ChatNotFound, LineNotFound, or LineIsCheckpoint for a checkpoint's line.
+    """
+    head = await lock_head(db_session, ref)
+    if line_id == head.line_id:
+        record_nothing(db_session, head.line)
+        return
+    line = await line_queries.find_line(db_session, (ref.key, line_id))
+    if line is None:
+        raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line_id)!r}.")
+    if line.checkpoint is not None:
+        raise LineIsCheckpoint(
+            f"The line {str(line_id)!r} is the checkpoint {line.checkpoint!r}, which is frozen; restore it instead."
+        )
+    await line_queries.abandon(db_session, head.line)
+    await line_queries.make_current(db_session, (ref.key, line_id), revision_of(db_session, head.line).number)
+    await _give_work(db_session, head, line_id, now)
+
+
+async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> None:
+    """Delete a checkpoint; lines that were restored from it are kept. Raises ChatNotFound, CheckpointNotFound.
+
+    Its rows are physically deleted, but no message is lost: the line that it was copied from has all messages and their
+    revisions, and is only deleted together with the chat.
+    """
+    head = await lock_head(db_session, ref)
+    record(db_session, head.line, LINE)
+    checkpoint = await get_checkpoint(db_session, ref, name)
+    # Lines that were restored from the checkpoint get its own parent, which still exists.
+    await line_queries.update_parent(db_session, ref.key, checkpoint.line_id, checkpoint.parent_line_id)
+    await line_queries.delete_line(db_session, (ref.key, checkpoint.line_id))
+
+
+async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int | None, *, now: datetime) -> None:
+    """Copy the current line into a new chat, up to `at_seq` (inclusive) or whole.
+
+    Raises ChatNotFound, ChatTaken, ChatBusy, or Invalid if there is no message at `at_seq`.
+    """
+    head = await lock_head(db_session, ref)
+    record_nothing(db_session, head.line)
+    source = (ref.key, head.line_id)
+    if at_seq is not None:
+        await _check_seq(db_session, head, at_seq)
+    values = {
+        "chat_id": target.chat_id,
+        "parent_line_id": None,
+        "line_created_at": now,
+        "created_at": now,
+        "last_active_at": now,
+    }
+    line_id = uuid7()
+    try:
+        with busy_if_locked():
+            await copy_line(
+                db_session,
+                source,
+                (target.key, line_id),
+                until_seq=at_seq,
+                chat_values=values | _shortened(head, at_seq),
+            )
+    except asyncpg.UniqueViolationError as error:
+        # A check in advance would miss a chat that another transaction is creating; the insert waits for it.
+        if error.constraint_name != "uq_chats_current":
+            raise
+        raise ChatTaken(
+            f"There is already a chat {target.chat_id!r}; choose another chat_id.",
+            errors=[{"loc": ["body", "chat_id"], "msg": "is taken", "id": target.chat_id}],
+        ) from None
+    defer(db_session, WorkScheduled())
+    if at_seq is not None:
+        await cut_copy(db_session, (target.key, line_id), at_seq, now=now)
+
+
+async def cut_copy(db_session: DbSession, line: Line, until_seq: int, *, now: datetime) -> Head:
+    """Recount a copy that ends at `until_seq` and return its head.
+
+    The deferred `LineTruncated` then reopens what extends beyond the end and moves the anchor back.
+    """
+    head = await lock_line(db_session, *line)
+    if head is None:
+        raise LookupError(f"the copy {line[1]} does not exist")
+    if not revision_of(db_session, line).is_new:
+        register_new(db_session, line, revision_of(db_session, line).number - 1)
+    await line_queries.recount(db_session, head)
+    defer(db_session, LineTruncated(head=head, now=now, settle_s=db_session.settle_s, from_seq=until_seq + 1))
+    return head
+
+
+async def _give_work(db_session: DbSession, head: Head, line_id: UUID, now: datetime) -> None:
+    """Park the work of `head`'s line and unpark the work of another line."""
+    await work_queue.park(db_session, owner_of(head))
+    await work_queue.unpark(db_session, Owner.of_line(head.tenant, head.chat_key, line_id), now=now)
+    defer(db_session, WorkScheduled())
+
+
+def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:
+    """Return the columns that would point beyond the end of a copy that ends at `until_seq`."""
+    if until_seq is None:
+        return {}
+    shortened: dict[str, Any] = {"head_seq": until_seq, "anchor_seq": min(head.anchor_seq, until_seq + 1)}
+    # An anchor beyond the end moves back, which records a new cut. In an empty copy it does not move, so the cut that
+    # is stored is removed here.
+    return shortened if until_seq else shortened | {"last_cut": None}
+
+
+async def _check_seq(db_session: DbSession, head: Head, at_seq: int) -> None:
+    if at_seq > head.head_seq:
+        message = f"must be at most the newest seq, {head.head_seq}" if head.head_seq else "the chat has no messages"
+    elif not await line_queries.is_not_deleted(db_session, head.line, at_seq):
+        message = "is the seq of a deleted message; give the seq of an existing one"
+    else:
+        return
+    raise Invalid(f"at_seq: {message}", errors=[{"loc": ["body", "at_seq"], "msg": message}])

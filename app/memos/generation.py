@@ -1,0 +1,123 @@
+"""Two summarisers with one interface: one calls a model, the other quotes sentences."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from app.kit.job_context import PromptTemplate
+from app.kit.llm import ChatMessage, LanguageModel
+from app.kit.tokens import count_tokens
+from app.layers.ask import ask_model
+from app.memos.answers import parse_highlights
+from app.memos.highlights import Highlight
+from app.memos.prompts import MEMO, memo_messages
+from app.summarising.extractive import extract
+from app.summarising.transcript import Utterance
+
+ANSWER_TOKENS = 600
+"""Enough for three highlights, even in scripts that need many tokens."""
+
+TEMPERATURE = 0.2
+
+EXTRACT_TOKENS = 60
+EXTRACT_VERSION = "extractive/1"
+
+Origin = Literal["model", "extractive"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoDraft:
+    """The result of a summariser; a memo without highlights is empty."""
+
+    highlights: Sequence[Highlight]
+    origin: Origin
+    model: str | None
+    prompt_version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoRequest:
+    """The input of a summariser.
+
+    Attributes:
+        batch: The eligible messages.
+        history: The last `history_messages` messages before the batch, and the batch.
+        characters: Names of the chat's characters.
+        language: BCP 47, if the chat has one.
+        instruction: A person's instruction for this one generation.
+
+    """
+
+    batch: Sequence[Utterance]
+    history: Sequence[Utterance]
+    characters: Sequence[str]
+    language: str | None
+    instruction: str | None
+
+
+class Summariser(Protocol):
+    """Summarises a batch."""
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of its memos."""
+        ...
+
+    @property
+    def history_messages(self) -> int:
+        """The number of messages before the batch that it reads."""
+        ...
+
+    async def summarise(self, request: MemoRequest) -> MemoDraft:
+        """Return the memo of a batch. Raises ModelError, DoesNotFit."""
+        ...
+
+
+class ModelSummariser:
+    """Asks a model for highlights."""
+
+    origin: Origin = "model"
+    history_messages = 0
+
+    def __init__(self, model: LanguageModel, prompt: PromptTemplate = MEMO) -> None:
+        self._model = model
+        self._prompt = prompt
+
+    async def summarise(self, request: MemoRequest) -> MemoDraft:
+        """Return the highlights that the model answers. Raises ModelError, also for an unusable answer, DoesNotFit."""
+
+        def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+            return memo_messages(
+                request.batch,
+                language=request.language,
+                characters=request.characters,
+                instruction=request.instruction,
+                prompt=self._prompt,
+                budget_tokens=budget_tokens,
+                count_tokens=count_tokens,
+            )
+
+        answer = await ask_model(
+            self._model, build, parse_highlights, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE
+        )
+        return MemoDraft(answer.value, self.origin, answer.model, self._prompt.version)
+
+
+class ExtractiveSummariser:
+    """Quotes the weightiest sentences, without a model; the origin of its memos is `extractive`."""
+
+    origin: Origin = "extractive"
+    history_messages = 500
+
+    async def summarise(self, request: MemoRequest) -> MemoDraft:
+        """Return the quoted sentences; never fails. Runs in a thread: long messages would block the event loop."""
+        lines = await asyncio.to_thread(
+            extract, request.batch, request.history, budget_tokens=EXTRACT_TOKENS, count_tokens=count_tokens
+        )
+        return MemoDraft([Highlight(line) for line in lines], self.origin, None, EXTRACT_VERSION)
+
+
+def choose_summariser(model: LanguageModel | None, prompt: PromptTemplate = MEMO) -> Summariser:
+    """Return the summariser that asks `model` with `prompt`, or the extractive one if there is no model."""
+    return ModelSummariser(model, prompt) if model else ExtractiveSummariser()

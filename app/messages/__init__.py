@@ -1,0 +1,1 @@
+"""Messages: append, read, edit, delete, hide, swipes."""

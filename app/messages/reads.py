@@ -1,0 +1,158 @@
+"""Read the messages of a line. Other rooms read messages with these functions, not with SQL of their own."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+import orjson
+from sqlalchemy import select
+
+from app.chats.head import Head, RangeMessage, Sent
+from app.chats.models import Message
+from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
+
+SPEAKS = "deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))"
+"""Messages that count for turns: the user's, and the character's without thoughts; `count_appended` does the same."""
+
+
+IS_SENT = "deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
+"""Messages that are sent from the anchor on; `eligibility.is_sent` does the same."""
+
+
+IS_SUMMARISABLE = "deleted_at IS NULL AND hidden_by IS DISTINCT FROM 'user' AND NOT blank AND kind IS NULL"
+"""Messages that are sent, or would be if scenes did not hide them."""
+
+
+RANGE_COLUMNS = "seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest"
+"""The fields of a RangeMessage."""
+
+
+_RANGE = f"""
+    SELECT {RANGE_COLUMNS} FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq"""  # noqa: S608 - constants only
+
+
+# OFFSET 0, here and in other statements that look up many seqs of a line, makes PostgreSQL look up each one by the key.
+# While the statistics do not include a line, the planner expects a single row there and would read the whole line for
+# each seq. For a range of seqs, ORDER BY selects the index of the key: for a single row, another index that begins like
+# the key would cost the same.
+NOT_DELETED = f"""
+    SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
+        SELECT * FROM messages
+        WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
+        ORDER BY seq {ONE_LOOKUP_EACH}
+    ) AS m ORDER BY seq"""  # noqa: S608
+
+
+_SHAPE_OF_ALL = """
+    SELECT seq, role, tool_calls::text AS tool_calls, tool_call_id FROM messages
+    WHERE chat_key = $1 AND line_id = $2"""
+
+
+_SHAPE = f"{_SHAPE_OF_ALL} AND {IS_SENT}"
+
+
+_HISTORY_SHAPE = _SHAPE + " AND seq >= $3 ORDER BY seq"
+
+
+_SENT_AFTER = _SHAPE + " AND seq > $3 ORDER BY seq LIMIT $4"
+
+
+_IN_SIGHT = """
+    WITH in_sight AS (
+        SELECT coalesce(min(seq), $4::int) AS seq FROM messages
+        WHERE chat_key = $1 AND line_id = $2 AND seq >= $3 AND deleted_at IS NULL
+            AND hidden_by IS DISTINCT FROM 'scenes')
+    SELECT i.seq FROM in_sight i WHERE EXISTS (
+        SELECT FROM messages m
+        WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq >= $3 AND m.seq < i.seq AND m.deleted_at IS NULL)"""
+
+
+_SUMMARISABLE_AFTER = f"{_SHAPE_OF_ALL} AND {IS_SUMMARISABLE} AND seq > $3 ORDER BY seq LIMIT $4"
+
+
+_NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
+
+
+async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
+    """Return the messages that are sent from `from_seq` on, without their texts, in seq order."""
+    return [_sent(row) for row in await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)]
+
+
+async def list_sent_after(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, after_seq: int, limit: int
+) -> list[Sent]:
+    """Return the first `limit` messages after a seq that can be sent, in seq order; the anchor does not matter."""
+    return [_sent(row) for row in await db_session.raw.fetch(_SENT_AFTER, chat_key, line_id, after_seq, limit)]
+
+
+async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int | None:
+    """Return the seq of the first message from `from_seq` on that scenes do not hide; None if they hide none before it.
+
+    If they hide all of them, return the seq after the head.
+    """
+    found: int | None = await db_session.raw.fetchval(_IN_SIGHT, *head.line, from_seq, head.head_seq + 1)
+    return found
+
+
+async def list_summarisable_after(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, after_seq: int, limit: int
+) -> list[Sent]:
+    """Return the first `limit` messages after a seq that can be sent or that only scenes hide, in seq order."""
+    return [_sent(row) for row in await db_session.raw.fetch(_SUMMARISABLE_AFTER, chat_key, line_id, after_seq, limit)]
+
+
+async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:
+    """Return the newest `limit` messages that can be sent, in seq order; the anchor does not matter."""
+    rows = await db_session.raw.fetch(_NEWEST_SHAPE, chat_key, line_id, limit)
+    return [_sent(row) for row in reversed(rows)]
+
+
+async def list_messages(
+    db_session: DbSession,
+    chat_key: UUID,
+    line_id: UUID,
+    *,
+    after_seq: int,
+    before_seq: int | None,
+    limit: int,
+    newest: bool,
+) -> Sequence[Message]:
+    """Return the messages between two seqs (both exclusive), in seq order; the last `limit` of them if `newest`."""
+    query = select(Message).where(
+        Message.chat_key == chat_key,
+        Message.line_id == line_id,
+        Message.deleted_at.is_(None),
+        Message.seq > after_seq,
+    )
+    if before_seq is not None:
+        query = query.where(Message.seq < before_seq)
+    ordered = query.order_by(Message.seq.desc() if newest else Message.seq).limit(limit)
+    rows = (await db_session.execute(ordered)).scalars().all()
+    return rows[::-1] if newest else rows
+
+
+async def list_range(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> list[RangeMessage]:
+    """Return what eligibility and hashes depend on, for the messages of a range (inclusive), even deleted ones."""
+    rows = await db_session.raw.fetch(_RANGE, chat_key, line_id, first_seq, last_seq)
+    return [RangeMessage(*row) for row in rows]
+
+
+async def list_not_deleted(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]]
+) -> list[RangeMessage]:
+    """Return the same as `list_range` for ranges that do not overlap, without deleted messages, in seq order."""
+    firsts, lasts = [first for first, _ in ranges], [last for _, last in ranges]
+    return [RangeMessage(*row) for row in await db_session.raw.fetch(NOT_DELETED, chat_key, line_id, firsts, lasts)]
+
+
+def _sent(row: asyncpg.Record) -> Sent:
+    return Sent(
+        seq=row["seq"],
+        is_user=row["role"] == "user",
+        calls=tuple(call.get("id", "") for call in orjson.loads(row["tool_calls"])) if row["tool_calls"] else (),
+        answers=row["tool_call_id"] if row["role"] == "tool" else None,
+    )

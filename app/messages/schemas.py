@@ -1,0 +1,273 @@
+"""Request and response schemas of messages."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from app.kit.error_location import FieldError
+from app.kit.wire import (
+    MAX_CONTENT_CHARS,
+    MAX_SEQ,
+    JsonObject,
+    Name,
+    NullAs,
+    Patch,
+    RequestModel,
+    Text,
+    UtcDatetime,
+    absent,
+)
+
+MAX_MESSAGES = 1_000
+MAX_RANGES = 1_000
+MAX_REIMPORT_MESSAGES = 100_000
+
+
+def _fits_a_path(message_id: str) -> str:
+    if message_id in (".", ".."):
+        raise ValueError("must not be . or .., because clients remove these from a URL")
+    return message_id
+
+
+MessageId = Annotated[Text, Field(min_length=1, max_length=128), AfterValidator(_fits_a_path)]
+
+
+class ToolFunction(RequestModel):
+    """The function of a tool call."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The tool's name.")
+    arguments: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS), NullAs("")] = Field(
+        "", description="The arguments, as JSON text."
+    )
+
+
+class ToolCall(RequestModel):
+    """A call of a tool by the model, in OpenAI's shape."""
+
+    id: Annotated[Text, Field(min_length=1, max_length=200)] = Field(description="The call's id.")
+    type: Annotated[Literal["function"], NullAs("function")] = Field("function", description="Always `function`.")
+    function: ToolFunction = Field(description="The function that is called.")
+
+
+class MessageIn(RequestModel):
+    """A message to append."""
+
+    id: MessageId | None = Field(None, description="The message's id, chosen by the caller; a new UUIDv7 by default.")
+    role: Literal["user", "assistant", "system", "tool", "narrator"] = Field(description="The role of the speaker.")
+    name: Name | None = Field(None, description="The name of the speaker.")
+    content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS), NullAs("")] = Field(
+        "", description="The text, 1–100,000 characters; may be empty only with `tool_calls`."
+    )
+    kind: Literal["thought"] | None = Field(None, description="`thought` marks a thought of the model.")
+    sent_at: UtcDatetime | None = Field(
+        None, description="When it was sent; now by default. Messages are ordered by `seq`."
+    )
+    importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
+        None, description="The importance of the message, if the caller knows it."
+    )
+    tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64)] | None = Field(
+        None, description="The tool calls of the model."
+    )
+    tool_call_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="With role `tool`: the id of the call whose result this is."
+    )
+    metadata: JsonObject | None = Field(None, description="The caller's own JSON object; at most 16 KiB.")
+
+    @model_validator(mode="after")
+    def _has_content(self) -> Self:
+        if not self.content and not self.tool_calls:
+            raise FieldError(("content",), "may be empty only when tool_calls is set")
+        return self
+
+
+def refuse_twins(messages: Iterable[MessageIn]) -> None:
+    """Raise FieldError if two of a request's `messages` have the same id."""
+    seen: set[str] = set()
+    for index, message in enumerate(messages):
+        if message.id is None:
+            continue
+        if message.id in seen:
+            raise FieldError(("messages", index, "id"), "is given twice; each id must be unique")
+        seen.add(message.id)
+
+
+class MessageOut(BaseModel):
+    """A message."""
+
+    id: str = Field(description="The message's id.")
+    seq: int = Field(description="The message's position on the line.")
+    role: str = Field(description="The role of the speaker.")
+    name: str | None = Field(description="The name of the speaker.")
+    content: str = Field(description="The current text.")
+    sent_at: datetime = Field(description="When the message was sent.")
+    tokens: int = Field(description="The number of tokens in the text (o200k).")
+
+
+class AppendedOut(MessageOut):
+    """An appended message, or the existing message with the same id."""
+
+    deleted: bool = Field(
+        False,
+        description="Present, and true, only if a retry names a message that has since been deleted. It stays deleted; "
+        "the text is the one in the request.",
+    )
+
+
+class MessageDetail(MessageOut):
+    """A message with all of its fields."""
+
+    kind: str | None = Field(description="`thought`, or null.")
+    importance: float | None = Field(description="As given.")
+    tool_calls: list[dict[str, Any]] | None = Field(description="As given.")
+    tool_call_id: str | None = Field(description="As given.")
+    metadata: dict[str, Any] | None = Field(description="As given.")
+    swipes: list[str] = Field(description="All texts of the message; only `content` if it has no alternatives.")
+    selected_swipe: int = Field(description="The index in `swipes` of the selected text, from 0.")
+    excluded: bool = Field(description="Whether the message is kept out of all summaries.")
+    pinned: bool = Field(description="Whether the message stays verbatim in the prompt after it has left the history.")
+    hidden_by: Literal["user", "scenes"] | None = Field(description="Who hid the message; null if it is not hidden.")
+    edited: bool = Field(description="Whether the text was edited.")
+    memo_id: UUID | None = Field(description="The id of the memo of the message's batch; null if there is none.")
+
+
+class MessagePatch(Patch):
+    """Changes to a message: a field that is left out keeps its value, null resets it to its default."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"content": "I found your letter in the *drowned* lamp room.", "pinned": True}]}
+    )
+
+    content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(
+        default_factory=absent,
+        description="The new text. The former text is kept as a revision, and memories of the message are made again.",
+    )
+    excluded: bool | None = Field(None, description="Keep the message out of all summaries. Null is false.")
+    pinned: bool | None = Field(
+        None, description="Keep the message verbatim in the prompt after it has left the history. Null is false."
+    )
+    hidden: bool | None = Field(
+        None,
+        description="Hide the message from the prompt and from summaries. `false` un-hides it, even after auto-hide. "
+        "Null withdraws either choice: auto-hide decides again from its next run on.",
+    )
+    metadata: JsonObject | None = Field(
+        None, description="Replaces the caller's own JSON object; at most 16 KiB. Null removes it."
+    )
+
+
+class SwipeIn(RequestModel):
+    """An alternative text of a message."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"content": "Then you know why I never left."}]})
+
+    content: Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS)] = Field(description="The text.")
+
+
+class SwipeSelect(RequestModel):
+    """Which swipe of a message to select."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"index": 0}]})
+
+    index: Annotated[int, Field(ge=0, le=MAX_SEQ)] = Field(description="The index in `swipes`, from 0.")
+
+
+class RevisionOut(BaseModel):
+    """The text and the speaker of a message before an edit."""
+
+    number: int = Field(description="The number of the revision; the first is 1.")
+    role: str = Field(description="The role before the edit.")
+    name: str | None = Field(description="The name of the speaker before the edit.")
+    content: str = Field(description="The text before the edit.")
+    swipe: int = Field(description="The index of the edited text in `swipes`.")
+    replaced_at: datetime = Field(description="When the message was edited.")
+
+
+class VisibilityRange(RequestModel):
+    """A range of messages to hide or to un-hide."""
+
+    first_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The seq of the first message.")
+    last_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The seq of the last message, inclusive.")
+    hidden: bool = Field(description="Hide from the prompt and from summaries. `false` un-hides, even after auto-hide.")
+
+    @model_validator(mode="after")
+    def _runs_forward(self) -> Self:
+        if self.first_seq > self.last_seq:
+            raise FieldError(("last_seq",), f"must be at least first_seq, {self.first_seq}")
+        return self
+
+
+class VisibilityIn(RequestModel):
+    """The messages to hide and to un-hide."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"ranges": [{"first_seq": 1, "last_seq": 2, "hidden": True}]}]}
+    )
+
+    ranges: Annotated[list[VisibilityRange], Field(min_length=1, max_length=MAX_RANGES)] = Field(
+        description="Ranges that do not overlap, in any order."
+    )
+
+    @model_validator(mode="after")
+    def _do_not_overlap(self) -> Self:
+        places = sorted(range(len(self.ranges)), key=lambda place: self.ranges[place].first_seq)
+        for former, place in pairwise(places):
+            if self.ranges[place].first_seq <= self.ranges[former].last_seq:
+                raise FieldError(("ranges", place, "first_seq"), f"must not overlap ranges[{former}]")
+        return self
+
+
+class VisibilityOut(BaseModel):
+    """The result of hiding and un-hiding messages."""
+
+    changed: int = Field(description="The number of messages that were hidden or un-hidden.")
+
+
+class MessagePut(MessageIn):
+    """A message of the list.
+
+    If the chat has the message, an optional field that is left out keeps its value, and null clears it.
+    """
+
+    sent_at: UtcDatetime = Field(
+        default_factory=absent,
+        description="When it was sent; for a new message, now by default. Messages are ordered by `seq`.",
+    )
+
+
+class MessagesPut(RequestModel):
+    """The complete list of a chat's messages."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "messages": [
+                        {"id": "m1", "role": "user", "name": "Mira", "content": "I found your letter."},
+                        {"id": "m2", "role": "assistant", "name": "Kai", "content": "Then you know why I stayed."},
+                    ]
+                }
+            ]
+        }
+    )
+
+    messages: Annotated[list[MessagePut], Field(max_length=MAX_REIMPORT_MESSAGES)] = Field(
+        description="All messages, in order; the body must not exceed 8 MiB."
+    )
+
+    @model_validator(mode="after")
+    def _unique_ids(self) -> Self:
+        refuse_twins(self.messages)
+        return self
+
+
+class MessagesPutOut(BaseModel):
+    """The result of a re-import."""
+
+    added: int = Field(description="The number of messages that are new or were restored after a deletion.")
+    changed: int = Field(description="The number of existing messages that changed.")
+    removed: int = Field(description="The number of messages that were deleted, because the list does not have them.")
+    line: UUID = Field(description="The current line; a new one if messages were inserted or reordered.")

@@ -1,0 +1,205 @@
+"""Operations on messages: append them, list a page, get one.
+
+An append is one transaction of three statements: lock the chat (creating it if it is missing), insert the new messages,
+write the head. It defers `MessagesAppended`, whose follower runs before the commit.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from app.chats.chat_lock import ChatRef, lock_or_create
+from app.chats.errors import MessageIdTaken, MessageNotFound
+from app.chats.events import count_appended
+from app.chats.hashes import content_digest, identity
+from app.chats.head import NewMessage
+from app.chats.models import Message, Revision
+from app.chats.revision import record_append, record_nothing
+from app.kit.db import DbSession, defer
+from app.kit.ids import uuid7
+from app.kit.tokens import count_tokens
+from app.messages import change_queries
+from app.messages import queries as message_queries
+from app.messages.reads import list_messages
+from app.messages.schemas import MessageIn
+
+_MANY_CHARS, _MANY_MESSAGES = 200_000, 1_000
+"""Counting the tokens of so much text, or of so many texts, takes about 10 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of a page of messages. They are exclusive, except `around_seq`, which is in the middle of the page."""
+
+    after_seq: int | None = None
+    before_seq: int | None = None
+    around_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The result of an append: all messages in the request's order, and how many of them are new."""
+
+    messages: list[dict[str, Any]]
+    created: int
+
+
+async def append_messages(
+    db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime
+) -> Appended:
+    """Append messages, creating the chat if it is missing; existing messages do not change.
+
+    Raises MessageIdTaken, naming the ids, if one was appended before with another role or text; then nothing is
+    appended.
+    """
+    messages = await make_messages(given, now)
+    head, created = await lock_or_create(db_session, ref, now)
+    rows = {row["message_id"]: row for row in await message_queries.insert_messages(db_session, head, messages)}
+    _refuse_taken([message.message_id for message in messages], rows)
+    fresh = [
+        message._replace(seq=rows[message.message_id]["seq"])
+        for message in messages
+        if rows[message.message_id]["same"] is None
+    ]
+    if fresh:
+        event = count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=created)
+        defer(db_session, event)
+        record_append(db_session, head.line)
+    else:
+        record_nothing(db_session, head.line)
+    return Appended([_appended(message, rows[message.message_id]) for message in messages], len(fresh))
+
+
+async def make_messages(given: Sequence[MessageIn], now: datetime) -> list[NewMessage]:
+    """Return the given messages with tokens and hashes.
+
+    Large inputs are processed in a thread, so that other requests do not wait.
+    """
+
+    def make() -> list[NewMessage]:
+        return [_new_message(message, now) for message in given]
+
+    long = len(given) > _MANY_MESSAGES or sum(len(message.content) for message in given) > _MANY_CHARS
+    return await asyncio.to_thread(make) if long else make()
+
+
+async def list_page(
+    db_session: DbSession, ref: ChatRef, line_id: UUID, bounds: Bounds, limit: int
+) -> tuple[Sequence[Message], bool]:
+    """Return a page of messages in seq order, and whether later ones within the bounds follow it."""
+
+    async def read(after_seq: int, before_seq: int | None, count: int, *, newest: bool = False) -> Sequence[Message]:
+        return await list_messages(
+            db_session,
+            ref.key,
+            line_id,
+            after_seq=after_seq,
+            before_seq=before_seq,
+            limit=count,
+            newest=newest,
+        )
+
+    if bounds.around_seq is not None:
+        before = await read(0, bounds.around_seq, limit // 2, newest=True)
+        after = await read(bounds.around_seq - 1, None, limit - len(before) + 1)
+        page = [*before, *after]
+    elif bounds.before_seq is not None and bounds.after_seq is None:
+        return await read(0, bounds.before_seq, limit, newest=True), False
+    else:
+        page = [*await read(bounds.after_seq or 0, bounds.before_seq, limit + 1)]
+    return page[:limit], len(page) > limit
+
+
+async def get_message(db_session: DbSession, ref: ChatRef, line_id: UUID, message_id: str) -> Message:
+    """Return a message by the caller's id. Raises MessageNotFound."""
+    message = await message_queries.find_message(db_session, ref.key, line_id, message_id)
+    if message is None:
+        raise MessageNotFound(f"There is no message {message_id!r} in this chat.")
+    return message
+
+
+async def list_revisions(
+    db_session: DbSession, message: Message, *, before: int | None, limit: int
+) -> Sequence[Revision]:
+    """Return the revisions of a message, newest first; only those before the number `before`, if it is given."""
+    return await change_queries.list_revisions(
+        db_session, message.chat_key, message.line_id, message.seq, before=before, limit=limit
+    )
+
+
+def _new_message(given: MessageIn, now: datetime) -> NewMessage:
+    return NewMessage(
+        message_id=given.id or str(uuid7()),
+        role=given.role,
+        name=given.name,
+        kind=given.kind,
+        content=given.content,
+        tokens=count_tokens(given.content),
+        blank=not given.content.strip() and not given.tool_calls,
+        importance=given.importance,
+        tool_calls=orjson.dumps([call.model_dump() for call in given.tool_calls]).decode()
+        if given.tool_calls
+        else None,
+        tool_call_id=given.tool_call_id,
+        metadata=orjson.dumps(given.metadata).decode() if given.metadata is not None else None,
+        sent_at=given.sent_at or now,
+        identity=identity(given.role, given.content),
+        digest=content_digest(given.role, given.name, given.content),
+    )
+
+
+def _refuse_taken(message_ids: Sequence[str], rows: Mapping[str, Any]) -> None:
+    """Raise MessageIdTaken if one of the request's ids has a row with another identity."""
+    errors = [
+        {"loc": ["body", "messages", index, "id"], "msg": "was appended before with another role or text", "id": taken}
+        for index, taken in enumerate(message_ids)
+        if taken in rows and rows[taken]["same"] is False
+    ]
+    if errors:
+        raise MessageIdTaken(
+            "An id was appended before with another role or text; nothing was appended.", errors=errors
+        )
+
+
+def _appended(message: NewMessage, row: Any) -> dict[str, Any]:
+    shown: Any = row if row["role"] else None  # a deleted message may have been edited; its last text is not returned
+    answer = {
+        "id": message.message_id,
+        "seq": row["seq"],
+        "role": shown["role"] if shown else message.role,
+        "name": shown["name"] if shown else message.name,
+        "content": shown["content"] if shown else message.content,
+        "sent_at": shown["sent_at"] if shown else message.sent_at,
+        "tokens": shown["tokens"] if shown else message.tokens,
+    }
+    return answer | {"deleted": True} if row["same"] and not shown else answer
+
+
+def message_detail(message: Message, swipes: Sequence[str], memo_id: UUID | None) -> dict[str, Any]:
+    """Return a message as JSON."""
+    return {
+        "id": message.message_id,
+        "seq": message.seq,
+        "role": message.role,
+        "name": message.name,
+        "content": message.content,
+        "sent_at": message.sent_at,
+        "tokens": message.tokens,
+        "kind": message.kind,
+        "importance": message.importance,
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id,
+        "metadata": message.message_metadata,
+        "swipes": swipes,
+        "selected_swipe": message.selected_swipe,
+        "excluded": message.excluded,
+        "pinned": message.pinned,
+        "hidden_by": message.hidden_by,
+        "edited": message.edited_at is not None,
+        "memo_id": memo_id,
+    }

@@ -1,0 +1,1 @@
+"""Re-import: make a chat equal a given list of messages."""

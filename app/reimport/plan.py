@@ -1,0 +1,140 @@
+"""Plans a re-import: which message of the list matches which row, and which of them differ."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+import orjson
+
+from app.chats.hashes import content_digest
+from app.chats.head import NewMessage
+from app.messages.schemas import MessageIn
+from app.reimport.diff import Existing, Wanted, align
+
+_OPTIONAL = ("name", "kind", "importance", "tool_calls", "tool_call_id", "metadata", "sent_at")
+_PLAIN = ("role", "name", "kind", "content", "tool_call_id", "importance", "sent_at")
+_JSON = ("tool_calls", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A wanted message and the row that it matches.
+
+    Attributes:
+        wanted: The message as it is to be; an optional field that the caller left out has the row's value.
+        row: The row on the line, which may be a tombstone; None if the message is new.
+        stood: The row as a message that can be appended.
+        differs: Whether there is a row and it differs from `wanted`.
+
+    """
+
+    wanted: NewMessage
+    row: asyncpg.Record | None = None
+    stood: NewMessage | None = None
+    differs: bool = False
+
+    @property
+    def is_added(self) -> bool:
+        """Whether the message is new, or was deleted and is restored."""
+        return self.row is None or bool(self.row["deleted"])
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes that a re-import makes.
+
+    Attributes:
+        matches: The wanted messages, in order.
+        removed: The rows that are not deleted and match no wanted message.
+        diverges_at: The index of the first wanted message that cannot keep its seq; None if all can.
+
+    """
+
+    matches: Sequence[Match]
+    removed: Sequence[asyncpg.Record]
+    diverges_at: int | None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the line can be changed in place."""
+        return self.diverges_at is None
+
+    @property
+    def kept(self) -> Sequence[Match]:
+        """The wanted messages that keep their seqs."""
+        return self.matches[: self.diverges_at]
+
+    @property
+    def moved(self) -> Sequence[Match]:
+        """The other wanted messages, including new ones; empty if the line can be changed in place."""
+        return () if self.diverges_at is None else self.matches[self.diverges_at :]
+
+    @property
+    def kept_seq(self) -> int:
+        """The last seq that a wanted message keeps; 0 if none does."""
+        return max((match.wanted.seq for match in self.kept), default=0)
+
+
+def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: Sequence[NewMessage]) -> Plan:
+    """Match the messages `given` with the line's rows, both in order; `made` are the same with tokens and hashes."""
+    alignment = align(
+        [Existing(r["seq"], r["message_id"], r["role"], r["name"], r["content"], r["deleted"]) for r in rows],
+        [Wanted(message.id, message.role, message.name, message.content) for message in given],
+    )
+    by_seq = {row["seq"]: row for row in rows}
+    matches = [
+        Match(new) if seq is None else _match(message, new, by_seq[seq])
+        for message, new, seq in zip(given, made, alignment.matches, strict=True)
+    ]
+    return Plan(matches, [by_seq[seq] for seq in alignment.removed], alignment.diverges_at)
+
+
+def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
+    stood = _as_stood(row)
+    left_out = {name: getattr(stood, name) for name in _OPTIONAL if name not in given.model_fields_set}
+    wanted = made._replace(
+        seq=stood.seq,
+        message_id=stood.message_id,
+        excluded=stood.excluded,
+        hidden_by=stood.hidden_by,
+        **left_out,
+    )
+    if left_out.get("name") is not None:
+        wanted = wanted._replace(digest=content_digest(wanted.role, wanted.name, wanted.content))
+    if left_out.get("tool_calls") is not None:
+        wanted = wanted._replace(blank=False)
+    differs = any(getattr(stood, name) != getattr(wanted, name) for name in _PLAIN) or any(
+        not _is_same_json(getattr(stood, name), getattr(wanted, name)) for name in _JSON
+    )
+    return Match(wanted, row, stood, differs)
+
+
+def _as_stood(row: asyncpg.Record) -> NewMessage:
+    return NewMessage(
+        message_id=row["message_id"],
+        role=row["role"],
+        name=row["name"],
+        kind=row["kind"],
+        content=row["content"],
+        tokens=row["tokens"],
+        blank=row["blank"],
+        importance=row["importance"],
+        tool_calls=row["tool_calls"],
+        tool_call_id=row["tool_call_id"],
+        metadata=row["metadata"],
+        sent_at=row["sent_at"],
+        identity=row["identity"],
+        digest=row["digest"],
+        seq=row["seq"],
+        excluded=row["excluded"],
+        hidden_by=row["hidden_by"],
+    )
+
+
+def _is_same_json(stored: str | None, given: str | None) -> bool:
+    return stored == given or (stored is not None and given is not None and _read(stored) == _read(given))
+
+
+def _read(json: str) -> Any:
+    return orjson.loads(json)

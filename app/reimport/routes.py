@@ -1,0 +1,26 @@
+"""HTTP of re-imports."""
+
+from fastapi import APIRouter, Response
+
+from app.chats.deps import WritingChat
+from app.kit.deps import Db, Now
+from app.kit.wire import OrjsonResponse
+from app.messages.schemas import MessagesPut, MessagesPutOut
+from app.reimport import service
+
+router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"])
+
+
+@router.put("", response_model=MessagesPutOut)
+async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, clock: Now) -> Response:
+    """Replace the chat's messages with this list, changing only what differs.
+
+    Messages are matched by id; those without an id are matched by role, name and text, in order. Messages that differ
+    are edited in place, missing ones are deleted, and new ones at the end are appended. If messages were inserted or
+    reordered, a new line becomes current, and the former line can still be read. If an optional field is left out, a
+    matched message keeps its value; null clears it.
+    """
+    outcome = await service.put_messages(db_session, ref, wanted.messages, now=clock())
+    return OrjsonResponse(
+        {"added": outcome.added, "changed": outcome.changed, "removed": outcome.removed, "line": outcome.line_id}
+    )

@@ -1,0 +1,145 @@
+"""Re-import: replaces a chat's messages with a given list, changing only what differs.
+
+`alignment` matches the list with the line. In place, messages are edited, deleted, restored and appended. If messages
+were inserted or reordered, a new line begins with the part that both have in common. Messages that moved keep their
+marks, swipes and revisions, and what people wrote about them moves too. The former line does not change.
+
+The deferred events run in this order: what was derived from the cut-off end is dropped, what was derived from changed
+messages is marked as stale, and then the appended messages fill batches, when the head includes all changes.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import asyncpg
+
+from app.chats.chat_lock import ChatRef, lock_or_create
+from app.chats.events import MessagesMoved, count_appended
+from app.chats.head import Head, NewMessage, RangeMessage
+from app.chats.revision import MESSAGES, record, record_nothing
+from app.kit.db import DbSession, defer
+from app.lines.service import begin_line, cut_copy
+from app.messages.change_queries import recounting_turns
+from app.messages.editing import record_changes
+from app.messages.queries import insert_messages
+from app.messages.schemas import MessageIn
+from app.messages.service import make_messages
+from app.reimport import queries as reimport_queries
+from app.reimport.plan import Match, Plan, make_plan
+
+_MANY_MESSAGES = 1_000
+"""Matching so many messages takes about 10 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reimported:
+    """The result of a re-import, and the line that is current now."""
+
+    added: int
+    changed: int
+    removed: int
+    line_id: UUID
+
+
+async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime) -> Reimported:
+    """Replace the chat's messages with `given`, in order; create the chat if it is missing.
+
+    If messages were inserted or reordered, a new line becomes the current one. Raises ChatNotFound.
+    """
+    made = await make_messages(given, now)
+    head, created = await lock_or_create(db_session, ref, now)
+    rows = await reimport_queries.list_existing(db_session, head)
+    if len(rows) + len(given) < _MANY_MESSAGES:
+        plan = make_plan(rows, given, made)
+    else:
+        plan = await asyncio.to_thread(make_plan, rows, given, made)
+    if plan.is_in_place:
+        await _change(db_session, head, plan.matches, plan.removed, now)
+        fresh = await _append(db_session, head, [match.wanted for match in plan.matches if match.row is None])
+        if not (fresh or plan.removed or any(match.differs or match.is_added for match in plan.matches)):
+            record_nothing(db_session, head.line)
+        if fresh:
+            defer(db_session, count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=created))
+        line_id = head.line_id
+    else:
+        line_id = await _go_on_elsewhere(db_session, head, plan, now)
+    return Reimported(
+        added=sum(match.is_added for match in plan.matches),
+        changed=sum(match.differs and not match.is_added for match in plan.matches),
+        removed=len(plan.removed),
+        line_id=line_id,
+    )
+
+
+async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now: datetime) -> UUID:
+    """Build the list on a new line, on which only the first messages keep their seqs; return the line's id."""
+    line_id = await begin_line(db_session, former, former.line_id, until_seq=plan.kept_seq, now=now)
+    head = await cut_copy(db_session, (former.chat_key, line_id), plan.kept_seq, now=now)
+    await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted
+    await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
+    fresh = await _move(db_session, head, plan.moved, former.line_id, now)
+    defer(db_session, count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=False))
+    return line_id
+
+
+async def _change(
+    db_session: DbSession, head: Head, matches: Sequence[Match], removed: Sequence[asyncpg.Record], now: datetime
+) -> None:
+    """Soft-delete and rewrite messages in place."""
+    changed = [(match.wanted, match.row) for match in matches if match.row and (match.differs or match.is_added)]
+    if not changed and not removed:
+        return
+    record(db_session, head.line, MESSAGES)
+    async with recounting_turns(db_session, head, 1, head.head_seq):
+        if removed:
+            await reimport_queries.soft_delete(db_session, head, [row["seq"] for row in removed], now)
+        if changed:
+            await reimport_queries.rewrite(db_session, head, [wanted for wanted, _ in changed], now)
+    gone = [(before, before._replace(deleted=True)) for before in map(_as_range, removed)]
+    rewritten = [(_as_range(row), _as_range_wanted(wanted)) for wanted, row in changed]
+    record_changes(db_session, head, sorted([*gone, *rewritten]), now)
+
+
+async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[NewMessage]:
+    """Append messages whose ids are new on the line; return them with their seqs."""
+    if not messages:
+        return []
+    seqs = {row["message_id"]: row["seq"] for row in await insert_messages(db_session, head, messages)}
+    return [message._replace(seq=seqs[message.message_id]) for message in messages]
+
+
+async def _move(
+    db_session: DbSession, head: Head, matches: Sequence[Match], from_line_id: UUID, now: datetime
+) -> list[NewMessage]:
+    """Append the new and the moved messages with everything that belongs to them; return them in their final state.
+
+    A moved message is appended with its former text and then rewritten, so that the former text becomes a revision.
+    """
+    placed = await _append(db_session, head, [match.stood or match.wanted for match in matches])
+    moved = [(match.row["seq"], place.seq) for match, place in zip(matches, placed, strict=True) if match.row]
+    await reimport_queries.bring_along(db_session, head, from_line_id, moved)
+    fresh = [match.wanted._replace(seq=place.seq) for match, place in zip(matches, placed, strict=True)]
+    differing = [message for message, match in zip(fresh, matches, strict=True) if match.differs]
+    if differing:
+        await reimport_queries.rewrite(db_session, head, differing, now)
+    event = MessagesMoved(
+        head=head,
+        now=now,
+        settle_s=db_session.settle_s,
+        from_line_id=from_line_id,
+        kept_seq=head.head_seq,
+        seqs=sorted(moved),
+    )
+    defer(db_session, event)
+    return fresh
+
+
+def _as_range(row: asyncpg.Record) -> RangeMessage:
+    return RangeMessage(*(row[name] for name in RangeMessage._fields))
+
+
+def _as_range_wanted(wanted: NewMessage) -> RangeMessage:
+    return RangeMessage(*(getattr(wanted, name) for name in RangeMessage._fields))

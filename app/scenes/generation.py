@@ -1,0 +1,171 @@
+"""Asks a model where a scene ends, for its recap and for the running recap.
+
+Each function raises ModelError, and DoesNotFit if the request does not fit the model's context.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+from app.kit.job_context import PromptTemplate
+from app.kit.llm import ChatMessage, LanguageModel
+from app.kit.tokens import count_tokens
+from app.layers.ask import ask_model
+from app.narratives.service import FoldDraft
+from app.scenes.answers import SceneText, parse_recap, parse_scene_recap, render_recap
+from app.scenes.breaks import object_to, parse_scene_break
+from app.scenes.prompts import SceneRecap, recap_messages, scene_break_messages, scene_recap_messages
+from app.scenes.recap_fold import MOST_SCENES
+from app.summarising.answer_text import UnusableAnswer
+from app.summarising.fitting import DoesNotFit
+from app.summarising.source import Source
+from app.summarising.transcript import Utterance
+
+MOST_MESSAGES = 60
+"""The most messages of a scene in one request that cheap models still read well."""
+
+TEMPERATURE = 0.3
+
+BREAK_TOKENS = 300
+SCENE_TOKENS = 1_200
+RECAP_TOKENS = 2_000
+"""The longest answers. They have room for what the prompts ask for, also in scripts that take many tokens."""
+
+
+async def ask_for_break(
+    model: LanguageModel, prompt: PromptTemplate, source: Source, *, candidates: Sequence[int], offset: int
+) -> tuple[int | None, str]:
+    """Return the candidate on which the scene ends, or None, and the reason; ask again once if that is unusable."""
+
+    def build(budget_tokens: int, complaint: str | None) -> list[ChatMessage]:
+        return scene_break_messages(
+            source.utterances,
+            candidates=candidates,
+            offset=offset,
+            language=source.language,
+            complaint=complaint,
+            prompt=prompt,
+            budget_tokens=budget_tokens,
+            count_tokens=count_tokens,
+        )
+
+    def read(text: str) -> tuple[int | None, str]:
+        break_at, reason = parse_scene_break(text)
+        complaint = object_to(break_at, candidates)
+        if complaint is not None:
+            raise UnusableAnswer(complaint)
+        return break_at, reason
+
+    answer = await ask_model(model, build, read, answer_tokens=BREAK_TOKENS, temperature=0.0, tries=2)
+    return answer.value
+
+
+async def ask_for_scene(
+    model: LanguageModel,
+    prompt: PromptTemplate,
+    join_prompt: PromptTemplate,
+    source: Source,
+    *,
+    instruction: str | None,
+) -> tuple[SceneText, str, str]:
+    """Return the recap of the scene `source`, the model's name and the prompt's version.
+
+    The recap is made from the scene's own messages alone: if earlier scenes change, the scene's hash does not. A long
+    scene is split into parts. Each request contains the recap of the part before, so that names stay the same, and the
+    recaps are then joined with `join_prompt`.
+    """
+    scene_recaps: list[SceneText] = []
+    made_by = ""
+    waiting = deque(part_evenly(source.utterances, MOST_MESSAGES))
+    while waiting:  # a part that does not fit is halved, down to single messages
+        part = waiting.popleft()
+        before = render_recap(scene_recaps[-1]) if scene_recaps else ""
+        build = partial(_scene_messages, prompt, source, part, before, instruction)
+        try:
+            answer = await ask_model(
+                model, build, parse_scene_recap, answer_tokens=SCENE_TOKENS, temperature=TEMPERATURE
+            )
+        except DoesNotFit:
+            if len(part) == 1:
+                raise
+            waiting.extendleft(reversed(part_evenly(part, (len(part) + 1) // 2)))
+            continue
+        scene_recaps.append(answer.value)
+        made_by = answer.model
+    whole = (
+        scene_recaps[0]
+        if len(scene_recaps) == 1
+        else await _join(model, join_prompt, scene_recaps, language=source.language)
+    )
+    return whole, made_by, prompt.version
+
+
+def part_evenly(said: Sequence[Utterance], most: int) -> list[Sequence[Utterance]]:
+    """Split `said` into as few parts of at most `most` messages as possible; their lengths differ by at most one."""
+    count = -(-len(said) // most)
+    ends = [len(said) * number // count for number in range(count + 1)]
+    return [said[first:last] for first, last in pairwise(ends)]
+
+
+def _scene_messages(
+    prompt: PromptTemplate,
+    source: Source,
+    said: Sequence[Utterance],
+    former: str,
+    instruction: str | None,
+    budget_tokens: int,
+    _complaint: str | None,
+) -> list[ChatMessage]:
+    """Build the request for the recap of `said`, a part of `source`. Raises DoesNotFit."""
+    zone = ZoneInfo(source.time_zone)
+    return scene_recap_messages(
+        said,
+        former=former,
+        times={one.seq: f"{source.sent_at[one.seq].astimezone(zone):%Y-%m-%d %H:%M}" for one in said},
+        characters=source.names,
+        user_name=source.user_name,
+        language=source.language,
+        instruction=instruction,
+        prompt=prompt,
+        budget_tokens=budget_tokens,
+        count_tokens=count_tokens,
+    )
+
+
+async def _join(
+    model: LanguageModel, prompt: PromptTemplate, scene_recaps: Sequence[SceneText], *, language: str | None
+) -> SceneText:
+    """Fold the recaps of a scene's parts into one, like scenes, so that threads settled by a later part are dropped."""
+    joined = ""
+    for first in range(0, len(scene_recaps), MOST_SCENES):
+        parts = [SceneRecap(None, render_recap(part)) for part in scene_recaps[first : first + MOST_SCENES]]
+        joined = (await ask_for_recap(model, prompt, joined, parts, language=language)).text
+    return replace(parse_scene_recap(joined), title=scene_recaps[-1].title)
+
+
+async def ask_for_recap(
+    model: LanguageModel,
+    prompt: PromptTemplate,
+    former: str,
+    scenes: Sequence[SceneRecap],
+    *,
+    language: str | None,
+) -> FoldDraft:
+    """Return the running recap `former` with `scenes` folded in."""
+
+    def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+        return recap_messages(
+            former,
+            scenes,
+            language=language,
+            prompt=prompt,
+            budget_tokens=budget_tokens,
+            count_tokens=count_tokens,
+        )
+
+    read = partial(parse_recap, former=former)
+    answer = await ask_model(model, build, read, answer_tokens=RECAP_TOKENS, temperature=TEMPERATURE)
+    return FoldDraft(answer.value, "model", answer.model, prompt.version)

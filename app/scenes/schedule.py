@@ -1,0 +1,81 @@
+"""The work items of scenes, and how they are scheduled.
+
+The key of a scene's recap is the scene's id. The three keys below exist once per line.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from app.chats.eligibility import is_eligible
+from app.chats.head import Head
+from app.chats.scheduling import find_scheduled, schedule
+from app.kit import work_queue
+from app.kit.db import DbSession
+from app.messages.reads import list_range
+from app.scenes.open_scene import OpenScene
+from app.scenes.settings import SceneSettings
+
+_FIRST_LOOK_SEQS = 512
+
+
+async def count_eligible(db_session: DbSession, head: Head, first_seq: int, last_seq: int, *, enough: int) -> int:
+    """Count the eligible messages of a range (inclusive); stop early once there are at least `enough`."""
+    count, width = 0, _FIRST_LOOK_SEQS
+    while first_seq <= last_seq and count < enough:
+        until_seq = min(first_seq + width - 1, last_seq)
+        messages = await list_range(db_session, *head.line, first_seq, until_seq)
+        count += sum(is_eligible(message, head.filters) for message in messages)
+        first_seq, width = until_seq + 1, width * 4
+    return count
+
+
+NAME = "scenes"
+
+DETECT = "detect"
+"""Search the open scene for a break."""
+FOLD = "recap"
+"""Fold the next scenes into the running recap."""
+HIDE = "hide"
+"""Hide and un-hide messages by the rules of auto-hide."""
+
+DEBOUNCE_S = 1.0
+"""How long folds and auto-hide wait for further changes, so that changes in bulk cause one of each."""
+
+
+async def schedule_once(
+    db_session: DbSession,
+    head: Head,
+    key: str,
+    *,
+    at_seq: int,
+    now: datetime,
+    settle_s: float,
+    payload: dict[str, Any] | None = None,
+    patient: bool = False,
+) -> None:
+    """Schedule a work item, unless it is scheduled already; a worker that is making it is not interrupted.
+
+    An item whose last attempt failed is scheduled again. With `patient`, only an item that has failed for good is, and
+    any other keeps the time of its retry.
+
+    The job reads its source when it runs, and schedules itself again for what came later.
+    """
+    work = await find_scheduled(db_session, head, NAME, key)
+    if work is None or work.failed_at is not None or (work.error is not None and not patient):
+        await schedule(db_session, head, NAME, [work_queue.NewWork(key, at_seq, payload)], now=now, settle_s=settle_s)
+
+
+async def schedule_hide(db_session: DbSession, head: Head, *, now: datetime) -> None:
+    """Schedule auto-hide for all scenes, once for all changes within a second."""
+    await schedule(db_session, head, NAME, [work_queue.NewWork(HIDE, head.anchor_seq)], now=now, settle_s=DEBOUNCE_S)
+
+
+def begin(head: Head) -> None:
+    """Record on the chat's row that the line has data of scenes; without it most handlers skip the line."""
+    head.cursors.setdefault(NAME, OpenScene().to_json())
+
+
+def hides(head: Head) -> bool:
+    """Return whether auto-hide is on in this chat."""
+    scenes = SceneSettings.of(head.settings)
+    return scenes.enabled and scenes.auto_hide is not None and scenes.auto_hide >= 0

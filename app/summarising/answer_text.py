@@ -1,0 +1,137 @@
+"""Cleans a model's answer, and detects refusals and answers that state that there is nothing. Pure."""
+
+import re
+
+
+class UnusableAnswer(Exception):
+    """The answer contains neither the requested content nor, where that is allowed, an explicit "nothing".
+
+    The message gives the reason without quoting the answer.
+    """
+
+
+FENCE = re.compile(r"```(?:jsonl?|text|txt|plaintext|markdown|md)?", re.I)
+"""The start or the end of a code block."""
+
+_UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
+_THINKING_TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.I)
+_NOTHING = re.compile(
+    r"(?:there (?:is|are|was|were) )?(?:none|nothing|null|n/a|not applicable|no(?= [a-z]))"
+    r"(?: (?:is|are|was|were|has|have|been|of|or|the|this|that|these|it|in|to|for|from|here|new|memorable"
+    r"|notable|noteworthy|significant|important|relevant|particular|special|worth|found|occurred|happened"
+    r"|record(?:ed|ing)?|remember(?:ing)?|note|noting|report|identified|highlights?|moments?|events?|memory"
+    r"|memories|memos?|facts?|details?|messages?|batch|conversation|chat|exchange|excerpt)){0,15}"
+    r"|nada(?: (?:(?:de )?memorable|memorável|destacable|relevante|que (?:recordar|destacar)))?|ningun[oa]"
+    r"|nenhum|niente(?: di memorabile)?|aucun|rien(?: de (?:mémorable|notable)| à (?:retenir|signaler))?"
+    r"|nichts(?: (?:denkwürdiges|erwähnenswertes|besonderes|bemerkenswertes))?|keine(?: highlights)?"
+    r"|нет|ничего(?: (?:важного|особенного|примечательного|запоминающегося))?"
+    r"|(?:特に)?(?:なし|無し|ありません)|(?:特筆|記録|記憶|印象)(?:なし|(?:す(?:べき|る)|に(?:残[るす]|値)|的な|事項|内容)[ぁ-ん一-龠]{0,12}(?:なし|ません|ない))"
+    r"|(?:没有|沒有|[暂暫]?[无無])(?:(?:任何)?(?:值得|重要|特别|特別)[记記录錄住的事件内內容亮点點]*)?"
+    r"|(?:(?:특별|기억|주목|기록)[가-힣 ]{0,14})?(?:없음|없습니다|없다)"
+)
+_NONE = re.compile(r"\W{0,4}(?:none|null|n/a|not applicable)\W{0,4}(?:$|[\n.!:;(–—]|-\s)", re.I)
+_CLAUSE_END = re.compile(r"[.!?。！？:：;；(（,，–—]|\s-\s")
+_REFUSAL = re.compile(
+    r"(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorry,? (?:but|i)\b|my apologies\b|i apologi[sz]e"
+    r"|(?:unfortunately,? )?i(?:['’]m| am)? (?:can['’]?t|can ?not|won['’]?t|will not|unable|not able)\b"
+    r"|i must decline|as an ai (?:language )?(?:model|assistant)\b[^.\n“]{0,60}?\b(?:i|my)\b|lo siento"
+    r"|no puedo|désolée?,"
+    r"|je (?:ne peux|suis désolé)|es tut mir leid|ich kann (?:dir |dabei |das )?nicht|mi dispiace|desculpe"
+    r"|não posso|извините|к сожалению, я|я не могу|申し訳(?:ありません|ございません)|対応できません"
+    r"|很?抱歉|对不起|對不起|我无法|我無法|我不能|죄송)",
+    re.I,
+)
+
+
+def spoken(answer: str) -> str:
+    """Return `answer` without reasoning and control characters. Raises UnusableAnswer if the reasoning does not end."""
+    return _without_thinking(without_controls(answer))
+
+
+def without_controls(text: str) -> str:
+    """Return `text` without NUL and most other control characters, lone surrogates and byte order marks."""
+    return _UNWANTED.sub("", text)
+
+
+def says_nothing(text: str) -> bool:
+    """Whether the first clause of `text` is an explicit "nothing memorable", in one of the major languages."""
+    clause = _CLAUSE_END.split(text.casefold().strip("\"'()[] "), maxsplit=1)[0].strip()
+    return _NOTHING.fullmatch(clause) is not None
+
+
+def says_only_nothing(text: str) -> bool:
+    """Whether all of `text` is an explicit "nothing memorable", or a bare "NONE", perhaps followed by a reason."""
+    return bool(_NONE.match(text)) or _NOTHING.fullmatch(text.casefold().strip("\"'()[].!?。！？ \n")) is not None
+
+
+def refuses(text: str) -> bool:
+    """Whether `text` begins with a refusal or an apology, in one of the major languages."""
+    return _REFUSAL.match(text) is not None
+
+
+def _without_thinking(answer: str) -> str:
+    first, *rest = _THINKING_TAG.split(answer)
+    aloud, thinking = [first], False
+    for slash, text in zip(rest[::2], rest[1::2], strict=True):
+        if slash and not thinking:
+            aloud.clear()  # many chat templates open the block, so the answer contains only its end
+        thinking = not slash
+        if not thinking:
+            aloud.append(text)
+    if thinking:
+        raise UnusableAnswer("the answer ends while the model is still thinking")
+    return "\n".join(aloud)
+
+
+_MOST_CHARS = 200
+"""A longer text has content even if it begins with "No changes."."""
+
+_LONG_CHARS = 600
+_MOST_LONG_CHARS = 2_000
+_REMNANT = 10
+
+_TEXTS = r"summary|recap|diary|narrative|story|text|version"
+_THE_TEXT = rf"(?:(?:the|this|my|former|previous|existing|current|running|whole) ){{0,3}}(?:{_TEXTS})"
+_UNCHANGED = re.compile(
+    r"(?:there (?:is|are|was|were) )?(?:no|nothing)"
+    r"(?: (?:new|further|other|relevant|significant|major|has|have|been|needs?|was|is|to|be))*"
+    r" (?:changes?|changed|updates?|updated?|additions?|add|added|fold in|revisions?|modifications?)"
+    r"(?: (?:is|are|was|were|needed|necessary|required|made|to|in|from|at|all|here|so|far|new|messages?|entries"
+    rf"|the|these|this|my|former|previous|existing|current|running|whole|{_TEXTS}))*"
+    rf"|{_THE_TEXT} (?:is|remains|stays|stands)(?: (?:still|exactly|completely|entirely))?"
+    r" (?:unchanged|the same|as (?:it (?:is|was|stands)|before|above))"
+    rf"|(?:the )?same (?:as )?(?:before|above|{_THE_TEXT})|unchanged"
+    rf"|(?:the )?(?:former|previous|existing) (?:{_TEXTS})(?: unchanged)?"
+    r"|keine (?:änderungen|neuerungen)(?: (?:nötig|notwendig|erforderlich))?"
+    r"|(?:die zusammenfassung bleibt )?unverändert"
+    r"|sin cambios|no hay cambios|aucun changement|aucune modification|inchangé|sem alterações|não há alterações"
+    r"|nessuna modifica|nessun cambiamento|invariato|без изменений|изменений нет|нет изменений"
+    r"|(?:要約[にはの]*)?(?:変更|変化|更新)(?:点)?[はも]?(?:なし|無し|ない|ありません)"
+    r"|(?:摘要|总结|總結|内容|內容)?(?:没有|沒有|无需|無需|无|無)(?:任何)?(?:变化|變化|变更|變更|更新|改动|改動|修改)"
+    r"|(?:摘要|总结|總結|内容|內容)?(?:保持|维持|維持)?不[变變]"
+    r"|(?:요약[은에]? )?(?:변경|변화|수정) ?(?:사항)?[이은]? ?(?:없음|없습니다|없다)"
+)
+_CLAUSE_END = re.compile(r"[.!?。！？:：;；(（,，–—\n]|\s-\s")
+_EDGES = "-–—• \"'“”()[]*_`.!?。！？\n"
+
+
+def leaves_former(text: str, former: str) -> bool:
+    """Whether `text` only states that `former` stays unchanged, perhaps with a reason, in one of the major languages.
+
+    Returns False for a `text` that is long compared with `former`.
+    """
+    if len(text) > _MOST_CHARS:
+        return False
+    said = text.casefold().strip(_EDGES)
+    if _UNCHANGED.fullmatch(said):
+        return True
+    first_clause = _CLAUSE_END.split(said, maxsplit=1)[0].strip(_EDGES)
+    return 2 * len(text) <= len(former) and _UNCHANGED.fullmatch(first_clause) is not None
+
+
+def is_remnant(text: str, former: str) -> bool:
+    """Whether `text` is less than a tenth as long as a long `former`, or as 2,000 characters if that is longer.
+
+    A rewritten text keeps the content of the former one, so a text this short is only a remark.
+    """
+    return len(former) >= _LONG_CHARS and _REMNANT * len(text) < min(len(former), _MOST_LONG_CHARS)

@@ -1,0 +1,20 @@
+"""Drops the shortest of the older lines when there are too many quotes. Pure."""
+
+from collections.abc import Sequence
+from heapq import nsmallest
+
+
+def thin(lines: Sequence[str]) -> list[str]:
+    """Return `lines` without the shortest eighth of the older half, at least one line; the newest of several is kept.
+
+    The first line is kept while there are at least three, so that a story keeps its beginning. Longer lines are kept
+    because they say more. Applied repeatedly, this leaves fewer and fewer of the oldest lines, but not none at once.
+    """
+    gone = find_thinnest(lines)
+    return [line for at, line in enumerate(lines) if at not in gone]
+
+
+def find_thinnest(lines: Sequence[str]) -> set[int]:
+    """Return the indices of the lines that `thin` drops."""
+    older = range(1, max(len(lines) // 2, 2)) if len(lines) > 2 else range(1)
+    return set(nsmallest(len(older) // 8 + 1, older, key=lambda at: len(lines[at])))

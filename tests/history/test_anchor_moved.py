@@ -1,0 +1,84 @@
+"""What layers learn of an anchor that moved."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import ClassVar
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.chats.events import AnchorMoved
+from app.chats.head import CutReason
+from app.chats.settings import LayerSettings
+from app.dispatcher import Dispatcher
+from app.kit.clock import SteppedClock
+from app.kit.db import Database, DbSession
+from app.kit.settings import Settings
+from app.layers.layer import Layer
+from app.local.running import Urls
+from app.main import create_app
+from app.pipeline import open_database
+from app.registry import registered
+from tests.conftest import SETTLE_S, sqlalchemy_url
+from tests.scenes.story import hidden, set_break, settle, telling
+from tests.scripted_model import ScriptedModel
+from tests.talk import append, get, put, talk
+
+
+class ListenerSettings(LayerSettings):
+    """Nothing is set."""
+
+    section: ClassVar[str] = "listener"
+
+
+Moves = list[tuple[int, CutReason | None]]
+
+
+@pytest.fixture
+def moves() -> Moves:
+    """Where the anchor moved, and why."""
+    return []
+
+
+@pytest.fixture
+def layers(moves: Moves) -> Iterator[tuple[Layer, ...]]:
+    """All layers, and one that only listens."""
+
+    async def on_cut(_db_session: DbSession, event: AnchorMoved) -> None:
+        moves.append((event.head.anchor_seq, event.reason))
+
+    with registered(Layer(name="listener", settings=ListenerSettings, on_cut=on_cut)) as all_layers:
+        yield all_layers
+
+
+@pytest.fixture
+async def database(database_url: str, layers: tuple[Layer, ...], clock: SteppedClock) -> AsyncIterator[Database]:
+    url = sqlalchemy_url(database_url)
+    opened = open_database(url, layers, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=8)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def app(
+    database_url: str, servers: Urls, layers: tuple[Layer, ...], clock: SteppedClock
+) -> AsyncIterator[FastAPI]:
+    settings = Settings(database_url=database_url, redis_url=servers.redis_url, _env_file=None)
+    made = create_app(settings, clock=clock, layers=layers)
+    yield made
+    await made.state.database.close()
+
+
+async def test_a_skip_past_hidden_messages_has_no_reason(
+    api: httpx.AsyncClient, sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel, moves: Moves
+) -> None:
+    model.otherwise = telling()
+    history = {"keep_messages": 4, "grow_messages": 0, "max_messages": 10, "edges": "every_message"}
+    await put(api, settings={"preset": "scenes", "history": history, "scenes": {"detect": False, "auto_hide": 0}})
+    await append(api, talk(1, 20))
+    assert moves == [(17, "forced")]
+    await set_break(api, 18)
+    await settle(sweep, clock)
+    assert await hidden(api) == list(range(1, 19))
+    assert moves == [(17, "forced"), (19, None)]
+    assert (await get(api, "/context"))["history"]["last_cut"]["reason"] == "forced"

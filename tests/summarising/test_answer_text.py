@@ -1,0 +1,80 @@
+"""Recognition of answers that only state that the former text has not changed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.summarising.answer_text import is_remnant, leaves_former
+
+FORMER = "Oskar mended the music box, and Wren wound it three times. They agreed to paint the skiff in May. " * 3
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [
+        "No changes.",
+        "- no change",
+        "(No update needed)",
+        "**No changes to the former summary.**",
+        "There are no changes.",
+        "There is nothing new to add to the summary.",
+        "Nothing has changed.",
+        "The summary remains unchanged.",
+        "The recap stays the same.",
+        "Same as above.",
+        "[Former summary]",
+        "No changes: the new messages were only small talk.",
+        "The summary remains unchanged. The messages are a greeting and a joke.",
+        "没有变化。",
+        "摘要保持不变。",
+        "要約に変更はありません。",
+        "변경 사항 없음.",
+        "Keine Änderungen.",
+        "Sin cambios.",
+        "Aucun changement.",
+        "Без изменений.",
+    ],
+)
+def test_a_remark_that_nothing_changed_keeps_the_former_text(remark: str) -> None:
+    assert leaves_former(remark, FORMER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        FORMER,
+        "Nothing changed between them.",
+        "There were no changes at the lighthouse; then Oskar left.",
+        "The story is the same one that Wren had told.",
+        "Wren changed nothing in the workshop.",
+        f"No changes. {FORMER}",
+        "船坞没有变化，奥斯卡走了。",
+    ],
+)
+def test_what_tells_something_is_no_such_remark(text: str) -> None:
+    assert not leaves_former(text, FORMER)
+
+
+def test_a_remark_with_a_reason_keeps_the_former_text() -> None:
+    assert leaves_former("No changes.", "Wren left.")
+    assert not leaves_former("No changes. Then Wren came back.", "Wren left, and came back.")
+
+
+@pytest.mark.parametrize("length", [600, 2_000, 20_000])
+def test_of_a_long_text_a_remark_leaves_next_to_nothing(length: int) -> None:
+    former = (FORMER * 100)[:length]
+    assert is_remnant("I have folded in the messages.", former)
+    assert is_remnant("Wren. " * 9, former)
+    assert not is_remnant((FORMER * 3)[: min(length, 2_000) // 10], former)
+    assert not is_remnant(FORMER, former)
+
+
+def test_a_short_text_may_become_shorter() -> None:
+    assert not is_remnant("Wren left.", FORMER)
+    assert not is_remnant("Wren left.", "")
+
+
+@given(st.text(), st.text())
+def test_any_text_is_such_a_remark_or_none(text: str, former: str) -> None:
+    assert leaves_former(text, former) in (True, False)
