@@ -14,7 +14,8 @@ from app.registry import LAYERS
 from tests.layers.samples import SAMPLES
 from tests.talk import Json, ok
 
-SCHEMA: Json = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None)).openapi()
+APP = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None))
+SCHEMA: Json = APP.openapi()
 CHAT = "/v1/chats/{chat_id}"
 
 

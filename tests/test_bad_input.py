@@ -13,12 +13,10 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.kit.settings import Settings
-from app.main import create_app
+from tests.path_parameters import SCHEMA
 from tests.talk import Json, append, get, ok, put, said, talk
 from tests.wild import WILD_TEXTS, nearly, to_json, wild
 
-SCHEMA = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None)).openapi()
 DEFINITIONS = SCHEMA["components"]["schemas"]
 OPERATIONS = [
     (method, path, operation)

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from app.kit.settings import Settings
-from app.main import create_app
+from tests.path_parameters import SCHEMA
 
-SCHEMA = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None)).openapi()
 SCHEMAS = SCHEMA["components"]["schemas"]
 
 

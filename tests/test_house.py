@@ -1,27 +1,34 @@
-"""What the house promises about itself, read from its own files."""
+"""The repository's own rules, checked on its files."""
 
 import ast
 import os
 import re
-import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-APP = ROOT / "app"
-MODULES = sorted(APP.rglob("*.py"))
+MODULES = sorted((ROOT / "app").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 MAX_LINES = 400
+MAX_TEST_NAME = 59
+
+STANDARD = {
+    *("bisect", "collections", "dataclasses", "datetime", "email", "enum", "functools", "hashlib", "heapq"),
+    *("ipaddress", "itertools", "json", "logging", "math", "operator", "re", "textwrap", "typing", "uuid", "zoneinfo"),
+}
+"""The modules of the standard library that a pure module may import: none for files, network, time or randomness."""
 
 VALUES = {"orjson", "pydantic", "pydantic_core"}
-"""What a pure module may import beyond the standard library: types for values, and their JSON."""
+"""The other packages that a pure module may import: types for values, and their JSON."""
 
 ARITHMETIC = {"app.kit.tokens"}
-"""What else it may import of ours: the memory of counts in it makes answers faster, never different."""
+"""Modules of ours that a pure module may import although they cache: the cache changes the speed, not the result."""
 
-OUTSIDE = {"asyncio", "io", "os", "pathlib", "random", "secrets", "socket", "subprocess", "time", "urllib"}
-"""Where the standard library leaves pure thinking: files, network, clock, chance."""
+ACTS = {"open", "print", "input", "exec", "eval", "now", "utcnow", "today", "uuid1", "uuid4", "uuid6", "uuid7"}
+"""The functions and methods that a pure module may not call."""
 
 
 def _name(path: Path) -> str:
@@ -32,94 +39,147 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+def _nodes(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(_text(path)))
+
+
 def _imports(path: Path) -> Iterator[str]:
-    """The dotted names of the modules that a module imports."""
-    for node in ast.walk(ast.parse(_text(path))):
+    """Return the dotted names of the imported modules; for `from x import y` of another package, also `x.y`."""
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.module is not None
-            is_package = (ROOT / node.module.replace(".", "/")).is_dir()
-            yield from ((f"{node.module}.{a.name}" for a in node.names) if is_package else [node.module])
+            folder = ROOT / node.module.replace(".", "/")
+            if not folder.is_dir():
+                yield node.module
+            if not folder.with_suffix(".py").is_file():
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """Return the called functions and methods by their last names."""
+    for node in _nodes(path):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            yield node.func.id if isinstance(node.func, ast.Name) else node.func.attr, node
 
 
 def _is_pure(path: Path) -> bool:
-    """A module says that it is pure in the first line of its docstring."""
+    """Whether the first line of the module's docstring ends with "Pure."."""
     docstring = ast.get_docstring(ast.parse(_text(path))) or ""
     return docstring.partition("\n")[0].endswith(" Pure.")
 
 
+def _may_be_pure(module: str) -> bool:
+    """Whether a pure module may import this module."""
+    if module.startswith("app."):
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        return module in ARITHMETIC or (path.is_file() and _is_pure(path))
+    return module.partition(".")[0] in STANDARD | VALUES
+
+
 def _kept_files() -> Iterator[Path]:
-    """All files that belong to the repository: none that a tool or a run has made."""
-    made = {"__pycache__", "build", ".git", ".venv", ".data"}
+    """Return all files of the repository, without those that a tool or a run creates."""
+    created = {"__pycache__", "build", ".git", ".venv", ".data"}
     for parent, folders, names in os.walk(ROOT):
-        folders[:] = [name for name in folders if name not in made and not name.endswith(("_cache", ".egg-info"))]
+        folders[:] = [name for name in folders if name not in created and not name.endswith(("_cache", ".egg-info"))]
         yield from (Path(parent, name) for name in names if name != ".env")
 
 
 PURE = [path for path in MODULES if _is_pure(path)]
+PAPERS = sorted(path for path in _kept_files() if path.suffix == ".md")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
+def test_a_file_is_not_too_long(path: Path) -> None:
     assert len(_text(path).splitlines()) <= MAX_LINES
 
 
-def test_no_file_is_named_after_nothing() -> None:
+def test_no_file_has_a_vague_name() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
-    assert [_name(path) for path in MODULES if {path.stem, path.parent.name} & vague] == []
+    python = [path.relative_to(ROOT) for path in _kept_files() if path.suffix == ".py"]
+    assert [str(path) for path in python if {path.stem, *path.parts[:-1]} & vague] == []
+
+
+def test_a_tests_name_is_not_too_long() -> None:
+    functions = [
+        node for path in TESTS for node in _nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    names = [node.name for node in functions if node.name.startswith("test_")]
+    assert len(names) > len(TESTS)
+    assert [name for name in names if len(name) > MAX_TEST_NAME] == []
 
 
 def test_there_is_one_committer() -> None:
-    assert [_name(path) for path in MODULES if re.search(r"\.commit\(|\bCOMMIT\b\"", _text(path))] == ["app/kit/db.py"]
-
-
-def test_only_the_worker_and_its_bell_know_arq() -> None:
-    knowing = {_name(path) for path in MODULES if "arq" in {name.partition(".")[0] for name in _imports(path)}}
-    assert knowing <= {"app/worker.py", "app/kit/worker_notifier.py"}
-
-
-def test_what_thinks_is_declared_pure() -> None:
-    thinking = {
-        "characters",
-        "cut",
-        "eligibility",
-        "hashes",
-        "highlights",
-        "extractive",
-        "transcript",
-        "segments",
-        "budget",
+    statements = {
+        path
+        for path in MODULES
+        for node in _nodes(path)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"\s*COMMIT\b", node.value)
     }
-    assert {path.stem for path in MODULES if path.stem in thinking} <= {path.stem for path in PURE}
+    calls = {path for path in MODULES for name, _ in _calls(path) if name == "commit"}
+    assert {_name(path) for path in statements | calls} == {"app/kit/db.py"}
+
+
+def test_only_the_worker_and_its_notifier_import_arq() -> None:
+    importing = {_name(path) for path in MODULES if "arq" in {name.partition(".")[0] for name in _imports(path)}}
+    assert importing == {"app/worker.py", "app/kit/worker_notifier.py"}
+
+
+def test_a_module_is_declared_pure_exactly_if_it_can_be() -> None:
+    others = {ROOT / "app/kit/clock.py"} | {path for path in MODULES if path.name in ("__init__.py", "errors.py")}
+    possible = {path for path in MODULES if all(map(_may_be_pure, _imports(path)))} - others
+    assert sorted(map(_name, possible)) == sorted(map(_name, PURE))
 
 
 @pytest.mark.parametrize("path", PURE, ids=_name)
-def test_a_pure_module_imports_nothing_that_acts(path: Path) -> None:
-    for module in _imports(path):
-        package = module.partition(".")[0]
-        if package == "app":
-            assert module in ARITHMETIC or _is_pure(ROOT / f"{module.replace('.', '/')}.py"), module
-        else:
-            assert package in (sys.stdlib_module_names | VALUES) - OUTSIDE, module
+def test_a_pure_module_only_computes(path: Path) -> None:
+    assert [module for module in _imports(path) if not _may_be_pure(module)] == []
+    assert [(name, call.lineno) for name, call in _calls(path) if name in ACTS] == []
+    asynchronous = (ast.AsyncFunctionDef, ast.Await)
+    assert [node.lineno for node in _nodes(path) if isinstance(node, asynchronous)] == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=_name)
+@pytest.mark.parametrize("path", [path for path in TESTS if path.name.startswith("test_")], ids=_name)
 def test_no_test_sleeps_or_patches(path: Path) -> None:
-    # sleep(0) only lets others run. What plays a slow model may sleep; a test that waits for it may not.
-    assert re.findall(r"\b(?:time|asyncio|anyio)\.sleep\((?!0\))", _text(path)) == []
-    assert re.findall(r"\bmonkeypatch\.(?:setattr|delattr|setitem)", _text(path)) == []
+    # sleep(0) only lets other tasks run. A scripted model may sleep; a test that waits for it may not.
+    sleeps = [
+        call for name, call in _calls(path) if name == "sleep" and not re.fullmatch(r".*\(0\)", ast.unparse(call))
+    ]
+    assert [call.lineno for call in sleeps] == []
+    patches = {"setattr", "delattr", "setitem", "delitem"}
+    methods = [(name, call.lineno) for name, call in _calls(path) if isinstance(call.func, ast.Attribute)]
+    assert [(name, line) for name, line in methods if name in patches] == []
     assert not {"mock", "unittest.mock"} & set(_imports(path))
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.lock")), ids=_name)
-def test_a_lock_names_hashes_and_no_addresses(path: Path) -> None:
+def test_a_lock_has_hashes_and_no_addresses(path: Path) -> None:
     text = _text(path)
     assert "://" not in text
     assert "--index-url" not in text
     pins = re.findall(r"^[\w.\[\]-]+==", text, re.MULTILINE)
     hashed = re.findall(r"^[\w.\[\]-]+==.*\\\n    --hash=sha256:", text, re.MULTILINE)
     assert 0 < len(pins) == len(hashed)
+
+
+def test_the_locks_pin_every_dependency_to_one_version() -> None:
+    project = tomllib.loads(_text(ROOT / "pyproject.toml"))["project"]
+    extras = project["optional-dependencies"]
+    run, dev = (_pins(ROOT / name) for name in ("requirements.lock", "requirements-dev.lock"))
+    assert {_package(one) for one in (*project["dependencies"], *extras["embedded"])} <= {name for name, _ in run}
+    assert {_package(one) for one in extras["dev"]} <= {name for name, _ in dev}
+    assert run <= dev
+
+
+def _pins(path: Path) -> set[tuple[str, str]]:
+    pins = re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;]+)", _text(path), re.MULTILINE)
+    return {(_package(name), version) for name, version in pins}
+
+
+def _package(requirement: str) -> str:
+    """Return the normalised name of the package of a requirement."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[\s\[<>=!~;]", requirement, maxsplit=1)[0]).lower()
 
 
 def test_no_file_names_a_package_registry() -> None:
@@ -145,14 +205,37 @@ def test_decisions_are_numbered_without_gaps() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_what_the_readme_and_the_gate_run_is_in_the_makefile() -> None:
-    targets = set(re.findall(r"^([a-z]+):", _text(ROOT / "Makefile"), re.MULTILINE))
-    shown = "\n".join(_text(path) for path in (ROOT / "README.md", ROOT / ".ci/run") if path.is_file())
-    # A command stands at the start of a line or in backticks; "to make sure" is prose.
-    assert set(re.findall(r"(?:^\s*|`)make ([a-z]+)", shown, re.MULTILINE)) <= targets
+def test_make_has_every_documented_target() -> None:
+    makefile = _text(ROOT / "Makefile")
+    targets = set(re.findall(r"^([a-z-]+):.* ## \S", makefile, re.MULTILINE))
+    assert targets == set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split())
+    gate = [path for path in [ROOT / ".ci/run"] if path.is_file()]
+    # A command is at the start of a line or in backticks; "to make sure" is prose.
+    commands = {path: re.findall(r"(?:^\s*|`)make ([a-z-]+)", _text(path), re.MULTILINE) for path in [*PAPERS, *gate]}
+    assert commands[ROOT / "README.md"]
+    unknown = {_name(path): set(found) - targets for path, found in commands.items()}
+    assert {path: found for path, found in unknown.items() if found} == {}
 
 
-def test_links_in_the_papers_lead_somewhere() -> None:
-    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", _text(path)):
-            assert (path.parent / target).exists(), f"{_name(path)}: {target}"
+def test_paths_in_the_makefile_exist() -> None:
+    paths = set(re.findall(r"(?<![\w/.])(?:app|tests|bench)/[\w./-]+", _text(ROOT / "Makefile")))
+    assert "tests/oracle" in paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=_name)
+def test_a_link_leads_to_a_file_and_a_heading(path: Path) -> None:
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", _text(path), flags=re.MULTILINE | re.DOTALL)
+    for target, anchor in re.findall(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)", text):
+        if ":" in target:
+            continue
+        leads_to = path.parent / target if target else path
+        assert leads_to.exists(), target
+        if anchor:
+            assert anchor in _anchors(leads_to), f"{target}#{anchor}"
+
+
+def _anchors(path: Path) -> set[str]:
+    """Return the anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", _text(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -9,11 +9,9 @@ import pytest
 
 from app.chats.presets import PRESETS
 from app.chats.settings import check_overrides
-from app.kit.settings import Settings
-from app.main import create_app
+from tests.path_parameters import SCHEMA
 from tests.talk import Json, append, get, ok, put, said, talk
 
-SCHEMA = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None)).openapi()
 SCHEMAS = SCHEMA["components"]["schemas"]
 DEFAULTS = check_overrides({"preset": "memo"}).model_dump()
 

@@ -1,60 +1,63 @@
-"""The schema says everything, and what it gives as examples works when sent as it stands."""
+"""The OpenAPI schema is complete and correct: it lists every route, and its examples work."""
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute, Route
 
 from app.keys.service import create_key
 from app.kit.db import Database
+from app.web.docs import docs_router
 from tests.conftest import NOON, client_of
-from tests.layers.samples import SAMPLES, list_settings
-from tests.path_parameters import SCHEMA, fill_path
+from tests.layers.samples import list_settings
+from tests.path_parameters import APP, SCHEMA, fill_path
 from tests.talk import Json, append, ok, put, talk
 
-OPERATIONS = [
-    pytest.param(path, method, operation, id=operation["operationId"])
+SCHEMAS: Json = SCHEMA["components"]["schemas"]
+OPERATIONS: dict[tuple[str, str], Json] = {
+    (method.upper(), path): operation
     for path, operations in SCHEMA["paths"].items()
     for method, operation in operations.items()
-]
-OPEN = {"/healthz", "/readyz"}
-LIVELY = {"history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 9}} | list_settings()
-"""Settings under which 16 messages leave something for every layer to make, also while no worker runs."""
-BUILT = {
-    "PUT /v1/chats/{chat_id}",
-    "GET /v1/chats/{chat_id}",
-    "GET /v1/chats",
-    "DELETE /v1/chats/{chat_id}",
-    "DELETE /v1/users/{user_id}",
-    "GET /v1/presets",
-    "POST /v1/chats/{chat_id}/messages",
-    "GET /v1/chats/{chat_id}/messages",
-    "GET /v1/chats/{chat_id}/messages/{message_id}",
-    "GET /v1/chats/{chat_id}/context",
-    "POST /v1/chats/{chat_id}/context",
-    "GET /v1/chats/{chat_id}/inclusion",
-    "GET /v1/tools",
-    "POST /v1/chats/{chat_id}/tools/{tool}",
-    "GET /v1/chats/{chat_id}/checkpoints/{name}",
-    "GET /v1/chats/{chat_id}/lines/{line}",
-    "GET /v1/keys/{key_id}",
-    "POST /v1/keys",
-    "GET /v1/keys",
-    "DELETE /v1/keys/{key_id}",
-    "POST /v1/tokens",
-    "GET /healthz",
-    "GET /readyz",
-    "GET /v1/work",
-    "GET /v1/work/{work_id}",
-    "POST /v1/work/retry",
-    "POST /v1/work/{work_id}/retry",
-    "GET /v1/usage",
-}.union(*(sample.operations for sample in SAMPLES.values()))
-"""What clients call by now; a name that changed or went away breaks them."""
+}
+"""The operations of the schema by method and path."""
+
+each_operation = pytest.mark.parametrize(
+    ("key", "operation"),
+    [pytest.param(key, operation, id=operation["operationId"]) for key, operation in OPERATIONS.items()],
+)
+
+WITHOUT_KEY = {"/healthz", "/readyz"}
+UNLISTED = {"/metrics", "/openapi.json"} | {route.path for route in docs_router().routes if isinstance(route, Route)}
+"""The routes that are not part of the API for clients."""
+
+FILLING = {"history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 9}} | list_settings()
+"""Settings under which 16 messages create an item for each layer, even without a worker."""
+
+
+def find_routes(routes: Iterable[BaseRoute]) -> Iterator[Route]:
+    """Return the routes, including those of included routers."""
+    for route in routes:
+        if isinstance(route, Route):
+            yield route
+        else:
+            included = getattr(route, "original_router", None)
+            assert included is not None, f"cannot list the routes of {route!r}"
+            yield from find_routes(included.routes)
+
+
+ROUTES = {
+    (method, route.path_format): route
+    for route in find_routes(APP.routes)
+    if isinstance(route, APIRoute) and route.path not in UNLISTED
+    for method in route.methods
+}
+"""The routes of the application by method and path."""
 
 
 @pytest.fixture
@@ -66,51 +69,74 @@ async def admin(app: FastAPI, database: Database, tenant: str) -> AsyncIterator[
         yield client
 
 
-def test_what_clients_call_is_there() -> None:
-    named = {f"{method.upper()} {path}" for path, methods in SCHEMA["paths"].items() for method in methods}
-    assert named >= BUILT
+def test_the_schema_lists_every_route() -> None:
+    assert set(OPERATIONS) == set(ROUTES)
+    unlisted = {route.path for route in find_routes(APP.routes) if not route.include_in_schema}
+    assert unlisted == UNLISTED
 
 
-@pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS)
-def test_an_operation_says_what_it_does_and_what_it_takes(path: str, method: str, operation: Json) -> None:
-    assert operation["summary"]
+@each_operation
+def test_an_operation_is_described(key: tuple[str, str], operation: Json) -> None:
+    route = ROUTES[key]
+    assert operation["operationId"] == route.name
+    assert operation["description"] == route.description
     assert operation["description"].endswith(".")
+    assert operation["description"].startswith(f"{operation['summary']}.")
+    assert operation["tags"] == route.tags
+    assert operation["tags"][0] in {tag["name"] for tag in SCHEMA["tags"]}
     assert len(operation["tags"]) == 1
-    for parameter in operation.get("parameters", ()):
-        assert parameter["description"], parameter["name"]
-    assert ("security" in operation) == (path not in OPEN)
-    in_path = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "path"}
-    assert in_path == set(re.findall(r"{(\w+)}", path))
 
 
-def test_operations_stand_in_the_order_to_read_them_in() -> None:
-    tags = [operation["tags"][0] for methods in SCHEMA["paths"].values() for operation in methods.values()]
+@each_operation
+def test_an_operation_describes_its_parameters(key: tuple[str, str], operation: Json) -> None:
+    parameters = operation.get("parameters", ())
+    assert [one["name"] for one in parameters if not one.get("description")] == []
+    in_path = [one["name"] for one in parameters if one["in"] == "path"]
+    assert sorted(in_path) == sorted(re.findall(r"{(\w+)}", key[1]))
+
+
+@each_operation
+def test_an_operation_requires_a_key(key: tuple[str, str], operation: Json) -> None:
+    schemes = [name for requirement in operation.get("security", ()) for name in requirement]
+    assert schemes == ([] if key[1] in WITHOUT_KEY else list(SCHEMA["components"]["securitySchemes"]))
+
+
+@each_operation
+def test_each_answer_has_a_model(key: tuple[str, str], operation: Json) -> None:
+    route = ROUTES[key]
+    answers = {int(status): response for status, response in operation["responses"].items()}
+    assert (route.status_code or 200) in answers
+    for status, response in answers.items():
+        assert response["description"]
+        if status in (204, 304):
+            assert "content" not in response
+            continue
+        assert list(response["content"]) == ["application/json"]
+        name = name_of_model(response["content"]["application/json"]["schema"])
+        if status >= 400 and key != ("GET", "/readyz"):
+            assert name == "Problem"
+        elif status < 300:
+            assert name != "Problem"
+            assert route.response_model is not None
+
+
+def test_operations_are_in_reading_order() -> None:
+    tags = [operation["tags"][0] for operation in OPERATIONS.values()]
     assert list(dict.fromkeys(tags)) == [tag["name"] for tag in SCHEMA["tags"]]
     assert tags == sorted(tags, key=list(dict.fromkeys(tags)).index)
 
 
-@pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS)
-def test_a_summary_is_the_first_sentence(path: str, method: str, operation: Json) -> None:
-    assert operation["description"].startswith(f"{operation['summary']}."), (method, path)
-
-
-def test_an_operation_is_called_by_one_name_alone() -> None:
-    names = [operation["operationId"] for methods in SCHEMA["paths"].values() for operation in methods.values()]
+def test_operation_ids_are_unique() -> None:
+    names = [operation["operationId"] for operation in OPERATIONS.values()]
     assert len(names) == len(set(names))
 
 
 def test_every_field_has_a_description() -> None:
-    schemas = SCHEMA["components"]["schemas"]
-    of_the_framework = {"HTTPValidationError", "ValidationError"}
-    assert not of_the_framework & set(schemas), "problems are told in one shape alone"
-    # A section that says of itself what the field would say of it is only referred to.
-    nameless = [
-        f"{name}.{field}"
-        for name, schema in schemas.items()
-        for field, told in schema.get("properties", {}).items()
-        if not (told.get("description") or schemas.get(told.get("$ref", "").rpartition("/")[2], {}).get("description"))
-    ]
-    assert nameless == []
+    assert not {"HTTPValidationError", "ValidationError"} & set(SCHEMAS), "every problem has the model Problem"
+    fields = [field for name, schema in SCHEMAS.items() for field in _fields(schema, name)]
+    assert len(fields) > len(SCHEMAS)
+    # A field whose model has a description of its own refers to the model.
+    assert [where for where, field in fields if not (field.get("description") or _referred(field))] == []
 
 
 def test_every_body_has_an_example() -> None:
@@ -122,19 +148,18 @@ def test_the_bearer_scheme_is_declared_for_authorize() -> None:
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
 
 
-def test_the_schema_leads_nowhere_outside() -> None:
+def test_the_schema_has_no_external_links() -> None:
     assert re.findall(r"https?://[^\"\s]*", json.dumps(SCHEMA)) == []
     assert "servers" not in SCHEMA
 
 
 async def test_the_schema_and_the_explorer_are_served(app: FastAPI) -> None:
-    async with client_of(app, None) as nobody:
-        assert ok(await nobody.get("/openapi.json"), 200) == SCHEMA
-        assert 'url: "openapi.json"' in (await nobody.get("/docs")).text
+    async with client_of(app, None) as client:
+        assert ok(await client.get("/openapi.json"), 200) == SCHEMA
+        assert 'url: "openapi.json"' in (await client.get("/docs")).text
 
 
-async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClient) -> None:
-    """In the order of the page, in which what has to be there is made before."""
+async def test_the_examples_work_in_an_empty_service(admin: httpx.AsyncClient) -> None:
     known = {
         "chat_id": "lighthouse",
         "user_id": "mira",
@@ -142,14 +167,15 @@ async def test_the_examples_work_from_an_empty_service_on(admin: httpx.AsyncClie
         "name": "before the storm",
         "tool": "save_memory",
     }
-    for path, method, operation in _in_the_order_of_a_life():
+    for method, path in _in_working_order():
+        operation = OPERATIONS[method, path]
         url, query = await fill_path(admin, path, operation, known), _required_query(operation)
         for example in _examples(operation) or [None]:
             answer = await admin.request(method, url, json=example, params=query)
             assert answer.is_success, (method, url, answer.text)
             _check_answer(operation, answer)
         if operation["operationId"] == "append":
-            await put(admin, known["chat_id"], status=200, settings=LIVELY)
+            await put(admin, known["chat_id"], status=200, settings=FILLING)
             await append(admin, talk(3, 16), known["chat_id"])  # enough for a memo book
         elif operation["operationId"] == "create_key":
             known["key_id"] = answer.json()["id"]
@@ -165,14 +191,60 @@ async def test_each_field_of_a_context_is_in_the_schema(admin: httpx.AsyncClient
         _check_answer(operation, answer)
 
 
+@pytest.mark.parametrize(
+    ("value", "schema", "wrong"),
+    [
+        (True, {"type": "integer"}, "answer is True"),
+        (1.5, {"type": "integer"}, "answer is 1.5"),
+        (None, {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "answer matches no schema: None"),
+        ("b", {"type": "string", "enum": ["a"]}, "answer is 'b'"),
+        ("b", {"type": "string", "const": "a"}, "answer is 'b'"),
+        ({"a": 1, "b": 2}, {"type": "object", "properties": {"a": {}}}, "answer.b is not in the schema"),
+        ({}, {"type": "object", "properties": {"a": {}}, "required": ["a"]}, "answer.a is missing"),
+        ({"a": "x"}, {"type": "object", "additionalProperties": {"type": "integer"}}, "answer.a is 'x'"),
+        ([1, "x"], {"type": "array", "items": {"type": "integer"}}, "answer[1] is 'x'"),
+        ({"a": 1}, {"type": "object"}, None),
+        (2, {"type": "number"}, None),
+        (None, {"anyOf": [{"type": "string"}, {"type": "null"}]}, None),
+    ],
+)
+def test_the_comparison_finds_mismatches(value: Any, schema: Json, wrong: str | None) -> None:
+    assert list(_mismatches(value, schema)) == ([wrong] if wrong else [])
+
+
+def name_of_model(schema: Json) -> str:
+    """Return the name of the model that a schema refers to. Raises KeyError if it does not refer to one."""
+    return str(schema["$ref"]).removeprefix("#/components/schemas/")
+
+
+def _fields(schema: Any, where: str) -> Iterator[tuple[str, Json]]:
+    """Return the fields of a schema at any depth, each with its location."""
+    if isinstance(schema, dict):
+        for name, field in schema.get("properties", {}).items():
+            yield f"{where}.{name}", field
+            yield from _fields(field, f"{where}.{name}")
+        for name in ("items", "additionalProperties"):
+            yield from _fields(schema.get(name), where)
+        for name in ("anyOf", "allOf", "oneOf"):
+            for inner in schema.get(name, ()):
+                yield from _fields(inner, where)
+
+
+def _referred(field: Json) -> str | None:
+    """Return the description of the model that a field refers to, or None."""
+    model = SCHEMAS[name_of_model(field)] if "$ref" in field else {}
+    description: str | None = model.get("description")
+    return description
+
+
 def _bodies() -> Iterator[tuple[str, Json]]:
-    """The schema of each request's body."""
-    for methods in SCHEMA["paths"].values():
-        for operation in methods.values():
-            if "requestBody" in operation:
-                schema = operation["requestBody"]["content"]["application/json"]["schema"]
-                named = schema.get("anyOf", [schema])[0]["$ref"].rpartition("/")[2]
-                yield operation["operationId"], SCHEMA["components"]["schemas"][named]
+    """Return the models of each operation's request body."""
+    for operation in OPERATIONS.values():
+        if "requestBody" in operation:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            for one in schema.get("anyOf", [schema]):
+                if one != {"type": "null"}:
+                    yield operation["operationId"], SCHEMAS[name_of_model(one)]
 
 
 def _examples(operation: Json) -> list[Any]:
@@ -180,16 +252,13 @@ def _examples(operation: Json) -> list[Any]:
 
 
 def _required_query(operation: Json) -> Json:
-    """The examples of what has to be in the query string."""
+    """Return an example value for each required parameter of the query string."""
     parameters = operation.get("parameters", ())
     return {one["name"]: one["schema"]["examples"][0] for one in parameters if one["in"] == "query" and one["required"]}
 
 
-def _in_the_order_of_a_life() -> list[tuple[str, str, Json]]:
-    """All operations: what makes something first, what ends something last."""
-    found = [
-        (path, method, operation) for path, methods in SCHEMA["paths"].items() for method, operation in methods.items()
-    ]
+def _in_working_order() -> list[tuple[str, str]]:
+    """Return all operations in the schema's order, except that those that remove something come last."""
     last = {
         "put_messages": 2,
         "cut_off_messages": 3,
@@ -199,40 +268,57 @@ def _in_the_order_of_a_life() -> list[tuple[str, str, Json]]:
         "erase_user": 6,
         "revoke_key": 7,
     }
-    deletes = {operation["operationId"]: 1 for path, method, operation in found if method == "delete"}
-    return sorted(found, key=lambda one: (deletes | last).get(one[2]["operationId"], 0))
+    assert last.keys() <= {operation["operationId"] for operation in OPERATIONS.values()}
+    return sorted(OPERATIONS, key=lambda key: last.get(OPERATIONS[key]["operationId"], int(key[0] == "DELETE")))
 
 
 def _check_answer(operation: Json, answer: httpx.Response) -> None:
-    """The answer is what the operation says of this status, with no field besides."""
-    said = operation["responses"][str(answer.status_code)].get("content", {}).get("application/json")
-    if said:
-        assert list(_mismatches(answer.json(), said["schema"])) == []
+    """Check that the answer has the documented status and schema, and no other fields."""
+    content = operation["responses"][str(answer.status_code)].get("content", {})
+    if content:
+        assert list(_mismatches(answer.json(), content["application/json"]["schema"])) == []
     else:
         assert answer.content == b""
 
 
-def _mismatches(value: Any, schema: Json, place: str = "answer") -> Iterator[str]:
-    """Where a JSON value is not what the schema says, as far as types and fields go."""
+def _mismatches(value: Any, schema: Json, where: str = "answer") -> Iterator[str]:
+    """Return where a JSON value differs from a schema in its types, fields and constants."""
     if "$ref" in schema:
-        yield from _mismatches(value, SCHEMA["components"]["schemas"][schema["$ref"].rpartition("/")[2]], place)
+        yield from _mismatches(value, SCHEMAS[name_of_model(schema)], where)
     elif "anyOf" in schema:
-        if all(any(True for _ in _mismatches(value, one, place)) for one in schema["anyOf"]):
-            yield f"{place} is none of what it may be: {value!r}"
-    elif not isinstance(value, _KINDS[schema.get("type", "any")]) or value not in schema.get("enum", [value]):
-        yield f"{place} is {value!r}"
-    elif isinstance(value, dict) and "properties" in schema:
-        yield from (f"{place}.{name} is not told of" for name in value.keys() - schema["properties"].keys())
-        yield from (f"{place}.{name} is missing" for name in set(schema.get("required", ())) - value.keys())
-        for name in value.keys() & schema["properties"].keys():
-            yield from _mismatches(value[name], schema["properties"][name], f"{place}.{name}")
+        if all(any(True for _ in _mismatches(value, one, where)) for one in schema["anyOf"]):
+            yield f"{where} matches no schema: {value!r}"
+    elif not _has_type(value, schema) or value not in schema.get("enum", [schema.get("const", value)]):
+        yield f"{where} is {value!r}"
+    elif isinstance(value, dict):
+        yield from _mismatches_of_fields(value, schema, where)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _mismatches(inner, schema.get("items", {}), f"{place}[{index}]")
+            yield from _mismatches(inner, schema.get("items", {}), f"{where}[{index}]")
 
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "any": object,
+def _mismatches_of_fields(value: Json, schema: Json, where: str) -> Iterator[str]:
+    fields = schema.get("properties", {})
+    others = schema.get("additionalProperties", "properties" not in schema)
+    yield from (f"{where}.{name} is missing" for name in set(schema.get("required", ())) - value.keys())
+    for name, inner in value.items():
+        if name in fields:
+            yield from _mismatches(inner, fields[name], f"{where}.{name}")
+        elif isinstance(others, dict):
+            yield from _mismatches(inner, others, f"{where}.{name}")
+        elif not others:
+            yield f"{where}.{name} is not in the schema"
+
+
+def _has_type(value: Any, schema: Json) -> bool:
+    if "type" not in schema:
+        return True
+    if isinstance(value, bool):
+        return bool(schema["type"] == "boolean")
+    return isinstance(value, _TYPES[schema["type"]])
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,
     "string": str,

@@ -15,6 +15,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.owners import Owner
+from app.registry import LAYERS
 from tests.revisions import Numbers, list_numbers, read_now_ms, read_numbers
 from tests.scripted_model import ScriptedModel, refuses
 from tests.statements import watched
@@ -35,7 +36,8 @@ from tests.talk import (
     talk_with_memos,
 )
 
-LAYERS = {"memos", "summary", "diary", "scenes", "recap"}
+NAMES = {name for layer in LAYERS for name in (layer.name, *layer.narratives)}
+"""The names under which layers record changes."""
 
 Act = Callable[[httpx.AsyncClient], Awaitable[object]]
 
@@ -62,15 +64,15 @@ async def _reimport(api: httpx.AsyncClient, *ids: int) -> object:
 
 
 CHANGES: list[tuple[str, Act, set[str]]] = [
-    ("edit", lambda api: edit(api, "m2", content="Another lamp."), {"messages", *LAYERS}),
+    ("edit", lambda api: edit(api, "m2", content="Another lamp."), {"messages", *NAMES}),
     ("metadata of a message", lambda api: edit(api, "m2", metadata={"mood": "calm"}), {"messages"}),
     ("pin", lambda api: edit(api, "m2", pinned=True), {"messages"}),
-    ("swipe", lambda api: add_swipe(api, "m2", "Another lamp."), {"messages", *LAYERS}),
-    ("hide", lambda api: hide(api, (1, 2)), {"messages", *LAYERS}),
-    ("delete", lambda api: soft_delete(api, "m2"), {"messages", *LAYERS}),
-    ("cut off", lambda api: cut_off(api, 3), {"messages", *LAYERS}),
-    ("settings", lambda api: put(api, status=200, settings={"time": True}), {"settings", *LAYERS}),
-    ("metadata", lambda api: put(api, status=200, metadata={"title": "Lamps"}), {"settings", *LAYERS}),
+    ("swipe", lambda api: add_swipe(api, "m2", "Another lamp."), {"messages", *NAMES}),
+    ("hide", lambda api: hide(api, (1, 2)), {"messages", *NAMES}),
+    ("delete", lambda api: soft_delete(api, "m2"), {"messages", *NAMES}),
+    ("cut off", lambda api: cut_off(api, 3), {"messages", *NAMES}),
+    ("settings", lambda api: put(api, status=200, settings={"time": True}), {"settings", *NAMES}),
+    ("metadata", lambda api: put(api, status=200, metadata={"title": "Lamps"}), {"settings", *NAMES}),
     ("memo", _write_memo, {"memos"}),
     ("diary", lambda api: _post(api, "/diary", {"content": "A lamp.", "character": "Kai"}), {"diary"}),
     ("break", lambda api: api.put("/v1/chats/c/scenes/breaks/2"), {"scenes", "recap"}),
@@ -78,7 +80,7 @@ CHANGES: list[tuple[str, Act, set[str]]] = [
     ("summary", lambda api: api.put("/v1/chats/c/summary", json={"text": "They met."}), {"summary"}),
     ("checkpoint", lambda api: _post(api, "/checkpoints", {"name": "dawn"}), {"line"}),
     ("delete a checkpoint", lambda api: api.delete("/v1/chats/c/checkpoints/dusk"), {"line"}),
-    ("re-import in place", lambda api: _reimport(api, 1, 2, 3), {"messages", *LAYERS}),
+    ("re-import in place", lambda api: _reimport(api, 1, 2, 3), {"messages", *NAMES}),
 ]
 
 NO_CHANGES: list[tuple[str, Act]] = [

@@ -60,16 +60,6 @@ SAMPLE = LayerSample(
     wording={"diary/1": "aa4b09141d2e", "diary_entry/1": "bb44dbee8e29"},
     examples=frozenset({"Brannagh", "Pell", "Ines", "Filippa"}),
     write=write_two,
-    operations=frozenset(
-        {
-            "GET /v1/chats/{chat_id}/diary",
-            "POST /v1/chats/{chat_id}/diary",
-            "GET /v1/chats/{chat_id}/diary/folded",
-            "DELETE /v1/chats/{chat_id}/diary/{entry_id}",
-            "GET /v1/chats/{chat_id}/diary/{entry_id}",
-            "PATCH /v1/chats/{chat_id}/diary/{entry_id}",
-        }
-    ),
     missing={"/diary": "entry_not_found"},
     in_presets={
         "diary.enabled": (False, True, False, False, False, True),

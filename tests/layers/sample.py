@@ -101,7 +101,6 @@ class LayerSample:
         settings: Settings under which 16 messages create an item in each of its lists, even without a worker.
         write: Writes texts as a person into the chat `c` of 16 or more messages, so that each list has two items once
             the work is done.
-        operations: What clients call: `GET /v1/…`. A name that is changed or removed breaks them.
         path_parameters: The values of parameters of its paths that no list right above them has, in a chat where
             `write` was called, or that has 16 messages.
         before: By operation id, a function to call before the operation's example is sent; it gets the client and
@@ -129,7 +128,6 @@ class LayerSample:
     in_presets: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     settings: Json = field(default_factory=dict)
     write: Callable[[httpx.AsyncClient], Awaitable[None]] = _write_nothing
-    operations: frozenset[str] = frozenset()
     path_parameters: Mapping[str, str] = field(default_factory=dict)
     before: Mapping[str, Callable[[httpx.AsyncClient, str], Awaitable[dict[str, str]]]] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)

@@ -69,14 +69,6 @@ def test_every_table_of_its_own_says_where_a_row_begins(layer: Layer) -> None:
 
 
 @each_layer
-def test_every_operation_is_one_that_clients_call(layer: Layer) -> None:
-    operations = list_operations(layer)
-    assert SAMPLES[layer.name].operations == operations, (
-        f"operations of {where(layer)} has to name the operations of its routers: {sorted(operations)}"
-    )
-
-
-@each_layer
 def test_every_parameter_of_a_path_has_a_value(layer: Layer) -> None:
     paths = {operation.partition(" ")[2] for operation in list_operations(layer)}
     parameters = {(path, name) for path in paths for name in re.findall(r"{(\w+)}", path) if name != "chat_id"}

@@ -31,16 +31,6 @@ SAMPLE = LayerSample(
     rich=RichRows(write_last=change_book),
     wording={"memo/1": "3e42bbc4aba7"},
     examples=frozenset({"Ilse", "Tomas", "Noor", "Dara", "Voss"}),
-    operations=frozenset(
-        {
-            "GET /v1/chats/{chat_id}/memos",
-            "POST /v1/chats/{chat_id}/memos",
-            "DELETE /v1/chats/{chat_id}/memos/{memo_id}",
-            "GET /v1/chats/{chat_id}/memos/{memo_id}",
-            "PATCH /v1/chats/{chat_id}/memos/{memo_id}",
-            "POST /v1/chats/{chat_id}/memos/{memo_id}/regenerate",
-        }
-    ),
     before={"regenerate_memo": find_second},
     missing={"/memos": "memo_not_found"},
     in_presets={

@@ -78,24 +78,6 @@ SAMPLE = LayerSample(
     prompts_without_text=frozenset({"scene_break"}),
     settings={"scenes": {"enabled": True}},
     write=write_scenes,
-    operations=frozenset(
-        {
-            "GET /v1/chats/{chat_id}/recap",
-            "PUT /v1/chats/{chat_id}/recap",
-            "PUT /v1/chats/{chat_id}/recap/current",
-            "POST /v1/chats/{chat_id}/recap/rebuild",
-            "GET /v1/chats/{chat_id}/recap/versions",
-            "DELETE /v1/chats/{chat_id}/recap/versions/{version}",
-            "GET /v1/chats/{chat_id}/recap/versions/{version}",
-            "GET /v1/chats/{chat_id}/scenes",
-            "DELETE /v1/chats/{chat_id}/scenes/breaks/{seq}",
-            "PUT /v1/chats/{chat_id}/scenes/breaks/{seq}",
-            "POST /v1/chats/{chat_id}/scenes/detect",
-            "GET /v1/chats/{chat_id}/scenes/{scene_id}",
-            "PATCH /v1/chats/{chat_id}/scenes/{scene_id}",
-            "POST /v1/chats/{chat_id}/scenes/{scene_id}/regenerate",
-        }
-    ),
     path_parameters={"seq": "8"},
     missing={"/scenes": "scene_not_found", "/recap/versions": "version_not_found"},
     in_presets={

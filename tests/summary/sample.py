@@ -38,15 +38,6 @@ SAMPLE = LayerSample(
     examples=frozenset({"Oskar", "Wren"}),
     settings={"summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2}},
     write=write_versions,
-    operations=frozenset(
-        {
-            "GET /v1/chats/{chat_id}/summary",
-            "PUT /v1/chats/{chat_id}/summary",
-            "POST /v1/chats/{chat_id}/summary/regenerate",
-            "GET /v1/chats/{chat_id}/summary/versions",
-            "GET /v1/chats/{chat_id}/summary/versions/{version}",
-        }
-    ),
     before={"get_summary_version": write_version},
     missing={"/summary/versions": "version_not_found"},
     in_presets={
