@@ -5,7 +5,7 @@ import httpx
 
 from app.kit.db import Database, Table
 from app.kit.ids import chat_key
-from tests.talk import Json, get
+from tests.talk import Json, get, ok
 
 
 async def book(api: httpx.AsyncClient) -> list[Json]:
@@ -40,3 +40,8 @@ async def change(database: Database, tenant: str, table: str, values: str) -> No
     statement = f"UPDATE {table} SET {values} WHERE {key_column(table)} = $1"
     async with database.raw() as connection:
         await connection.execute(statement, chat_key(tenant, "c"))
+
+
+async def ask(api: httpx.AsyncClient, method: str, path: str, status: int, body: Json | None = None) -> Json:
+    """Send a request below the memo book."""
+    return ok(await api.request(method, f"/v1/chats/c/memos{path}", json=body), status)

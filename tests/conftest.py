@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
-from app.kit.db import Database
+from app.kit.db import Connection, Database
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.settings import Settings
@@ -98,6 +98,13 @@ async def database(database_url: str, clock: SteppedClock) -> AsyncIterator[Data
     opened = open_database(url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=8)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def connection(database: Database) -> AsyncIterator[Connection]:
+    """A connection to the database."""
+    async with database.raw() as raw:
+        yield raw
 
 
 @pytest.fixture

@@ -1,14 +1,20 @@
 """A conversation to send, and the requests that most tests of the API make."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 
+from app.context.segments import Format
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 
 Json = dict[str, Any]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+"""A tool call of an assistant's message."""
 
 
 def said(n: int, **given: Any) -> Json:

@@ -1,6 +1,5 @@
 """What the database itself says: keys and indexes in its catalog, updates in its statistics."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
@@ -10,7 +9,7 @@ from fastapi import FastAPI
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.kit.db import Connection, Database
+from app.kit.db import Connection
 from app.kit.ids import chat_key
 from app.kit.settings import Settings
 from app.main import create_app
@@ -20,12 +19,6 @@ from tests.talk import append, put, said, talk
 
 OF_THE_SERVICE = {"alembic_version", "keys", "secrets", "model_usage"}
 """Tables of the service itself: which schema this is, who may call, what signs tokens, what the model was asked."""
-
-
-@pytest.fixture
-async def connection(database: Database) -> AsyncIterator[Connection]:
-    async with database.raw() as raw:
-        yield raw
 
 
 async def test_every_row_lies_under_a_line_a_user_or_a_tenant(connection: Connection) -> None:

@@ -8,6 +8,7 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.layers.derived import EDITED, ORIGIN
+from tests.background import settle_rounds
 from tests.talk import Json, append, context, cut_off, edit, get, ok, put, talk
 from tests.test_contract import SCHEMAS
 
@@ -62,15 +63,9 @@ async def filled_chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, cl
     ok(await api.post("/v1/chats/c/tools/save_memory", json={"content": "I kept the key."}), 200)
     for seq in (4, 8, 12):
         ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
-    await settle(quoting_dispatcher, clock)
+    await settle_rounds(quoting_dispatcher, clock, rounds=4, wait_s=60)
     await append(api, talk(13, 16))
-    await settle(quoting_dispatcher, clock)
-
-
-async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> None:
-    for _ in range(4):
-        clock.step(60)
-        await dispatcher.drain()
+    await settle_rounds(quoting_dispatcher, clock, rounds=4, wait_s=60)
 
 
 @pytest.mark.usefixtures("filled_chat")
@@ -82,7 +77,7 @@ async def test_an_edit_makes_a_person_the_origin(
     made = await text.read(api)
     assert (made["origin"], made["edited"]) == ("tool" if name == "entry" else "extractive", False)
     await text.edit(api)
-    await settle(quoting_dispatcher, clock)
+    await settle_rounds(quoting_dispatcher, clock, rounds=4, wait_s=60)
     edited = await text.read(api)
     assert (edited["origin"], edited["edited"]) == ("person", True)
     await text.edit(api)

@@ -4,8 +4,6 @@ import re
 
 import httpx
 
-from app.dispatcher import Dispatcher
-from app.kit.clock import SteppedClock
 from tests.talk import Json, context, said
 
 
@@ -14,14 +12,17 @@ def words(first: int, last: int) -> list[Json]:
     return [said(n, content=f"lamp w{n}w") for n in range(first, last + 1)]
 
 
-async def wait(dispatcher: Dispatcher, clock: SteppedClock, times: int = 4) -> None:
-    """Let time pass until all is made that can be."""
-    for _ in range(times):
-        clock.step(40)
-        await dispatcher.drain()
-
-
 async def told(api: httpx.AsyncClient, name: str) -> list[str]:
     """The words of a segment."""
     found = [one["text"] for one in (await context(api))["segments"] if one["name"] == name]
     return re.findall(r"w\d+w", " ".join(found))
+
+
+def numbers(first: int, last: int) -> list[int]:
+    """Return the numbers `first…last`."""
+    return list(range(first, last + 1))
+
+
+def numbers_in(text: str) -> list[int]:
+    """Return the numbers of the messages that a text covers, in its order."""
+    return [int(n) for n in re.findall(r"#(\d+)", text)]

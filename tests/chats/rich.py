@@ -138,3 +138,8 @@ def without_revisions(rows: Rows) -> Rows:
     """The same rows without the revisions of lines: a change that turns out to change nothing raises them, too."""
     chats = [{name: row[name] for name in row if name not in REVISION} for row in rows["chats"]]
     return {**rows, "chats": chats}
+
+
+async def rows(database: Database, tenant: str) -> Rows:
+    """Return all rows of the chat `c`."""
+    return await rows_of(database, chat_key(tenant, "c"))

@@ -1,8 +1,6 @@
 """A conversation that several people's processes change at once: each change comes before or after the other."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 import httpx
@@ -11,6 +9,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from tests.background import while_the_model_is_asked
 from tests.book import book, due_rows, key_column
 from tests.chats.conftest import PROCESSES, gathered
 from tests.scripted_model import ScriptedModel
@@ -60,19 +59,6 @@ def posting(clients: Sequence[httpx.AsyncClient], parts: Sequence[list[Json]]) -
     return [
         client.post(f"{CHAT}/messages", json={"messages": part}) for client, part in zip(clients, parts, strict=True)
     ]
-
-
-@asynccontextmanager
-async def while_the_model_is_asked(dispatcher: Dispatcher, model: ScriptedModel) -> AsyncIterator[None]:
-    """The block runs while the model holds its answer back; afterwards everything ripe is made."""
-    gate = model.hold(1)
-    draining = asyncio.create_task(dispatcher.drain())
-    await gate.reached()
-    try:
-        yield
-    finally:
-        gate.release()
-        await draining
 
 
 async def test_of_racing_edits_each_is_the_last_or_a_revision(clients: list[httpx.AsyncClient]) -> None:

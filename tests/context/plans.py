@@ -11,8 +11,8 @@ from app.context.parts import Parts, build_segment
 from app.context.segments import Format, HistoryMessage, Plan, Rendered, RenderOptions, Segment, TranscriptStyle
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contribution, Item, Placement, TrimGroup
+from tests.talk import FORMATS
 
-FORMATS: tuple[Format, ...] = ("segments", "openai", "anthropic", "text")
 SENT_AT = datetime(2025, 4, 1, 20, 15, tzinfo=UTC)
 
 

@@ -10,7 +10,8 @@ from app.context.formats import is_said
 from app.context.order import arrange
 from app.context.parts import Parts
 from app.context.segments import Plan, Rendered, RenderOptions, Segment
-from tests.context.plans import FORMATS, all_segments, entry, manners, parts, render_options, rendered, segment, talk
+from tests.context.plans import all_segments, entry, manners, parts, render_options, rendered, segment, talk
+from tests.talk import FORMATS
 
 PREFIX = [segment("system"), segment("user"), segment("facts"), segment("memos")]
 

@@ -4,14 +4,8 @@ import httpx
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from tests.talk import Json, append, context, ok, put, talk, talk_with_memos
-
-CHAT: Json = {
-    "characters": [{"name": "Kai", "persona": "A lighthouse keeper."}],
-    "user_persona": "Mira, a cartographer.",
-    "system_prompt": "You are Kai.",
-}
-LORE = {"name": "lore", "text": "The lighthouse has 112 steps."}
+from tests.context.chats import CHAT, LORE
+from tests.talk import append, context, ok, put, talk, talk_with_memos
 
 
 async def test_max_tokens_is_respected_down_to_the_reported_minimum(

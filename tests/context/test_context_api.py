@@ -12,16 +12,9 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from tests.book import key_column
+from tests.context.chats import CHAT, LORE
 from tests.statements import watched
-from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos
-
-FORMATS = ("segments", "openai", "anthropic", "text")
-CHAT: Json = {
-    "characters": [{"name": "Kai", "persona": "A lighthouse keeper."}],
-    "user_persona": "Mira, a cartographer.",
-    "system_prompt": "You are Kai.",
-}
-LORE = {"name": "lore", "text": "The lighthouse has 112 steps."}
+from tests.talk import FORMATS, Json, append, context, get, ok, put, said, talk, talk_with_memos
 
 
 async def test_segments_stand_in_the_order_of_how_rarely_they_change(

@@ -14,9 +14,8 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.memos.handlers import read_window
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import Json, append, context, get, ok, put, said, talk
+from tests.talk import CALL, Json, append, context, get, ok, put, said, talk
 
-CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 Settle = Callable[[], Awaitable[None]]
 
 

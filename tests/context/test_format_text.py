@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.context.segments import Format, Plan
-from tests.context.plans import FORMATS, call, entry, render_options, rendered, segment
+from tests.context.plans import call, entry, render_options, rendered, segment
+from tests.talk import FORMATS
 
 PLAN = Plan(
     prefix=[segment("system"), segment("memos", sources=("memo:1", "memo:2"))],

@@ -14,18 +14,8 @@ from app.context.order import arrange
 from app.context.parts import Parts
 from app.context.segments import Format, Plan, Rendered, RenderOptions
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
-from tests.context.plans import (
-    FORMATS,
-    all_segments,
-    entry,
-    manners,
-    parts,
-    render_options,
-    rendered,
-    segment,
-    talk,
-    texts_of,
-)
+from tests.context.plans import all_segments, entry, manners, parts, render_options, rendered, segment, talk, texts_of
+from tests.talk import FORMATS
 
 _OPENAI = TypeAdapter(list[ChatCompletionMessageParam])
 _ANTHROPIC = TypeAdapter(list[MessageParam])

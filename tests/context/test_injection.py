@@ -11,7 +11,8 @@ from app.context.order import arrange
 from app.context.parts import build_segment
 from app.context.segments import Format, HistoryMessage, Plan, Rendered, Segment, SegmentRole
 from app.layers.contribution import Contribution, Item, Placement
-from tests.context.plans import FORMATS, call, entry, render_options, rendered, segment, talk, texts_of
+from tests.context.plans import call, entry, render_options, rendered, segment, talk, texts_of
+from tests.talk import FORMATS
 
 ROLES: tuple[SegmentRole, ...] = ("system", "user", "assistant")
 RECAP = "«recap»"

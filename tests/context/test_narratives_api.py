@@ -17,9 +17,8 @@ from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
 from app.memos.window import make_window
 from tests.statements import watched
-from tests.talk import Json, append, context, get, ok, put, said, talk
+from tests.talk import FORMATS, Json, append, context, get, ok, put, said, talk
 
-FORMATS = ("segments", "openai", "anthropic", "text")
 CHAT: Json = {"characters": [{"name": "Kai"}], "user_persona": "Mira, a cartographer.", "system_prompt": "You are Kai."}
 SUMMARY, DIARY, RECAP = "They met at sea.", "## 04/01 — memo entry\n\nShe stayed.", "The lamp went out."
 HEADED = {"summary": "## Recent Conversation Summary", "recap": "## Running Recap", "diary": "## Diary"}

@@ -14,15 +14,10 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
 from tests.conftest import NOON
+from tests.context.chats import CHAT
 from tests.statements import watched
-from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos
+from tests.talk import FORMATS, Json, append, context, get, ok, put, said, talk, talk_with_memos
 
-FORMATS = ("segments", "openai", "anthropic", "text")
-CHAT: Json = {
-    "characters": [{"name": "Kai", "persona": "A lighthouse keeper."}],
-    "user_persona": "Mira, a cartographer.",
-    "system_prompt": "You are Kai.",
-}
 HEADING = "## Pinned Messages"
 
 

@@ -4,8 +4,6 @@ from typing import Any
 
 import httpx
 
-from app.dispatcher import Dispatcher
-from app.kit.clock import SteppedClock
 from tests.talk import Json, context, get, ok, put
 
 KAI = {"name": "Kai", "persona": "A gruff lighthouse keeper who collects lost letters."}
@@ -56,9 +54,3 @@ async def prompt(api: httpx.AsyncClient, **options: Any) -> str:
     """Return the diary segment of the prompt, or ""."""
     segments = (await context(api, **options))["segments"]
     return next((str(one["text"]) for one in segments if one["name"] == "diary"), "")
-
-
-async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> int:
-    """Let the settle time pass and make what is ripe; returns how many things were tried."""
-    clock.step(2)
-    return await dispatcher.drain()

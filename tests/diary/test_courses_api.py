@@ -11,7 +11,8 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.operations.queries import count_work
-from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write
+from tests.background import settle
+from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, write
 from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, context, cut_off, get, ok, put, said, soft_delete, talk

@@ -16,8 +16,9 @@ from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.work_queue import RETRY_DELAYS_S
 from app.registry import LAYERS
+from tests.background import settle
 from tests.book import due_rows
-from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle
+from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save
 from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.talk import append, cut_off, edit, get, hide, ok, put, said, soft_delete, talk
 

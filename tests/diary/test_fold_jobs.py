@@ -15,8 +15,9 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
+from tests.background import settle
 from tests.book import due_rows
-from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, settle, write
+from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, write
 from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.talk import append, cut_off, get, ok, put, talk
 

@@ -5,8 +5,9 @@ import httpx
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from tests.background import settle
 from tests.book import due_rows
-from tests.diary.diaries import KAI, MIRA, contents, entries, keep_diary, prompt, save, settle, write
+from tests.diary.diaries import KAI, MIRA, contents, entries, keep_diary, prompt, save, write
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, get, ok, put, talk
 

@@ -1,7 +1,5 @@
 """What the model is asked for a diary, and what is read out of its answers."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from app.kit.tokens import count_tokens
 from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
 from app.summarising.transcript import Utterance
+from tests.summarising.quoted import quoted_in
 
 ENTRIES = (DatedEntry("04/01", "He came.\nI hid."), DatedEntry("04/02", "No rain."))
 SAID = (Utterance(4, "user", "Mira", "I found the key."), Utterance(5, "assistant", "Jonas", "Keep it."))
@@ -47,12 +46,6 @@ def write(*said: Utterance, entries: tuple[DatedEntry, ...] = ENTRIES, user_name
     )
     assert system["content"] == DIARY_ENTRY.system
     return user["content"]
-
-
-def quoted_in(user: str, tag: str) -> list[object]:
-    lines = user.splitlines()
-    assert lines.count(f"<{tag}>") == lines.count(f"</{tag}>") == 1
-    return [json.loads(line) for line in lines[lines.index(f"<{tag}>") + 1 : lines.index(f"</{tag}>")]]
 
 
 # --- folding ---

@@ -15,7 +15,8 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from tests.diary.diaries import change, discard, entries, keep_diary, prompt, save, settle, write
+from tests.background import settle
+from tests.diary.diaries import change, discard, entries, keep_diary, prompt, save, write
 from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.talk import append, cut_off, edit, get, ok, put, talk
 

@@ -19,8 +19,9 @@ from app.local.running import Urls
 from app.main import create_app
 from app.pipeline import open_database
 from app.registry import registered
+from tests.background import settle_rounds
 from tests.conftest import SETTLE_S, sqlalchemy_url
-from tests.scenes.story import hidden, set_break, settle, telling
+from tests.scenes.story import hidden, set_break, telling
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, get, put, talk
 
@@ -78,7 +79,7 @@ async def test_a_skip_past_hidden_messages_has_no_reason(
     await append(api, talk(1, 20))
     assert moves == [(17, "forced")]
     await set_break(api, 18)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await hidden(api) == list(range(1, 19))
     assert moves == [(17, "forced"), (19, None)]
     assert (await get(api, "/context"))["history"]["last_cut"]["reason"] == "forced"

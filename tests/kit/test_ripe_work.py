@@ -31,12 +31,6 @@ async def database(fresh_database_url: str) -> AsyncIterator[Database]:
     await opened.close()
 
 
-@pytest.fixture
-async def connection(database: Database) -> AsyncIterator[Connection]:
-    async with database.raw() as raw:
-        yield raw
-
-
 async def add(connection: Connection, owner: Owner, count: int = 1, run_after: str = RIPE) -> None:
     """Insert `count` items; with `i` for the number of each, from 1 on, in `run_after`."""
     await connection.execute(

@@ -30,12 +30,6 @@ async def database(fresh_database_url: str) -> AsyncIterator[Database]:
     await opened.close()
 
 
-@pytest.fixture
-async def connection(database: Database) -> AsyncIterator[Connection]:
-    async with database.raw() as raw:
-        yield raw
-
-
 async def count(connection: Connection, *calls: ModelCall) -> None:
     for call in calls:
         await usage.count_call(connection, call)

@@ -9,6 +9,7 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.layers.documents import Document, list_documents
 from app.registry import LAYERS
+from tests.background import settle_rounds
 from tests.talk import Json, append, edit, get, ok, put, talk
 from tests.test_origin import SETTINGS
 
@@ -22,15 +23,9 @@ async def filled_chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, cl
     ok(await api.post("/v1/chats/c/memos", json={"text": "They met at sea.", "after_seq": 6}), 201)
     for seq in (4, 8, 12):
         ok(await api.put(f"/v1/chats/c/scenes/breaks/{seq}"), 201)
-    await settle(quoting_dispatcher, clock)
+    await settle_rounds(quoting_dispatcher, clock, rounds=4, wait_s=60)
     await append(api, talk(13, 16))
-    await settle(quoting_dispatcher, clock)
-
-
-async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> None:
-    for _ in range(4):
-        clock.step(60)
-        await dispatcher.drain()
+    await settle_rounds(quoting_dispatcher, clock, rounds=4, wait_s=60)
 
 
 async def find(api: httpx.AsyncClient, database: Database, tenant: str) -> list[Document]:

@@ -26,9 +26,8 @@ from tests.chats.rich import Rows, make_rich_chat, rows_of, without_revisions
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
 from tests.scripted_model import ScriptedModel
 from tests.summary.folds import OWN_FOLDS, counting_fold
-from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos, walk
+from tests.talk import FORMATS, Json, append, context, get, ok, put, said, talk, talk_with_memos, walk
 
-FORMATS = ("segments", "openai", "anthropic", "text")
 NAMELESS = "01a1fd8d-0000-7000-8000-000000000000"
 
 

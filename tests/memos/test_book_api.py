@@ -11,17 +11,13 @@ from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from tests.book import book, change, due_rows, shown, statuses
+from tests.book import ask, book, change, due_rows, shown, statuses
 from tests.conftest import NOON
 from tests.scripted_model import ScriptedModel
-from tests.talk import Json, append, context, get, ok, put, talk, walk
+from tests.talk import Json, append, context, get, put, talk, walk
 
 MEMORY = "They once drove to the sea at night.\nIt rained."
 AT_ONCE = {"history": {"keep_messages": 1, "grow_messages": 0}}
-
-
-async def ask(api: httpx.AsyncClient, method: str, path: str, status: int, body: Json | None = None) -> Json:
-    return ok(await api.request(method, f"/v1/chats/c/memos{path}", json=body), status)
 
 
 async def write(api: httpx.AsyncClient, text: str = MEMORY, **memo: Any) -> Json:

@@ -5,19 +5,11 @@ import httpx
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
+from tests.background import settle
 from tests.book import book, shown, statuses
+from tests.memos.texts import MEMO, RUBBISH
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, context, ok, put, talk
-
-RUBBISH = "As a language model I would rather talk about something else. Shall we? It could be fun."
-MEMO = "【Highlight 1】: (keepsake) Kai gave Mira lamp number 1."
-
-
-async def make(dispatcher: Dispatcher, clock: SteppedClock) -> None:
-    """Let the settle time pass and make what is ripe."""
-    clock.step(2)
-    await dispatcher.drain()
-
 
 # --- the cut waits for memos ---
 
@@ -34,7 +26,7 @@ async def test_a_cut_waits_for_its_memos_and_follows_the_last_one(
     await append(api, talk(1, 33))
     assert await history(api) == (1, None)
     model.otherwise = lambda request: RUBBISH if "number 10." in str(request) else MEMO
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert await statuses(api) == ["ready", "pending", "ready", "ready"]
     assert await history(api) == (1, None)
     model.otherwise = MEMO
@@ -76,7 +68,7 @@ async def test_a_cut_that_waited_goes_where_it_would_go_now(
     await append(api, talk(1, 33))
     await append(api, talk(34, 42))
     assert await history(api) == (1, None)
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert await history(api) == (25, "full")
 
 
@@ -88,7 +80,7 @@ async def test_a_history_at_its_maximum_is_cut_with_a_gap(
     await append(api, talk(64, 64))
     assert await history(api) == (49, "forced")
     assert (await context(api))["memo_window"] == {"memos": 0, "first_seq": None, "last_seq": None, "gaps": [[1, 48]]}
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     window = (await context(api))["memo_window"]
     assert (window["memos"], window["first_seq"], window["last_seq"], window["gaps"]) == (6, 1, 48, [])
 
@@ -97,7 +89,7 @@ async def test_a_memo_of_messages_in_the_history_is_not_shown(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert await statuses(api) == ["ready"] * 4
     assert await shown(api) == []
     await append(api, talk(33, 33))
@@ -112,11 +104,11 @@ async def test_the_sixteenth_memo_expires_the_oldest_from_the_prompt(
 ) -> None:
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
     await append(api, talk(1, 121))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     await append(api, talk(122, 122))
     assert await shown(api) == list(range(1, 16))
     await append(api, talk(123, 129))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == list(range(2, 17))
     assert [memo["number"] for memo in await book(api)] == list(range(1, 17))
 
@@ -127,7 +119,7 @@ async def test_an_older_memo_replaces_one_that_does_not_count(
     model.otherwise = lambda request: "NONE" if "number 26." in str(request) else MEMO
     await put(api, settings={"memos": {"window": 3}, "history": {"keep_messages": 1, "grow_messages": 0}})
     await append(api, talk(1, 49))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     await append(api, talk(50, 50))
     assert await statuses(api) == ["ready", "ready", "ready", "empty", "ready", "ready"]
     assert await shown(api) == [3, 5, 6]

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,41 +14,17 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
-from tests.book import book, change, due_rows, statuses
+from tests.background import settle, while_the_model_is_asked
+from tests.book import ask, book, change, due_rows, statuses
+from tests.memos.texts import MEMO, RUBBISH
 from tests.scripted_model import HANG_UP, ScriptedModel, Step, refuses
-from tests.talk import Json, append, get, ok, put, said, talk
-
-RUBBISH = "As a language model I would rather talk about something else. Shall we? It could be fun."
-MEMO = "【Highlight 1】: (keepsake) Kai gave Mira lamp number 1."
-
-
-@asynccontextmanager
-async def while_the_model_is_asked(dispatcher: Dispatcher, model: ScriptedModel) -> AsyncIterator[None]:
-    """The block runs while the model holds its answer back; afterwards everything ripe is made."""
-    gate = model.hold(1)
-    draining = asyncio.create_task(dispatcher.drain())
-    await gate.reached()
-    try:
-        yield
-    finally:
-        gate.release()
-        await draining
-
-
-async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> int:
-    """Let the settle time pass and make what is ripe; returns how many things were tried."""
-    clock.step(2)
-    return await dispatcher.drain()
+from tests.talk import append, get, ok, put, said, talk
 
 
 async def nothing_is_left(database: Database, tenant: str) -> None:
     """Exclude every message, so that no batch has anything eligible."""
     await change(database, tenant, "messages", "excluded = true")
     await change(database, tenant, "memos", "current_hash = substr(sha256(''), 1, 16)")
-
-
-async def ask(api: httpx.AsyncClient, method: str, path: str, status: int, body: Json | None = None) -> Json:
-    return ok(await api.request(method, f"/v1/chats/c/memos{path}", json=body), status)
 
 
 # --- due with the append ---

@@ -12,9 +12,12 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import RETRY_DELAYS_S
 from app.memos.change_queries import UPDATE_HASHES
+from tests.background import settle
 from tests.book import book, change, due_rows, shown, statuses
+from tests.memos.texts import KEY, RUBBISH, WHISTLE
 from tests.scripted_model import ScriptedModel, Step, refuses
 from tests.talk import (
+    FORMATS,
     Json,
     add_swipe,
     append,
@@ -31,18 +34,13 @@ from tests.talk import (
     talk,
 )
 
-OLD = "The brass key lies under the third stone of the old lamp room, and only Kai knows of it."
-NEW = "The silver whistle hangs behind the seventh door of the harbour house, and only Mira knows of it."
-RUBBISH = "As a language model I would rather talk about something else. Shall we? It could be fun."
-FORMATS = ("segments", "openai", "anthropic", "text")
-
 
 async def remembered(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, *, batches: int = 5, **memos: Any
 ) -> list[Json]:
     """The memos of so many batches, all of them before the anchor; the old text is message 18."""
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}, "memos": memos})
-    told = [said(n, content=OLD) if n == 18 else said(n) for n in range(1, 8 * batches + 2)]
+    told = [said(n, content=KEY) if n == 18 else said(n) for n in range(1, 8 * batches + 2)]
     await append(api, told[:-1])
     await settle(dispatcher, clock)
     await append(api, told[-1:])
@@ -50,12 +48,6 @@ async def remembered(
     assert (await context(api))["history"]["anchor_seq"] == 8 * batches + 1
     assert [memo["status"] for memo in found] == ["ready"] * batches
     return found
-
-
-async def settle(dispatcher: Dispatcher, clock: SteppedClock, wait_s: float = 2) -> int:
-    """Let the settle time pass and make what is ripe; returns how much that was."""
-    clock.step(wait_s)
-    return await dispatcher.drain()
 
 
 async def contexts(api: httpx.AsyncClient) -> list[str]:
@@ -85,13 +77,13 @@ async def test_an_edit_costs_one_call_however_many_memos_there_are(
 ) -> None:
     before = await remembered(api, dispatcher, clock)
     assert len(model.calls) == 5
-    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=WHISTLE)
     assert [row["key"] for row in await due_rows(database, tenant)] == [before[2]["id"]]
     assert await settle(dispatcher, clock, 1.9) == 0, "it may not be the last edit"
     assert await settle(dispatcher, clock, 0.1) == 1
     assert len(model.calls) == 6
-    assert NEW in str(model.requests[-1])
-    assert OLD not in str(model.requests[-1])
+    assert WHISTLE in str(model.requests[-1])
+    assert KEY not in str(model.requests[-1])
     after = await book(api)
     assert [after[n] for n in (0, 1, 3, 4)] == [before[n] for n in (0, 1, 3, 4)]
     assert (after[2]["id"], after[2]["number"], after[2]["first_seq"], after[2]["last_seq"]) == (
@@ -136,12 +128,12 @@ async def test_hiding_a_range_costs_one_call_per_touched_batch(
     assert len(model.calls) == 8
     asked = "".join(map(str, model.requests[5:]))
     assert [n for n in range(1, 33) if f"number {n}." not in asked] == [8, 9, 18, *range(24, 33)]
-    assert OLD in asked
+    assert KEY in asked
 
 
 UNDONE = {
-    "edit": (("PATCH", "/m18", {"content": NEW}), ("PATCH", "/m18", {"content": OLD})),
-    "swipe": (("POST", "/m18/swipes", {"content": NEW}), ("PUT", "/m18/swipes/selected", {"index": 0})),
+    "edit": (("PATCH", "/m18", {"content": WHISTLE}), ("PATCH", "/m18", {"content": KEY})),
+    "swipe": (("POST", "/m18/swipes", {"content": WHISTLE}), ("PUT", "/m18/swipes/selected", {"index": 0})),
     "hide": (("PATCH", "/m18", {"hidden": True}), ("PATCH", "/m18", {"hidden": False})),
     "hide a range": (
         ("POST", "/visibility", {"ranges": [{"first_seq": 18, "last_seq": 20, "hidden": True}]}),
@@ -196,12 +188,12 @@ async def test_a_change_undone_during_the_call_leaves_the_memo(
     tenant: str,
 ) -> None:
     before = await remembered(api, dispatcher, clock)
-    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=WHISTLE)
     clock.step(2)
     gate = model.hold(1)
     making = asyncio.create_task(dispatcher.drain())
     await gate.reached()
-    await edit(api, "m18", content=OLD)
+    await edit(api, "m18", content=KEY)
     gate.release()
     await making
     assert await book(api) == before
@@ -213,8 +205,8 @@ async def test_a_requested_memo_is_made_even_if_the_edit_is_undone(
 ) -> None:
     memo = (await remembered(api, dispatcher, clock))[2]
     await of_memos(api, "POST", memo, "/regenerate", 202, {"instruction": "Name the stone."})
-    await edit(api, "m18", content=NEW)
-    await edit(api, "m18", content=OLD)
+    await edit(api, "m18", content=WHISTLE)
+    await edit(api, "m18", content=KEY)
     assert await settle(dispatcher, clock) == 1
     assert "Name the stone." in str(model.requests[-1])
 
@@ -252,8 +244,8 @@ async def test_a_change_in_the_open_batch_makes_nothing_due(
     await append(api, talk(1, 15))
     await settle(dispatcher, clock)
     (before,) = await book(api)
-    await edit(api, "m10", content=NEW)
-    await add_swipe(api, "m12", OLD)
+    await edit(api, "m10", content=WHISTLE)
+    await add_swipe(api, "m12", KEY)
     await select_swipe(api, "m12", 0)
     await edit(api, "m11", excluded=True)
     await edit(api, "m11", excluded=False)
@@ -264,8 +256,8 @@ async def test_a_change_in_the_open_batch_makes_nothing_due(
     assert [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)] == [(1, 8), (9, 16)]
     await settle(dispatcher, clock)
     assert len(model.calls) == 2
-    assert NEW in str(model.requests[-1])
-    assert OLD not in str(model.requests[-1])
+    assert WHISTLE in str(model.requests[-1])
+    assert KEY not in str(model.requests[-1])
 
 
 # --- what is shown meanwhile ---
@@ -279,7 +271,7 @@ async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
     assert "brass key" in memo["text"]
     assert await told_in(api, "brass key") == len(FORMATS)
 
-    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=WHISTLE)
     assert await shown(api) == [2, 4, 5], "an older memo takes the place"
     assert (await context(api))["memo_window"] == {"memos": 3, "first_seq": 9, "last_seq": 40, "gaps": [[17, 24]]}
     assert await told_in(api, "brass key") == 0
@@ -304,7 +296,7 @@ async def test_an_expired_stale_memo_is_no_gap_and_is_made_again(
 ) -> None:
     await remembered(api, dispatcher, clock, window=2)
     before = await contexts(api)
-    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=WHISTLE)
     assert await contexts(api) == before
     assert (await get(api, "/inclusion", after_seq=17))["items"][0]["status"] == "pending"
     assert await settle(dispatcher, clock) == 1
@@ -322,7 +314,7 @@ async def test_a_stale_memo_that_fails_is_a_gap_until_the_undo(
     tenant: str,
 ) -> None:
     before, told = await remembered(api, dispatcher, clock), await contexts(api)
-    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=WHISTLE)
     model.otherwise = RUBBISH
     for wait_s in (2, *RETRY_DELAYS_S):
         assert await settle(dispatcher, clock, wait_s) == 1
@@ -332,7 +324,7 @@ async def test_a_stale_memo_that_fails_is_a_gap_until_the_undo(
     assert stale["error"] is not None
     assert (await context(api))["memo_window"]["gaps"] == [[17, 24]]
     assert (await get(api, "/inclusion", after_seq=17))["items"][0]["status"] == "failed"
-    await edit(api, "m18", content=OLD)
+    await edit(api, "m18", content=KEY)
     assert await due_rows(database, tenant) == []
     assert (await book(api), await contexts(api)) == (before, told)
 
@@ -343,7 +335,7 @@ async def test_a_pinned_stale_memo_is_omitted_until_it_is_fresh(
     memo = (await remembered(api, dispatcher, clock, window=1))[2]
     await of_memos(api, "PATCH", memo, "", 200, {"pinned": True})
     assert await shown(api) == [3, 5]
-    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=WHISTLE)
     assert await shown(api) == [5]
     assert await told_in(api, "brass key") == 0
     await settle(dispatcher, clock)
@@ -361,7 +353,7 @@ async def test_an_edited_memo_stays_shown_and_is_marked_as_stale(
 ) -> None:
     memo = (await remembered(api, dispatcher, clock))[2]
     edited = await of_memos(api, "PATCH", memo, "", 200, {"text": "Kai hid something."})
-    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=WHISTLE)
     assert (await book(api))[2] == edited | {"stale": True}
     assert (await context(api))["memo_window"] == {"memos": 5, "first_seq": 1, "last_seq": 40, "gaps": []}
     assert await told_in(api, "Kai hid something.") == len(FORMATS)
@@ -382,8 +374,8 @@ async def test_an_edited_memo_is_fresh_again_after_an_undo(
 ) -> None:
     memo = (await remembered(api, dispatcher, clock))[2]
     edited = await of_memos(api, "PATCH", memo, "", 200, {"text": "Kai hid something."})
-    await edit(api, "m18", content=NEW)
-    await edit(api, "m18", content=OLD)
+    await edit(api, "m18", content=WHISTLE)
+    await edit(api, "m18", content=KEY)
     assert (await book(api))[2] == edited
 
 
@@ -392,7 +384,7 @@ async def test_a_written_memory_does_not_depend_on_messages(
 ) -> None:
     await remembered(api, dispatcher, clock)
     own = ok(await api.post("/v1/chats/c/memos", json={"text": "They met at sea.", "after_seq": 18}), 201)
-    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=WHISTLE)
     await settle(dispatcher, clock)
     assert own in await book(api)
     assert (own["stale"], own["in_prompt"]) == (False, True)
@@ -408,7 +400,7 @@ async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
 ) -> None:
     memo = (await remembered(api, dispatcher, clock))[2]
     await of_memos(api, "DELETE", memo, "", 204)
-    await edit(api, "m18", content=NEW)
+    await edit(api, "m18", content=WHISTLE)
     await soft_delete(api, "m19")
     assert await due_rows(database, tenant) == []
     assert await settle(dispatcher, clock, 60) == 0
@@ -453,7 +445,7 @@ async def test_a_change_makes_a_failed_memo_due_with_all_attempts(
     (memo,) = await book(api)
     assert (memo["status"], memo["attempts"]) == (status, attempts)
 
-    await edit(api, "m3", content=NEW)
+    await edit(api, "m3", content=WHISTLE)
     (work,) = await due_rows(database, tenant)
     assert (work["attempts"], work["error"], work["failed_at"], work["lease"]) == (0, None, None, None)
     (memo,) = await book(api)
@@ -474,7 +466,7 @@ async def test_an_empty_memo_is_a_gap_after_a_change_until_remade(
     await settle(dispatcher, clock)
     await append(api, [said(9)])
     assert (await context(api))["memo_window"]["gaps"] == []
-    await edit(api, "m3", content=NEW)
+    await edit(api, "m3", content=WHISTLE)
     assert (await context(api))["memo_window"]["gaps"] == [[1, 8]]
     await edit(api, "m3", content=said(3)["content"])
     assert (await context(api))["memo_window"]["gaps"] == []
@@ -570,7 +562,7 @@ async def test_a_full_cut_waits_for_a_memo_that_has_become_stale(
 ) -> None:
     await append(api, talk(1, 32))
     await settle(dispatcher, clock)
-    await edit(api, "m3", content=NEW)
+    await edit(api, "m3", content=WHISTLE)
     await append(api, [said(33)])
     assert (await context(api))["history"]["last_cut"] is None
     await settle(dispatcher, clock)
@@ -584,7 +576,7 @@ async def test_a_full_cut_follows_an_undone_edit_with_the_next_append(
 ) -> None:
     await append(api, talk(1, 32))
     await settle(dispatcher, clock)
-    await edit(api, "m3", content=NEW)
+    await edit(api, "m3", content=WHISTLE)
     await append(api, [said(33)])
     await edit(api, "m3", content=said(3)["content"])
     assert (await context(api))["history"]["last_cut"] is None
@@ -620,7 +612,7 @@ async def test_an_edit_with_memos_disabled_is_processed_when_enabled(
     await remembered(api, dispatcher, clock)
     calls = len(model.calls)
     await put(api, status=200, settings={"memos": {"enabled": False}})
-    await edit(api, "m3", content=NEW)
+    await edit(api, "m3", content=WHISTLE)
     assert await settle(dispatcher, clock) == 0
     assert (await book(api))[0]["stale"]
     await put(api, status=200, settings={"memos": {"enabled": True}})

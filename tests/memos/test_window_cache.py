@@ -1,8 +1,6 @@
 """The window on the chat's row is a cache: after every transition it is what the book says."""
 
 import asyncio
-from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -26,10 +24,9 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.memos.handlers import read_window
 from tests.book import book
+from tests.oracle.service import Service
 from tests.scripted_model import ScriptedModel, quoting_memo, refuses
 from tests.talk import Json, append, context, get, ok, put, talk
-
-PATIENCE_S = 30
 
 answers = st.sampled_from([quoting_memo, "NONE", "I am only a language model.", refuses(503)])
 picks = st.integers(0, 99)
@@ -52,22 +49,6 @@ def layers(draw: st.DrawFn) -> Json:
             "max_messages": None if patience is None else keep + grow + patience,
         },
     }
-
-
-@dataclass
-class Service:
-    """What the machine, which runs in a thread, works on in the loop of the tests."""
-
-    api: httpx.AsyncClient
-    dispatcher: Dispatcher
-    model: ScriptedModel
-    clock: SteppedClock
-    database: Database
-    tenant: str
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-
-    def do(self, what: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(what, self.loop).result(PATIENCE_S)
 
 
 async def test_the_cached_window_equals_the_book_after_each_change(
@@ -106,25 +87,25 @@ class Conversation(RuleBasedStateMachine):
 
     @initialize(wanted=layers())
     def begin(self, wanted: Json) -> None:
-        self.service.do(put(self.service.api, settings=wanted))
+        self.service.run(put(self.service.api, settings=wanted))
 
     def teardown(self) -> None:
-        self.service.do(self.service.api.delete("/v1/chats/c"))
+        self.service.run(self.service.api.delete("/v1/chats/c"))
 
     @rule(count=st.integers(1, 7))
     def tell(self, count: int) -> None:
-        self.service.do(append(self.service.api, talk(self.told + 1, self.told + count)))
+        self.service.run(append(self.service.api, talk(self.told + 1, self.told + count)))
         self.told += count
 
     @rule(answer=answers, wait_s=st.sampled_from([3, 3, 700, 4_000]))
     def make(self, answer: Any, wait_s: float) -> None:
         self.service.model.otherwise = answer
         self.service.clock.step(wait_s)
-        self.service.do(self.service.dispatcher.drain())
+        self.service.run(self.service.dispatcher.drain())
 
     @rule(wanted=layers())
     def set(self, wanted: Json) -> None:
-        self.service.do(put(self.service.api, status=200, settings=wanted))
+        self.service.run(put(self.service.api, status=200, settings=wanted))
 
     @rule(pick=picks)
     def write(self, pick: int) -> None:
@@ -152,11 +133,11 @@ class Conversation(RuleBasedStateMachine):
         return f"/{self.memos[pick % len(self.memos)]['id']}"
 
     def ask(self, method: str, path: str, status: int, body: Json | None = None) -> None:
-        ok(self.service.do(self.service.api.request(method, f"/v1/chats/c/memos{path}", json=body)), status)
+        ok(self.service.run(self.service.api.request(method, f"/v1/chats/c/memos{path}", json=body)), status)
 
     @invariant()
     def the_window_is_what_the_book_says(self) -> None:
-        chat, self.memos, gaps, filling_from = self.service.do(self.read())
+        chat, self.memos, gaps, filling_from = self.service.run(self.read())
         shown = [memo["number"] for memo in self.memos if memo["in_prompt"]]
         assert shown == expected_window(self.memos, chat)
         told = {seq for first, last in gaps for seq in range(first, last + 1)}

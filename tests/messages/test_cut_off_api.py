@@ -13,10 +13,12 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key, tenant_key
+from tests.background import settle
 from tests.book import book, due_rows, shown
-from tests.chats.rich import Rows, rows_of, without_revisions
+from tests.chats.rich import rows, rows_of, without_revisions
 from tests.scripted_model import ScriptedModel
 from tests.talk import (
+    CALL,
     Json,
     append,
     context,
@@ -33,18 +35,6 @@ from tests.talk import (
 )
 
 COUNTED = ("message_count", "turn_count", "token_count", "history_messages", "awaits_reply")
-CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-
-
-async def rows(database: Database, tenant: str) -> Rows:
-    """Return all rows of the chat `c`."""
-    return await rows_of(database, chat_key(tenant, "c"))
-
-
-async def settle(dispatcher: Dispatcher, clock: SteppedClock) -> int:
-    """Let the settle time pass and make what is ripe; returns how much that was."""
-    clock.step(2)
-    return await dispatcher.drain()
 
 
 async def batches(api: httpx.AsyncClient) -> list[tuple[int, int]]:

@@ -15,10 +15,12 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
 from tests.book import due_rows
-from tests.chats.rich import Rows, rows_of
+from tests.chats.rich import rows, rows_of
 from tests.conftest import NOON, client_of
 from tests.statements import watched
 from tests.talk import (
+    CALL,
+    FORMATS,
     Json,
     add_swipe,
     append,
@@ -36,8 +38,6 @@ from tests.talk import (
     walk,
 )
 
-CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-FORMATS = ("segments", "openai", "anthropic", "text")
 VISIBILITY = "/v1/chats/c/messages/visibility"
 
 
@@ -75,11 +75,6 @@ class Counters:
 @pytest.fixture
 def counters(api: httpx.AsyncClient, database: Database, tenant: str) -> Counters:
     return Counters(api, database, tenant)
-
-
-async def rows(database: Database, tenant: str) -> Rows:
-    """Return all rows of the chat `c`."""
-    return await rows_of(database, chat_key(tenant, "c"))
 
 
 async def hide_by_scenes(database: Database, tenant: str, *seqs: int) -> None:

@@ -6,21 +6,14 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
 from tests.book import book, due_rows
-from tests.chats.rich import Rows, rows_of
+from tests.chats.rich import rows
+from tests.memos.texts import KEY, WHISTLE
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, add_swipe, append, context, edit, get, ok, put, said, select_swipe, soft_delete, talk, walk
 
-LEFT = "The brass key lies under the third stone of the old lamp room, and only Kai knows of it."
-CHOSEN = "The silver whistle hangs behind the seventh door of the harbour house, and only Mira knows of it."
 FIRST = said(2)["content"]
-
-
-async def rows(database: Database, tenant: str) -> Rows:
-    """Return all rows of the chat `c`."""
-    return await rows_of(database, chat_key(tenant, "c"))
 
 
 async def swipes(api: httpx.AsyncClient, message_id: str = "m2") -> tuple[list[str], int]:
@@ -97,11 +90,11 @@ async def test_a_memo_is_made_from_the_selected_swipe(
     database: Database,
     tenant: str,
 ) -> None:
-    await append(api, [said(1), said(2, content=LEFT), *talk(3, 8)])
+    await append(api, [said(1), said(2, content=KEY), *talk(3, 8)])
     clock.step(2)
     await dispatcher.drain()
     assert "brass key" in (await book(api))[0]["text"]
-    await add_swipe(api, "m2", CHOSEN)
+    await add_swipe(api, "m2", WHISTLE)
     assert [row["at_seq"] for row in await due_rows(database, tenant)] == [1]
     clock.step(2)
     await dispatcher.drain()
@@ -118,11 +111,11 @@ async def test_unselected_swipes_are_only_in_the_list_of_swipes(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings={"history": {"keep_messages": 1, "grow_messages": 0}})
-    await append(api, [*talk(1, 3), said(4, content=LEFT), *talk(5, 8)])
-    await append(api, [said(9), said(10, content=LEFT)])
+    await append(api, [*talk(1, 3), said(4, content=KEY), *talk(5, 8)])
+    await append(api, [said(9), said(10, content=KEY)])
     for name in ("m4", "m10"):
-        await edit(api, name, content=f"{LEFT} Still.")
-        await add_swipe(api, name, CHOSEN)
+        await edit(api, name, content=f"{KEY} Still.")
+        await add_swipe(api, name, WHISTLE)
     clock.step(2)
     await dispatcher.drain()
     await append(api, [said(11)])
@@ -132,21 +125,21 @@ async def test_unselected_swipes_are_only_in_the_list_of_swipes(
         await get(api, ""),
         (await get(api, "/inclusion"))["items"],
         *[one | {"swipes": []} for one in (await get(api, "/messages"))["items"]],
-        (await append(api, [said(10, content=LEFT)], status=200, context={}))["messages"],
+        (await append(api, [said(10, content=KEY)], status=200, context={}))["messages"],
         model.requests,
     ]
     assert "brass key" not in str(answers)
     assert "silver whistle" in (await book(api))[0]["text"]
     (revision,) = (await get(api, "/messages/m4/revisions"))["items"]
-    assert revision["content"] == LEFT, "it was edited, so it is told as what was said before"
-    assert (await swipes(api, "m4"))[0] == [f"{LEFT} Still.", CHOSEN]
+    assert revision["content"] == KEY, "it was edited, so it is told as what was said before"
+    assert (await swipes(api, "m4"))[0] == [f"{KEY} Still.", WHISTLE]
 
 
 async def test_each_format_says_the_text_that_is_selected_at_once(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 3))
     for name in ("segments", "openai", "anthropic", "text"):
         before = await context(api, format=name)
-        assert LEFT in str((await add_swipe(api, "m2", LEFT), await context(api, format=name))[1])
+        assert KEY in str((await add_swipe(api, "m2", KEY), await context(api, format=name))[1])
         await select_swipe(api, "m2", 0)
         assert await context(api, format=name) == before
 
@@ -200,8 +193,8 @@ async def test_a_retried_append_succeeds_after_changes_of_the_message(
 async def test_a_chat_counts_the_selected_text(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 3))
     before = (await get(api, ""))["counters"]
-    grown = count_tokens(LEFT) - count_tokens(FIRST)
-    await add_swipe(api, "m2", LEFT)
+    grown = count_tokens(KEY) - count_tokens(FIRST)
+    await add_swipe(api, "m2", KEY)
     assert (await get(api, ""))["counters"] == before | {"tokens": before["tokens"] + grown}
     await select_swipe(api, "m2", 0)
     assert (await get(api, ""))["counters"] == before

@@ -28,10 +28,20 @@ kind_lists = st.lists(kinds, min_size=1, max_size=7)
 class ChatMachine(Driver):
     """A state machine that posts, changes and deletes messages, and copies and switches lines."""
 
-    def begin_on(self, line: Line) -> None:
-        """Begin with one chat, whose current line is `line`."""
+    def begin_on(self, line: Line, opening: list[list[str]], *, made: bool, frozen: bool) -> None:
+        """Begin with one chat with the line `line` and some messages.
+
+        With `made`, the work is run after each post; with `frozen`, there is a checkpoint at the end.
+        """
         self.chats = [Chat("c", line)]
         self.set_current_line(line, line.id)
+        for kinds in opening:
+            self.post_kinds(kinds, [], True, 1)
+            self.service_matches_reference()
+            if made:
+                self.work("well", 3, False)
+        if frozen:
+            self.checkpoint()
 
     def teardown(self) -> None:
         try:
@@ -242,7 +252,8 @@ class ChatMachine(Driver):
 
     # --- time and work ---
 
-    def run_ripe_work(self, answer: str, wait_s: float, *, patient: bool) -> None:
+    @rule(answer=answers, wait_s=waits, patient=st.booleans())
+    def work(self, answer: str, wait_s: float, patient: bool) -> None:
         """Run the work that is due: once, or with `patient` until it succeeds or fails for good."""
         for _ in range(MAX_ATTEMPTS if patient else 1):
             self.drain(answer, max(RETRY_DELAYS_S) if patient else wait_s)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests.oracle import checks
-from tests.oracle.chat_machine import ChatMachine, answers, kind_lists, picks, waits
+from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
 from tests.oracle.reference import Line, Settings
 
 
@@ -27,14 +27,7 @@ class MemoMachine(ChatMachine):
     )
     def begin(self, settings: Settings, opening: list[list[str]], made: bool, frozen: bool) -> None:
         line = self.request("PUT", "/chats/c", 201, {"settings": settings.to_json()})["line"]
-        self.begin_on(Line(line, settings))
-        for kinds in opening:
-            self.post_kinds(kinds, [], True, 1)
-            self.service_matches_reference()
-            if made:
-                self.work("well", 3, False)
-        if frozen:
-            self.checkpoint()
+        self.begin_on(Line(line, settings), opening, made=made, frozen=frozen)
 
     # --- the memo book ---
 
@@ -82,11 +75,6 @@ class MemoMachine(ChatMachine):
             self.line.regenerate(memo)
 
     # --- time and work ---
-
-    @rule(answer=answers, wait_s=waits, patient=st.booleans())
-    def work(self, answer: str, wait_s: float, patient: bool) -> None:
-        """Run the work that is due: once, or with `patient` until it succeeds or fails for good."""
-        self.run_ripe_work(answer, wait_s, patient=patient)
 
     @rule()
     def settle(self) -> None:

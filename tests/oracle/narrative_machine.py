@@ -5,7 +5,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from tests.oracle import checks, narrative_checks
 from tests.oracle.answers import ANSWERS
-from tests.oracle.chat_machine import ChatMachine, answers, kind_lists, picks, waits
+from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
 from tests.oracle.driver import Chat
 from tests.oracle.narrative_reference import NarrativeLine, NarrativeSettings
 from tests.oracle.reference import NAMES
@@ -90,14 +90,8 @@ class NarrativeMachine(ChatMachine):
     def begin(self, settings: NarrativeSettings, opening: list[list[str]], made: bool, frozen: bool) -> None:
         characters = [{"name": NAMES["assistant"], "persona": "A lighthouse keeper."}]
         body = {"settings": settings.to_json(), "characters": characters}
-        self.begin_on(NarrativeLine(self.request("PUT", "/chats/c", 201, body)["line"], settings))
-        for kinds in opening:
-            self.post_kinds(kinds, [], True, 1)
-            self.service_matches_reference()
-            if made:
-                self.work("well", 3, False)
-        if frozen:
-            self.checkpoint()
+        line = self.request("PUT", "/chats/c", 201, body)["line"]
+        self.begin_on(NarrativeLine(line, settings), opening, made=made, frozen=frozen)
 
     # --- the comparison ---
 
@@ -233,11 +227,6 @@ class NarrativeMachine(ChatMachine):
         line = self.narrative_line()
         line.change_settings(**changed)
         self.request("PUT", self.chat.path, 200, {"settings": line.settings.to_json()})
-
-    @rule(answer=answers, wait_s=waits, patient=st.booleans())
-    def work(self, answer: str, wait_s: float, patient: bool) -> None:
-        """Run the work that is due: once, or with `patient` until it succeeds or fails for good."""
-        self.run_ripe_work(answer, wait_s, patient=patient)
 
     @rule()
     def settle(self) -> None:

@@ -1,28 +1,20 @@
 """Scenes as tests see them: a model that remembers each message by its number, and what became of the story."""
 
-import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
 
-from app.dispatcher import Dispatcher
-from app.kit.clock import SteppedClock
 from tests.scripted_model import Reply, Request, ScriptedModel
 from tests.talk import Json, context, get, ok
+from tests.words import numbers_in
 
 BY_HAND = {"preset": "scenes", "scenes": {"detect": False}}
 """Scenes whose breaks are only set by hand."""
 
 NO_BREAK = '{"break_at": null, "reason": "Still the same evening."}'
-
-
-def told(text: str) -> list[int]:
-    """Return the numbers of the messages that a text covers, in its order."""
-    return [int(n) for n in re.findall(r"#(\d+)", text)]
 
 
 def asked_for(request: Request) -> str:
@@ -48,7 +40,7 @@ def telling(breaks: Callable[[Sequence[int]], int | None] = lambda _: None) -> C
                 f"Title: Lamps {numbers[0]} to {numbers[-1]}\n# Outcomes\n- They spoke of "
                 f"{' '.join(f'#{n}' for n in numbers)}.\n# Threads\n# State\n- lamp: {numbers[-1]}"
             )
-        numbers = [str(n) for n in told(content)]
+        numbers = [str(n) for n in numbers_in(content)]
         return f"# Outcomes\n- They spoke of {' '.join(f'#{n}' for n in numbers)}.\n# Threads\n# State"
 
     return answer
@@ -90,22 +82,15 @@ async def statuses(api: httpx.AsyncClient) -> list[str]:
     return [scene["status"] + "!" * scene["stale"] for scene in await scenes(api) if not scene["open"]]
 
 
-async def settle(dispatcher: Dispatcher, clock: SteppedClock, rounds: int = 6) -> None:
-    """Let time pass and make what is ripe, until what followed from it is made too."""
-    for _ in range(rounds):
-        clock.step(2)
-        await dispatcher.drain()
-
-
 async def recap(api: httpx.AsyncClient) -> list[int]:
     """Return the messages that the running recap covers."""
-    return told((await get(api, "/recap"))["text"])
+    return numbers_in((await get(api, "/recap"))["text"])
 
 
 async def shown(api: httpx.AsyncClient) -> list[int]:
     """Return the messages that the running recap in the context covers."""
     found = (await context(api))["segments"]
-    return [n for segment in found if segment["name"] == "recap" for n in told(segment["text"])]
+    return [n for segment in found if segment["name"] == "recap" for n in numbers_in(segment["text"])]
 
 
 async def versions(api: httpx.AsyncClient) -> list[tuple[int, int | None, bool, bool]]:
@@ -120,14 +105,7 @@ async def hidden(api: httpx.AsyncClient, by: str = "scenes") -> list[int]:
     return [message["seq"] for message in items if message["hidden_by"] == by]
 
 
-@asynccontextmanager
-async def while_the_model_is_asked(dispatcher: Dispatcher, model: ScriptedModel) -> AsyncIterator[None]:
-    """The block runs while the model holds its next answer back; afterwards everything ripe is made."""
-    gate = model.hold(1)
-    draining = asyncio.create_task(dispatcher.drain())
-    await gate.reached()
-    try:
-        yield
-    finally:
-        gate.release()
-        await draining
+async def anchor(api: httpx.AsyncClient) -> int:
+    """Return the `anchor_seq` of the chat's row."""
+    seq: int = (await get(api, ""))["anchor_seq"]
+    return seq

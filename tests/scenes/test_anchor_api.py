@@ -5,7 +5,8 @@ import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from tests.scenes.story import asked_for, hidden, recap, set_break, settle, telling
+from tests.background import settle_rounds
+from tests.scenes.story import anchor, asked_for, hidden, recap, set_break, telling
 from tests.scripted_model import Reply, Request, ScriptedModel, quoting_memo
 from tests.talk import append, context, cut_off, get, ok, put, said, soft_delete, talk
 
@@ -22,12 +23,6 @@ async def scripted(model: ScriptedModel) -> None:
     model.otherwise = tell_and_remember
 
 
-async def anchor(api: httpx.AsyncClient) -> int:
-    """Where the history begins by the chat's own row."""
-    seq: int = (await get(api, ""))["anchor_seq"]
-    return seq
-
-
 @pytest.mark.parametrize("preset", ["memo", "companion"])
 async def test_memos_stand_for_what_scenes_hide(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, preset: str
@@ -35,7 +30,7 @@ async def test_memos_stand_for_what_scenes_hide(
     await put(api, settings={"preset": preset, "scenes": {"enabled": True}})
     for n in range(1, 81, 2):
         await append(api, talk(n, n + 1))
-        await settle(dispatcher, clock, rounds=3)
+        await settle_rounds(dispatcher, clock, rounds=3)
     found = await context(api)
     out_of_sight = max(await hidden(api))
     assert await anchor(api) <= found["history"]["anchor_seq"] == out_of_sight + 1
@@ -50,7 +45,7 @@ async def test_the_anchor_goes_back_only_after_a_removal(
     anchors = []
     for n in range(1, 61, 2):
         await append(api, talk(n, n + 1))
-        await settle(dispatcher, clock, rounds=3)
+        await settle_rounds(dispatcher, clock, rounds=3)
         anchors.append(await anchor(api))
     assert anchors == sorted(anchors)
     assert anchors[-1] > 1
@@ -63,12 +58,12 @@ async def test_a_rewind_keeps_the_memos_of_what_is_not_sent(
     for last in (16, 32, 48, 64, 80):
         await append(api, talk(last - 15, last))
         await set_break(api, last)
-        await settle(dispatcher, clock)
+        await settle_rounds(dispatcher, clock)
     found = await context(api)
     assert (found["history"]["anchor_seq"], found["memo_window"]["memos"]) == (65, 8)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 50}), 201)
     await cut_off(api, 51)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     for name in ("c", "d"):
         found = ok(await api.get(f"/v1/chats/{name}/context"), 200)
         assert (found["history"]["anchor_seq"], found["history"]["messages"]) == (33, 18)
@@ -80,7 +75,7 @@ async def test_deleting_an_imports_last_message_keeps_the_anchor(
 ) -> None:
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
     await append(api, talk(1, 1_000))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await anchor(api) == 985
     await soft_delete(api, "m1000")
     found = await context(api)
@@ -96,7 +91,7 @@ async def test_a_full_cut_comes_with_the_append_that_allows_it(
     await append(api, talk(1, 8))
     await set_break(api, 4)
     await set_break(api, 8)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4, 5, 6, 7, 8]
     for n in range(9, 13):
         assert await anchor(api) == 1
@@ -113,7 +108,7 @@ async def test_a_full_cut_comes_with_the_append_that_begins_a_scene(
         await append(api, talk(first, first + 2))
         await append(api, [said(first + 3)])
         await set_break(api, first + 3)
-        await settle(dispatcher, clock)
+        await settle_rounds(dispatcher, clock)
     assert (await anchor(api), (await get(api, ""))["counters"]["messages"]) == (17, 24)
     await append(api, [said(25)])
     assert await anchor(api) == 21
@@ -126,7 +121,7 @@ async def test_if_all_is_hidden_the_history_begins_after_it(
     await put(api, settings={"preset": "scenes", "history": history, "scenes": scenes})
     await append(api, talk(1, 8))
     await set_break(api, 8)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert (await hidden(api), await anchor(api)) == (list(range(1, 9)), 9)
     await append(api, [said(9)])
     assert (await context(api))["history"]["messages"] == 1

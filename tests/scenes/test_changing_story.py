@@ -8,8 +8,9 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from tests.background import settle_rounds
 from tests.book import due_rows
-from tests.scenes.story import ask, lift_break, ranges, recap, scenes, set_break, settle, shown, telling
+from tests.scenes.story import ask, lift_break, ranges, recap, scenes, set_break, shown, telling
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, cut_off, edit, get, hide, ok, put, said, soft_delete
 
@@ -135,7 +136,7 @@ async def test_scenes_and_recap_are_valid_after_any_changes(
             clock.step(1)
             await dispatcher.drain()
         if turn % 9 == 8:
-            await settle(dispatcher, clock, rounds=20)
+            await settle_rounds(dispatcher, clock, rounds=20)
             line = (await get(api, ""))["line"]
             assert [row for row in await due_rows(database, tenant) if str(row["line_id"]) == line] == []
             await story.check_settled()

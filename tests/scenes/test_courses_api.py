@@ -5,6 +5,7 @@ import httpx
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from tests.background import settle_rounds
 from tests.scenes.story import (
     BY_HAND,
     ask,
@@ -14,7 +15,6 @@ from tests.scenes.story import (
     recap,
     scenes,
     set_break,
-    settle,
     shown,
     statuses,
     telling,
@@ -32,7 +32,7 @@ async def tell(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClo
     for seq in (4, 8, 12):
         await append(api, talk((await get(api, ""))["head_seq"] + 1, seq + 2))
         await set_break(api, seq)
-        await settle(dispatcher, clock, rounds=3)
+        await settle_rounds(dispatcher, clock, rounds=3)
 
 
 async def test_a_break_moves_from_a_deleted_message_to_the_one_before(
@@ -42,7 +42,7 @@ async def test_a_break_moves_from_a_deleted_message_to_the_one_before(
     await soft_delete(api, "m8", "m7")
     assert await ranges(api) == [(1, 4), (5, 6), (7, 12), (13, None)]
     assert await statuses(api) == ["ready", "ready!", "ready"]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await statuses(api) == ["ready", "ready", "ready"]
     assert await recap(api) == [1, 2, 3, 4, 5, 6, 9, 10, 11, 12]
 
@@ -59,7 +59,7 @@ async def test_a_scene_of_which_every_message_was_deleted_is_none(
         (3, 13, None),
     ]
     assert await statuses(api) == ["ready", "ready"]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4, 9, 10, 11, 12]
 
 
@@ -70,7 +70,7 @@ async def test_deleting_many_messages_leaves_the_scenes_in_order(
     left = [said(n) for n in (1, 2, 9, 10, 13, 14)]
     ok(await api.put("/v1/chats/c/messages", json={"messages": left}), 200)
     assert await ranges(api) == [(1, 2), (3, 10), (11, None)]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 9, 10]
 
 
@@ -83,11 +83,11 @@ async def test_truncation_reopens_the_scene_that_it_divides(
     assert await ranges(api) == [(1, 4), (5, None)]
     assert await versions(api) == [(1, 4, False, True)]
     assert await shown(api) == [1, 2, 3, 4]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert len(model.calls) == asked
     await append(api, talk(15, 17))
     await set_break(api, 16)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4, 5, 6, 15, 16]
 
 
@@ -119,10 +119,10 @@ async def test_a_personal_recap_of_a_removed_scene_moves_to_the_next(
     (again, _) = (await set_break(api, 18))["items"]
     assert (again["id"], again["recap"], again["title"]) == (scene["id"], "Kai found #55.", "The pier")
     assert (again["first_seq"], again["last_seq"], again["edited"], again["stale"]) == (5, 18, True, True)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4, 55]
     await set_break(api, 20)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4, 55, 19, 20]
 
 
@@ -136,7 +136,7 @@ async def test_personal_recaps_of_removed_scenes_are_joined_in_order(
     await cut_off(api, 7)
     await append(api, talk(15, 20))
     await set_break(api, 18)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert [(scene["title"], scene["recap"]) for scene in (await scenes(api))[1:]] == [
         ("The pier", "Kai found #55.\n\nMira left #66."),
         (None, None),
@@ -152,7 +152,7 @@ async def test_a_personal_recap_returns_when_its_break_is_set_again(
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55."})
     await lift_break(api, 12)
     await set_break(api, 14)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == list(range(1, 15))
     (again, _) = (await set_break(api, 12))["items"]
     assert again["recap"] == "Kai found #55."
@@ -175,7 +175,7 @@ async def test_a_fork_has_the_scenes_before_it_and_its_origin_has_all(
     await tell(api, dispatcher, clock, model)
     before = await scenes(api)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 10}), 201)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     forked = ok(await api.get("/v1/chats/d/scenes"), 200)["items"]
     assert [(scene["first_seq"], scene["last_seq"]) for scene in forked] == [(1, 4), (5, 8), (9, None)]
     assert [scene["recap"] for scene in forked] == [*(scene["recap"] for scene in before[:2]), None]
@@ -191,10 +191,10 @@ async def test_a_checkpoint_brings_scenes_and_recap_back(
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "x"}), 201)
     await lift_break(api, 8)
     await edit(api, "m2", content="Something about lamp number 77.")
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     former = (await get(api, ""))["line"]
     ok(await api.post("/v1/chats/c/checkpoints/x/restore"), 201)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await scenes(api) == before
     assert (await context(api)) | {"line": told["line"]} == told
     assert len(await scenes(api, line=former)) == 3
@@ -209,7 +209,7 @@ async def test_a_persons_break_moves_with_its_message_in_a_re_import(
     wanted = [*talk(1, 6), said(90, content="A new one about lamp number 90."), *talk(7, 14)]
     ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
     assert await ranges(api) == [(1, 4), (5, 9), (10, 13), (14, None)]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     found = await scenes(api)
     assert (found[2]["recap"], found[2]["title"], found[2]["edited"]) == ("Kai found #55.", "The pier", True)
     assert await recap(api) == [1, 2, 3, 4, 5, 6, 90, 7, 8, 55]
@@ -240,11 +240,11 @@ async def test_a_detected_break_is_kept_by_a_reimport(
     model.otherwise = telling(lambda possible: possible[0])
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
     await append(api, talk(1, 8))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 4), (5, None)]
     model.otherwise = telling()
     ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1), said(90), *talk(2, 8)]}), 200)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, None)]
 
 
@@ -254,15 +254,15 @@ async def test_a_break_removed_by_a_person_is_not_found_again(
     model.otherwise = telling(lambda possible: possible[0])
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
     await append(api, talk(1, 8))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await lift_break(api, 4)
     ok(await api.put("/v1/chats/c/messages", json={"messages": [said(90), *talk(1, 8)]}), 200)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     found = await scenes(api)
     assert [scene["last_message_id"] for scene in found] == ["m3", "m8"]  # m4 would have been the next
     await lift_break(api, 4)
     await append(api, talk(9, 10))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert [scene["last_message_id"] for scene in await scenes(api)] == ["m5", "m10"]
 
 
@@ -287,10 +287,10 @@ async def test_reenabled_scenes_process_changes_made_meanwhile(
     await put(api, status=200, settings={"scenes": {"enabled": False}})
     await edit(api, "m6", content="Something about lamp number 77.")
     asked = len(model.calls)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert len(model.calls) == asked
     assert await statuses(api) == ["ready", "ready!", "ready"]
     await put(api, status=200, settings={"scenes": {"enabled": True}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert calls(model)[asked:] == ["scene", "recap"]
     assert await recap(api) == [1, 2, 3, 4, 5, 77, 7, 8, 9, 10, 11, 12]

@@ -11,8 +11,10 @@ from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.registry import LAYERS
 from app.scenes.schedule import NAME
+from tests.background import settle_rounds
 from tests.scenes.story import (
     NO_BREAK,
+    anchor,
     ask,
     asked_for,
     calls,
@@ -20,7 +22,6 @@ from tests.scenes.story import (
     ranges,
     scenes,
     set_break,
-    settle,
     shown,
     telling,
 )
@@ -32,11 +33,6 @@ SHORT: dict[str, Any] = {
     "history": {"keep_messages": 4, "max_messages": 24},
     "scenes": {"detect": False, "auto_hide": -1},
 }
-
-
-async def anchor(api: httpx.AsyncClient) -> int:
-    seq: int = (await get(api, ""))["anchor_seq"]
-    return seq
 
 
 async def inclusion(api: httpx.AsyncClient) -> list[str]:
@@ -51,7 +47,7 @@ async def test_a_cut_is_at_a_break_and_leaves_the_last_two_scenes(
     await append(api, talk(1, 10))
     for seq, expected in ((4, 1), (8, 5)):
         await set_break(api, seq)
-        await settle(dispatcher, clock)
+        await settle_rounds(dispatcher, clock)
         await append(api, talk((await get(api, ""))["head_seq"] + 1, seq + 7))
         assert await anchor(api) == expected
     found = await context(api)
@@ -68,11 +64,11 @@ async def test_a_cut_waits_until_the_recap_covers_what_it_removes(
     await set_break(api, 4)
     await set_break(api, 8)
     await append(api, talk(13, 14))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await anchor(api) == 1
     model.otherwise = telling()
     clock.step(600)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await anchor(api) == 5
     assert await inclusion(api) == ["recap"] * 4 + ["verbatim"] * 10
 
@@ -106,7 +102,7 @@ async def test_a_forced_cut_closes_the_open_scene_and_makes_its_recap(
     assert (closed["last_seq"], closed["closed_by"], opened["first_seq"]) == (at_seq - 1, "cut", at_seq)
     assert found["memo_window"]["gaps"] == [[1, at_seq - 1]]
     assert (await inclusion(api))[0] == "pending"
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await shown(api) == list(range(1, at_seq))
     assert (await context(api))["memo_window"]["gaps"] == []
     assert (await inclusion(api))[0] == "recap"
@@ -133,7 +129,7 @@ async def test_the_recap_stands_where_the_settings_want_it(
     await put(api, settings=SHORT)
     await append(api, talk(1, 6))
     await set_break(api, 4)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await shown(api) == [1, 2, 3, 4]  # at once, though the history still has all of it
     await put(api, status=200, settings={"scenes": {"recap": {"position": "none"}}})
     assert await shown(api) == []
@@ -150,7 +146,7 @@ async def test_a_failed_scene_before_the_history_is_a_gap(
     await set_break(api, 4)
     await set_break(api, 8)
     await append(api, talk(13, 14))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await anchor(api) == 5
     await edit(api, "m2", content="Something about lamp number 77.")
     assert (await context(api))["memo_window"]["gaps"] == [[1, 4]]
@@ -181,7 +177,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
     for seq in (4, 8, 12):
         await set_break(api, seq)
         await check()
-        await settle(dispatcher, clock)
+        await settle_rounds(dispatcher, clock)
         await check()
     await append(api, talk(13, 13))
     await check()
@@ -195,7 +191,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
     await check()
     await lift_break(api, 8)
     await check()
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await check()
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await check()

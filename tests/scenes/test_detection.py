@@ -9,21 +9,9 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
+from tests.background import settle_rounds, while_the_model_is_asked
 from tests.book import due_rows
-from tests.scenes.story import (
-    BY_HAND,
-    NO_BREAK,
-    ask,
-    asked_for,
-    calls,
-    lift_break,
-    ranges,
-    scenes,
-    set_break,
-    settle,
-    telling,
-    while_the_model_is_asked,
-)
+from tests.scenes.story import BY_HAND, NO_BREAK, ask, asked_for, calls, lift_break, ranges, scenes, set_break, telling
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import Json, append, cut_off, edit, put, said, soft_delete, talk
 
@@ -66,7 +54,7 @@ async def test_the_break_that_the_model_names_closes_the_scene(
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     closed, opened = await scenes(api)
     assert (closed["last_seq"], closed["closed_by"], closed["reason"]) == (5, "model", "Next day.")
     assert (closed["title"], closed["status"]) == ("Lamps 1 to 5", "ready")
@@ -80,7 +68,7 @@ async def test_the_model_gets_candidates_and_messages_for_context(
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     await edit(api, "m2", excluded=True)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     (call,) = model.calls
     content = call.body["messages"][-1]["content"]
     assert "Possible answers: 5, 6 or null" in content
@@ -95,7 +83,7 @@ async def test_an_answer_that_is_no_candidate_is_asked_again_once(
     model.otherwise = telling()
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
-    await settle(dispatcher, clock, rounds=1)
+    await settle_rounds(dispatcher, clock, rounds=1)
     assert await ranges(api) == [(1, 4), (5, None)]
     assert calls(model)[:2] == ["break", "break"]
     assert "2 is not one of the possible answers" in model.calls[1].body["messages"][-1]["content"]
@@ -141,7 +129,7 @@ async def test_a_detection_that_failed_is_due_again_after_an_answer(
     assert (await looks(database, tenant))[0]["failed_at"] is not None
     model.otherwise = telling(first_of)
     await append(api, talk(9, 10))
-    await settle(dispatcher, clock, rounds=1)
+    await settle_rounds(dispatcher, clock, rounds=1)
     assert (await ranges(api))[0] == (1, 4)
 
 
@@ -165,7 +153,7 @@ async def test_what_is_left_behind_a_break_is_looked_at_too(
     model.otherwise = telling(first_of)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 20))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 4), (5, 8), (9, 12), (13, 16), (17, None)]
 
 
@@ -175,11 +163,11 @@ async def test_a_break_that_a_person_lifted_is_never_found_again(
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
     await lift_break(api, 5)
     await append(api, talk(9, 10))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, None)]
     asked = [call for call in model.calls if asked_for(call.body) == "break"]
     assert "Possible answers: 4, 6, 7, 8 or null" in str(asked[-1].body)
@@ -196,7 +184,7 @@ async def test_where_a_scene_was_cut_off_a_break_can_be_found(
     await cut_off(api, 7)
     await put(api, status=200, settings={"scenes": {"min_messages": 4, "detect": True}})
     await append(api, talk(9, 12))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 6), (7, None)]
     assert (await scenes(api))[0]["title"] == "The lamps"
 
@@ -210,7 +198,7 @@ async def test_a_break_set_meanwhile_wins_over_the_models(
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
         await set_break(api, 5)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
 
 
@@ -224,7 +212,7 @@ async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
     async with while_the_model_is_asked(dispatcher, model):
         await set_break(api, 5)
         await lift_break(api, 5)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, None)]
 
 
@@ -237,7 +225,7 @@ async def test_a_break_at_a_deleted_message_is_searched_again(
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
         await soft_delete(api, "m6")
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
 
 
@@ -274,7 +262,7 @@ async def test_a_person_may_have_a_break_looked_for_where_that_is_off(
     assert await looks(database, tenant) == []
     due = await ask(api, "POST", "/scenes/detect", 202)
     assert set(due) == {"layer", "work_id", "run_after"}
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 4), (5, None)]
 
 
@@ -284,7 +272,7 @@ async def test_detection_disabled_meanwhile_makes_no_call(
     await put(api, settings=LOOKING)
     await append(api, talk(1, 8))
     await put(api, status=200, settings={"scenes": {"detect": False}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert model.calls == []
 
 
@@ -294,7 +282,7 @@ async def test_only_the_newest_messages_are_read(
     model.otherwise = NO_BREAK
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 15, "max_messages": 10}})
     await append(api, talk(1, 30))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     content = model.calls[0].body["messages"][-1]["content"]
     assert "lamp number 20." not in content
     assert "lamp number 21." in content
@@ -311,7 +299,7 @@ async def test_without_a_model_a_long_pause_ends_the_scene(
         api,
         [said(n, sent_at=(start + timedelta(hours=hour)).isoformat()) for n, hour in enumerate(hours, start=1)],
     )
-    await settle(quoting_dispatcher, clock)
+    await settle_rounds(quoting_dispatcher, clock)
     closed, opened = await scenes(api)
     assert (closed["last_seq"], closed["closed_by"]) == (5, "time")
     assert closed["reason"] == "no model: 9 h passed here"
@@ -324,6 +312,6 @@ async def test_without_a_model_and_without_a_pause_the_scene_goes_on(
 ) -> None:
     await put(api, settings=LOOKING)
     await append(api, talk(1, 20))
-    await settle(quoting_dispatcher, clock)
+    await settle_rounds(quoting_dispatcher, clock)
     assert await ranges(api) == [(1, None)]
     assert await looks(database, tenant) == []

@@ -6,10 +6,12 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from tests.background import settle_rounds
 from tests.book import due_rows
-from tests.scenes.story import BY_HAND, ask, hidden, scenes, set_break, settle, shown, telling
+from tests.scenes.story import BY_HAND, ask, hidden, scenes, set_break, shown, telling
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, context, cut_off, edit, get, hide, put, soft_delete, talk
+from tests.words import numbers
 
 
 async def tell(
@@ -21,18 +23,14 @@ async def tell(
     await append(api, talk(1, 18))
     for seq in (4, 8, 12, 16):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
-
-
-def span(first: int, last: int) -> list[int]:
-    return list(range(first, last + 1))
+    await settle_rounds(dispatcher, clock)
 
 
 async def test_all_but_the_last_scenes_are_hidden_the_open_one_counts(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, dispatcher, clock, model)
-    assert await hidden(api) == span(1, 12)
+    assert await hidden(api) == numbers(1, 12)
 
 
 async def test_a_new_scene_hides_the_oldest_visible_one(
@@ -40,11 +38,11 @@ async def test_a_new_scene_hides_the_oldest_visible_one(
 ) -> None:
     await tell(api, dispatcher, clock, model)
     await set_break(api, 18)
-    await settle(dispatcher, clock)
-    assert await hidden(api) == span(1, 12)  # no message follows the break yet
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 12)  # no message follows the break yet
     await append(api, talk(19, 19))
-    await settle(dispatcher, clock)
-    assert await hidden(api) == span(1, 16)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 16)
 
 
 async def test_a_new_message_makes_the_open_scene_count_again(
@@ -53,11 +51,11 @@ async def test_a_new_message_makes_the_open_scene_count_again(
     await tell(api, dispatcher, clock, model)
     for message in ("m17", "m18"):
         await soft_delete(api, message)
-    await settle(dispatcher, clock)
-    assert await hidden(api) == span(1, 8)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 8)
     await append(api, talk(19, 19))
-    await settle(dispatcher, clock)
-    assert await hidden(api) == span(1, 12)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 12)
 
 
 async def test_a_scene_that_the_recap_does_not_cover_is_not_hidden(
@@ -68,15 +66,15 @@ async def test_a_scene_that_the_recap_does_not_cover_is_not_hidden(
     await append(api, talk(1, 18))
     for seq in (4, 8, 12, 16):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await hidden(api) == []
     model.otherwise = telling()
     clock.step(600)
-    await settle(dispatcher, clock)
-    assert await hidden(api) == span(1, 12)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 12)
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 3}}})
-    await settle(dispatcher, clock)
-    assert await hidden(api) == span(1, 4)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 4)
 
 
 async def test_a_stale_recap_shows_its_scenes_until_it_is_rebuilt(
@@ -85,21 +83,21 @@ async def test_a_stale_recap_shows_its_scenes_until_it_is_rebuilt(
     await tell(api, dispatcher, clock, model)
     await ask(api, "PATCH", "/messages/m6", 200, {"content": "Something about lamp number 77."})
     model.otherwise = refuses(500)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await hidden(api) == []
     model.otherwise = telling()
     clock.step(600)
-    await settle(dispatcher, clock)
-    assert await hidden(api) == span(1, 12)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 12)
 
 
 async def test_another_number_hides_or_shows_accordingly(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await tell(api, dispatcher, clock, model)
-    for number, expected in ((3, span(1, 8)), (0, span(1, 16)), (-1, []), (1, span(1, 16)), (50, [])):
+    for number, expected in ((3, numbers(1, 8)), (0, numbers(1, 16)), (-1, []), (1, numbers(1, 16)), (50, [])):
         await put(api, status=200, settings={"scenes": {"auto_hide": number}})
-        await settle(dispatcher, clock)
+        await settle_rounds(dispatcher, clock)
         assert await hidden(api) == expected
 
 
@@ -111,12 +109,12 @@ async def test_an_edited_scene_is_shown_until_the_recap_covers_it(
     model.otherwise = refuses(500)
     first = (await scenes(api))[0]
     await ask(api, "PATCH", f"/scenes/{first['id']}", 200, words)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert (await shown(api), await hidden(api)) == ([], [])
     model.otherwise = telling()
     clock.step(600)
-    await settle(dispatcher, clock)
-    assert await hidden(api) == span(1, 12)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 12)
 
 
 async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
@@ -127,13 +125,13 @@ async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
     await append(api, talk(1, 20))
     for seq in (8, 14):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert (await get(api, ""))["anchor_seq"] == 1
     assert (await context(api))["memo_window"]["gaps"] == []
     await edit(api, "m5", content="Something about lamp number 77.")
-    assert (await shown(api), await hidden(api)) == ([], span(1, 8))
+    assert (await shown(api), await hidden(api)) == ([], numbers(1, 8))
     assert (await context(api))["memo_window"]["gaps"] == [[1, 8]]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert (await context(api))["memo_window"]["gaps"] == []
 
 
@@ -142,7 +140,7 @@ async def test_a_layer_that_is_switched_off_hides_nothing(
 ) -> None:
     await tell(api, dispatcher, clock, model)
     await put(api, status=200, settings={"scenes": {"enabled": False}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await hidden(api) == []
 
 
@@ -155,11 +153,11 @@ async def test_what_a_person_hides_stays_hidden_by_that_person(
     await hide(api, (2, 3))
     for seq in (4, 8, 12, 16):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
-    assert await hidden(api) == [1, *span(4, 12)]
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == [1, *numbers(4, 12)]
     assert await hidden(api, by="user") == [2, 3]
     await put(api, status=200, settings={"scenes": {"auto_hide": -1}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert (await hidden(api), await hidden(api, by="user")) == ([], [2, 3])
 
 
@@ -171,8 +169,8 @@ async def test_what_a_person_shows_again_is_left_alone(
     await hide(api, (6, 7), hidden=False)
     await set_break(api, 18)
     await append(api, talk(19, 20))
-    await settle(dispatcher, clock)
-    assert await hidden(api) == [seq for seq in span(1, 16) if seq not in (2, 6, 7)]
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == [seq for seq in numbers(1, 16) if seq not in (2, 6, 7)]
 
 
 async def test_a_message_hidden_early_and_shown_again_is_left_alone(
@@ -184,10 +182,10 @@ async def test_a_message_hidden_early_and_shown_again_is_left_alone(
     await hide(api, (2, 3))
     for seq in (4, 8, 12, 16):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await hide(api, (2, 3), hidden=False)
-    await settle(dispatcher, clock)
-    assert await hidden(api) == [1, *span(4, 12)]
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == [1, *numbers(4, 12)]
     assert await hidden(api, by="user") == []
 
 
@@ -208,7 +206,7 @@ async def test_changes_in_bulk_are_one_refresh(
     assert row["key"] == "hide"
     clock.step(1)
     assert await dispatcher.drain() == 1
-    assert await hidden(api) == span(1, 16)
+    assert await hidden(api) == numbers(1, 16)
 
 
 async def test_hidden_messages_are_counted_out_of_the_history(
@@ -224,8 +222,8 @@ async def test_cutting_off_the_end_shows_what_are_the_last_scenes_now(
 ) -> None:
     await tell(api, dispatcher, clock, model)
     await cut_off(api, 11)
-    await settle(dispatcher, clock)
-    assert await hidden(api) == span(1, 4)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 4)
     await soft_delete(api, "m9", "m10")
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await hidden(api) == []

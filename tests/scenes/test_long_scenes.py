@@ -11,7 +11,8 @@ from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.registry import LAYERS
-from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, settle, statuses, telling
+from tests.background import settle_rounds
+from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, statuses, telling
 from tests.scripted_model import Request, ScriptedModel
 from tests.statements import watched
 from tests.talk import append, put, talk
@@ -40,7 +41,7 @@ async def test_a_long_scene_is_told_in_parts_that_are_joined(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
     await set_break(api, 130)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert calls(model) == ["scene", "scene", "scene", "recap", "recap"]  # the last is the running one
     (scene, _) = await scenes(api)
     assert scene["title"] == "Lamps 87 to 130"
@@ -54,7 +55,7 @@ async def test_each_part_knows_what_the_one_before_called_things(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 100))
     await set_break(api, 100)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     first, second = formers(model)
     assert first == '""'
     assert "lamp: 50" in second
@@ -67,7 +68,7 @@ async def test_sixty_messages_are_told_at_once(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 62))
     await set_break(api, 60)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert calls(model) == ["scene", "recap"]
 
 
@@ -78,7 +79,7 @@ async def test_a_part_that_does_not_fit_is_halved(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 60))
     await set_break(api, 60)
-    await settle(small_sweep, clock)
+    await settle_rounds(small_sweep, clock)
     assert await statuses(api) == ["ready"]
     assert calls(model).count("scene") > 1
     assert await recap(api) == list(range(1, 61))
@@ -110,7 +111,7 @@ async def test_a_wish_is_told_with_every_part(
     scene = (await set_break(api, 80))["items"][0]
     path = f"/v1/chats/c/scenes/{scene['id']}/regenerate"
     assert (await api.post(path, json={"instruction": "Mention the key."})).status_code == 202
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     asked = [str(call.body) for call in model.calls if asked_for(call.body) == "scene"]
     assert ["Mention the key." in request for request in asked] == [True, True]
 
@@ -121,7 +122,7 @@ async def test_without_a_model_a_long_scene_is_quoted_whole(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
     await set_break(api, 130)
-    await settle(quoting_dispatcher, clock)
+    await settle_rounds(quoting_dispatcher, clock)
     assert len(await statuses(api)) == 1
     assert "pending" not in await statuses(api)
 

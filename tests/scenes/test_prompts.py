@@ -1,6 +1,5 @@
 """What the model is asked of scenes."""
 
-import json
 import re
 
 import pytest
@@ -22,6 +21,7 @@ from app.scenes.prompts import (
 from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
 from app.summarising.transcript import Utterance
+from tests.summarising.quoted import quoted_in
 
 SAID = tuple(Utterance(seq, "user", "Mira", f"Word {seq}.") for seq in range(11, 15))
 
@@ -57,12 +57,6 @@ def fold(former: str, *scenes: SceneRecap, language: str | None = None, budget: 
     system, user = recap_messages(former, scenes, language=language, budget_tokens=budget, count_tokens=count_tokens)
     assert system["content"] == RECAP.system
     return user["content"]
-
-
-def quoted_in(user: str, tag: str) -> list[object]:
-    lines = user.splitlines()
-    assert lines.count(f"<{tag}>") == lines.count(f"</{tag}>") == 1
-    return [json.loads(line) for line in lines[lines.index(f"<{tag}>") + 1 : lines.index(f"</{tag}>")]]
 
 
 # --- where a scene ends ---

@@ -5,19 +5,9 @@ import httpx
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from tests.background import settle_rounds, while_the_model_is_asked
 from tests.book import due_rows
-from tests.scenes.story import (
-    BY_HAND,
-    ask,
-    calls,
-    recap,
-    set_break,
-    settle,
-    shown,
-    telling,
-    versions,
-    while_the_model_is_asked,
-)
+from tests.scenes.story import BY_HAND, ask, calls, recap, set_break, shown, telling, versions
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, edit, get, put, talk
 
@@ -31,7 +21,7 @@ async def tell(
     await append(api, talk(1, 2 * scenes + 2))
     for number in range(1, scenes + 1):
         await set_break(api, 2 * number)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
 
 
@@ -41,7 +31,7 @@ async def test_more_scenes_than_are_folded_at_once_are_all_told_anew(
     await tell(api, dispatcher, clock, model, scenes=10)
     asked = len(model.calls)
     await ask(api, "POST", "/recap/rebuild", 202)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert calls(model)[asked:] == ["recap", "recap"]
     assert await recap(api) == await shown(api) == list(range(1, 21))
 
@@ -54,7 +44,7 @@ async def test_nothing_is_told_anew_where_scenes_are_off(
     refused = await ask(api, "POST", "/recap/rebuild", 409)
     assert refused["code"] == "scenes_off"
     assert "scenes.enabled" in refused["detail"]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await shown(api) == [42]
 
 
@@ -65,7 +55,7 @@ async def test_a_rebuild_due_is_dropped_when_scenes_are_disabled(
     before, asked = await versions(api), len(model.calls)
     await ask(api, "POST", "/recap/rebuild", 202)
     await put(api, status=200, settings={"scenes": {"enabled": False}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert len(model.calls) == asked
     assert await versions(api) == before
     assert (await get(api, "/recap"))["text"] == "All of it was #42."
@@ -78,7 +68,7 @@ async def test_a_text_written_during_a_rebuild_stays(
     await ask(api, "POST", "/recap/rebuild", 202)
     async with while_the_model_is_asked(dispatcher, model):
         await ask(api, "PUT", "/recap", 200, {"text": "In truth it was #43."})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [43]
 
 
@@ -88,11 +78,11 @@ async def test_a_text_written_while_a_rebuild_waits_for_a_retry_stays(
     await tell(api, dispatcher, clock, model, scenes=3)
     model.otherwise = refuses(500)
     await ask(api, "POST", "/recap/rebuild", 202)
-    await settle(dispatcher, clock, rounds=1)
+    await settle_rounds(dispatcher, clock, rounds=1)
     await ask(api, "PUT", "/recap", 200, {"text": "In truth it was #43."})
     model.otherwise = telling()
     clock.step(600)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [43]
 
 
@@ -103,7 +93,7 @@ async def test_a_version_chosen_during_a_rebuild_stays(
     await ask(api, "POST", "/recap/rebuild", 202)
     async with while_the_model_is_asked(dispatcher, model):
         await ask(api, "PUT", "/recap/current", 200, {"version": 2})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [42]
 
 
@@ -115,7 +105,7 @@ async def test_a_due_scene_is_folded_into_the_chosen_version(
     clock.step(1)
     await dispatcher.drain()  # its own recap is made now
     await ask(api, "PUT", "/recap/current", 200, {"version": 2})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [42, 7, 8]
 
 
@@ -127,7 +117,7 @@ async def test_a_rebuild_waits_for_the_pending_first_scene(
     await ask(api, "POST", "/recap/rebuild", 202)
     await dispatcher.drain()
     assert await recap(api) == [42]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [1, 77, 3, 4, 5, 6]
 
 

@@ -7,6 +7,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
+from tests.background import settle_rounds, while_the_model_is_asked
 from tests.book import due_rows
 from tests.scenes.story import (
     BY_HAND,
@@ -16,12 +17,10 @@ from tests.scenes.story import (
     recap,
     scenes,
     set_break,
-    settle,
     shown,
     statuses,
     telling,
     versions,
-    while_the_model_is_asked,
 )
 from tests.scripted_model import Reply, Request, ScriptedModel, refuses
 from tests.talk import append, edit, get, put, talk
@@ -33,7 +32,7 @@ async def tell_scenes(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: Ste
         head = (await get(api, ""))["head_seq"]
         await append(api, talk(head + 1, end + 2))
         await set_break(api, end)
-        await settle(dispatcher, clock, rounds=3)
+        await settle_rounds(dispatcher, clock, rounds=3)
 
 
 @pytest.fixture
@@ -68,7 +67,7 @@ async def test_scenes_closed_in_bulk_are_one_fold(
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert calls(model) == ["scene", "scene", "scene", "recap"]
     assert await versions(api) == [(1, 12, False, True)]
 
@@ -81,7 +80,7 @@ async def test_too_many_scenes_for_one_call_are_folded_in_parts(
     await append(api, talk(1, 22))
     for seq in range(2, 21, 2):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert calls(model).count("recap") == 2
     assert await versions(api) == [(2, 20, False, True), (1, 16, False, False)]
     assert await recap(api) == list(range(1, 21))
@@ -94,7 +93,7 @@ async def test_a_change_in_an_older_scene_rebuilds_from_there(
     await edit(api, "m6", content="Something about lamp number 77.")
     assert await recap(api) == [1, 2, 3, 4]
     assert await shown(api) == [1, 2, 3, 4]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert calls(model)[asked:] == ["scene", "recap"]
     assert await recap(api) == [1, 2, 3, 4, 5, 77, 7, 8, 9, 10, 11, 12]
     assert await versions(api) == [(4, 12, False, True), (1, 4, False, False)]
@@ -107,7 +106,7 @@ async def test_an_edit_undone_before_any_job_costs_nothing(
     before = (await get(api, "/messages/m6"))["content"]
     await edit(api, "m6", content="Something about lamp number 77.")
     await edit(api, "m6", content=before)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert len(model.calls) == asked
     assert await recap(api) == list(range(1, 13))
 
@@ -117,7 +116,7 @@ async def test_what_a_person_writes_of_a_scene_is_folded_in(
 ) -> None:
     scene = (await scenes(api))[1]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55."})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4, 55, 9, 10, 11, 12]
 
 
@@ -127,7 +126,7 @@ async def test_an_older_version_made_current_waits_for_the_next_scene(
     asked = len(model.calls)
     chosen = await ask(api, "PUT", "/recap/current", 200, {"version": 1})
     assert (chosen["version"], chosen["current"]) == (1, True)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [1, 2, 3, 4]
     assert len(model.calls) == asked
     await tell_scenes(api, dispatcher, clock, 16)
@@ -141,7 +140,7 @@ async def test_a_chosen_older_version_waits_for_the_next_scene(
 ) -> None:
     await ask(api, "PUT", "/recap/current", 200, {"version": 1})
     await put(api, status=200, metadata={"theme": "dark"})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [1, 2, 3, 4]
     await tell_scenes(api, dispatcher, clock, 16)
     assert await recap(api) == list(range(1, 17))
@@ -155,12 +154,12 @@ async def test_what_was_left_out_is_folded_in_when_it_is_no_longer(
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == list(range(1, 9))
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 0}}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == list(range(1, 13))
 
 
@@ -171,7 +170,7 @@ async def test_a_persons_version_is_the_base_of_the_next_fold(
     written = await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     assert (written["version"], written["edited"], written["last_seq"]) == (4, True, 12)
     assert await shown(api) == [42]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert len(model.calls) == asked
     await tell_scenes(api, dispatcher, clock, 16)
     assert await recap(api) == [42, 13, 14, 15, 16]
@@ -182,7 +181,7 @@ async def test_a_persons_version_stays_and_says_when_it_is_stale(
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await edit(api, "m10", content="Something about lamp number 77.")
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     found = await get(api, "/recap")
     assert (found["text"], found["stale"]) == ("All of it was #42.", True)
     assert await shown(api) == [42]
@@ -207,7 +206,7 @@ async def test_a_rebuild_starts_empty_and_keeps_former_versions(
     asked = len(model.calls)
     due = await ask(api, "POST", "/recap/rebuild", 202)
     assert set(due) == {"layer", "work_id", "run_after"}
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert calls(model)[asked:] == ["recap"]
     assert await recap(api) == list(range(1, 13))
     assert [(version, current) for version, _, _, current in await versions(api)][:2] == [(5, True), (4, False)]
@@ -218,18 +217,18 @@ async def test_the_newest_scenes_are_left_out_on_every_path(
 ) -> None:
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
     assert await recap(api) == await shown(api) == list(range(1, 9))
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await tell_scenes(api, dispatcher, clock, 16)
     assert await recap(api) == await shown(api) == list(range(1, 13))
     await ask(api, "POST", "/recap/rebuild", 202)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == list(range(1, 13))
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 4}}})
     assert await recap(api) == await shown(api) == []
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == []
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 0}}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == list(range(1, 17))
 
 
@@ -254,7 +253,7 @@ async def test_a_personal_recap_replaces_the_current_one(
     written = await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     assert (written["last_seq"], written["edited"]) == (8, True)
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 0}}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [42, 9, 10, 11, 12]
 
 
@@ -266,15 +265,15 @@ async def test_a_personal_recap_survives_the_exclusion_of_its_scenes(
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == []
     await tell_scenes(api, dispatcher, clock, 16)
     assert await recap(api) == await shown(api) == [42]
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 0}}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [42, 13, 14, 15, 16]
 
 
@@ -308,17 +307,17 @@ async def test_a_failed_scene_is_skipped_and_covered_when_it_is_made(
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
         await set_break(api, seq)
-    await settle(dispatcher, clock, rounds=2)
+    await settle_rounds(dispatcher, clock, rounds=2)
     assert await recap(api) == [1, 2, 3, 4]
     for _ in range(MAX_ATTEMPTS):
         clock.step(RETRY_DELAYS_S[-1])
         await dispatcher.drain()
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await statuses(api) == ["ready", "failed", "ready"]
     assert await recap(api) == [1, 2, 3, 4, 9, 10, 11, 12]
     model.otherwise = tell
     await ask(api, "POST", f"/scenes/{(await scenes(api))[1]['id']}/regenerate", 202)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == list(range(1, 13))
 
 
@@ -330,7 +329,7 @@ async def test_a_scene_without_content_keeps_the_recap_without_a_call(
         await edit(api, f"m{n}", excluded=True)
     asked = len(model.calls)
     await set_break(api, 16)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert len(model.calls) == asked
     found = await get(api, "/recap")
     assert (found["last_seq"], await recap(api)) == (16, list(range(1, 13)))
@@ -350,7 +349,7 @@ async def test_a_scene_changed_during_its_fold_is_folded_again(
     async with while_the_model_is_asked(dispatcher, model):
         await edit(api, "m2", content="Something about lamp number 77.")
     assert await recap(api) == []
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 77, 3, 4]
 
 
@@ -365,7 +364,7 @@ async def test_a_fold_does_not_build_on_a_version_deleted_meanwhile(
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
         await ask(api, "DELETE", "/recap/versions/4", 204)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == list(range(1, 17))
 
 
@@ -390,7 +389,7 @@ async def test_rubbish_for_a_recap_is_a_failure_that_is_tried_again(
     assert (row["attempts"], row["failed_at"]) == (1, None)
     assert row["error"]
     model.otherwise = telling()
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4]
 
 
@@ -404,7 +403,7 @@ async def test_without_a_model_scenes_are_quoted_and_put_together(
     await append(api, messages)
     await set_break(api, 4)
     await set_break(api, 8)
-    await settle(quoting_dispatcher, clock)
+    await settle_rounds(quoting_dispatcher, clock)
     first, second, _ = await scenes(api)
     assert (first["origin"], first["prompt_version"]) == ("extractive", "extractive/1")
     assert "brass key" in first["recap"]

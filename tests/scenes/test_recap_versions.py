@@ -7,11 +7,12 @@ import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from tests.background import settle, settle_rounds
 from tests.oracle.answers import echo
 from tests.scenes.story import hidden, lift_break, set_break
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, edit, get, ok, put, soft_delete
-from tests.words import told, wait, words
+from tests.words import told, words
 
 SCENES: dict[str, Any] = {
     "history": {"keep_messages": 2, "grow_messages": 0, "max_messages": 40, "edges": "scenes", "keep_scenes": 1},
@@ -31,14 +32,14 @@ async def test_deleting_a_stale_version_makes_no_later_one_valid(
 ) -> None:
     await append(api, words(1, 4))
     await set_break(api, 2)
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     await set_break(api, 4)
     await append(api, words(5, 6))
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert await told(api, "recap") == ["w1w", "w2w", "w3w", "w4w"]
     model.otherwise = refuses(503)
     await soft_delete(api, "m1")
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert "w1w" not in await told(api, "recap")
     ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
     assert "w1w" not in await told(api, "recap")
@@ -49,13 +50,13 @@ async def test_a_change_below_a_deleted_version_makes_later_stale(
 ) -> None:
     await append(api, words(1, 4))
     await set_break(api, 2)
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     await set_break(api, 4)
     await append(api, words(5, 6))
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
     await soft_delete(api, "m1")
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert await told(api, "recap") == ["w2w", "w3w", "w4w"]
 
 
@@ -65,12 +66,12 @@ async def test_a_version_on_a_deleted_stale_one_stays_invalid(
     """The stale version was replaced by another one while a later version was not in the chain."""
     await append(api, words(1, 6))
     await set_break(api, 2)
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     await set_break(api, 4)
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     ok(await api.put("/v1/chats/c/recap/current", json={"version": 1}), 200)
     await soft_delete(api, "m1")
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     versions = (await get(api, "/recap/versions"))["items"]
     second = [one for one in versions if one["version"] == 2]
     if second:
@@ -85,15 +86,15 @@ async def test_a_remade_scene_below_a_personal_recap_is_hidden_again(
     await append(api, words(1, 6))
     await set_break(api, 2)
     await set_break(api, 4)
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert await hidden(api) == [1, 2, 3, 4]
     ok(await api.put("/v1/chats/c/recap", json={"text": "They met."}), 200)
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     model.otherwise = refuses(503)
     await edit(api, "m1", content="lamp w10w")
     await set_break(api, 3)
     await lift_break(api, 3)
-    await wait(dispatcher, clock, times=1)
+    await settle(dispatcher, clock, 40)
     model.otherwise = echo
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert await hidden(api) == [1, 2, 3, 4]

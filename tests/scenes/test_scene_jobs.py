@@ -11,21 +11,9 @@ from app.kit.job_context import JobContext
 from app.kit.llm import ModelClient
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.registry import LAYERS
+from tests.background import settle_rounds, while_the_model_is_asked
 from tests.book import change, due_rows
-from tests.scenes.story import (
-    BY_HAND,
-    ask,
-    calls,
-    lift_break,
-    recap,
-    scenes,
-    set_break,
-    settle,
-    statuses,
-    telling,
-    versions,
-    while_the_model_is_asked,
-)
+from tests.scenes.story import BY_HAND, ask, calls, lift_break, recap, scenes, set_break, statuses, telling, versions
 from tests.scripted_model import HANG_UP, Request, ScriptedModel, refuses
 from tests.talk import append, edit, get, put, said, talk
 
@@ -56,7 +44,7 @@ async def test_an_edit_while_the_recap_is_made_wins(
     async with while_the_model_is_asked(dispatcher, model):
         await edit(api, "m2", content="Something about lamp number 77.")
     assert await statuses(api) == ["pending"]
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert calls(model)[:2] == ["scene", "scene"]
     assert "#77" in (await scenes(api))[0]["recap"]
 
@@ -69,7 +57,7 @@ async def test_what_a_person_writes_while_the_recap_is_made_stays(
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
         await ask(api, "PATCH", path, 200, {"recap": "Kai stayed."})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert (await get(api, path))["recap"] == "Kai stayed."
 
 
@@ -93,7 +81,7 @@ async def test_a_break_lifted_while_the_recap_is_made_leaves_nothing(
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
         await lift_break(api, 5)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert [scene["open"] for scene in await scenes(api)] == [True]
     assert calls(model) == ["scene"]
 
@@ -142,12 +130,12 @@ async def test_a_scene_is_told_from_its_own_messages_alone(
 ) -> None:
     model.otherwise = telling()
     path = await close_one(api)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await append(api, talk(9, 12))
     await set_break(api, 10)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await ask(api, "POST", f"{path}/regenerate", 202)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     formers = [
         "They spoke of" in str(call.body["messages"][-1]["content"]).partition("<messages>")[0]
         for call in model.calls
@@ -168,11 +156,11 @@ async def test_the_recap_skips_a_scene_that_kills_each_worker(
     await close_one(api)
     await append(api, talk(9, 12))
     await set_break(api, 10)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert (await statuses(api), await recap(api)) == (["pending", "ready"], [])
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS}")
     clock.step(RETRY_DELAYS_S[-1])
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await statuses(api) == ["failed", "ready"]
     assert await recap(api) == list(range(6, 11))
 
@@ -187,16 +175,16 @@ async def test_a_chosen_recap_is_not_extended_by_a_scene_that_failed(
 ) -> None:
     model.otherwise = telling()
     await close_one(api)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await append(api, talk(9, 16))
     await set_break(api, 10)
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS}")
     await set_break(api, 14)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4, 5, 11, 12, 13, 14]
     await ask(api, "PUT", "/recap/current", 200, {"version": 1})
     asked = len(model.calls)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert (await recap(api), len(model.calls)) == ([1, 2, 3, 4, 5], asked)
 
 
@@ -236,7 +224,7 @@ async def test_the_model_gets_the_users_name_and_the_language(
     model.otherwise = answer
     await put(api, language="de", settings={"preset": "scenes", "scenes": {"min_messages": 4}})
     await append(api, [said(n, **({"name": "Nell"} if n % 2 else {})) for n in range(1, 7)])
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     looked, told = asked[:2]
     assert 'Write the reason in this language: "de".' in looked
     assert 'the user, whose name is "Nell"' in told

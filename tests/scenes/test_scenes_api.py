@@ -8,7 +8,8 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.scenes.schemas import SceneOut
-from tests.scenes.story import BY_HAND, ask, calls, lift_break, ranges, scenes, set_break, settle, statuses, telling
+from tests.background import settle_rounds
+from tests.scenes.story import BY_HAND, ask, calls, lift_break, ranges, scenes, set_break, statuses, telling
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, edit, get, put, soft_delete, talk, walk
 
@@ -65,13 +66,13 @@ async def test_a_break_inside_a_scene_splits_it_and_keeps_its_id(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 12))
     await set_break(api, 10)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     (whole, _) = await scenes(api)
     first, rest = (await set_break(api, 4))["items"]
     assert (first["number"], first["first_seq"], first["last_seq"], first["status"]) == (1, 1, 4, "pending")
     assert (rest["id"], rest["number"], rest["first_seq"], rest["last_seq"]) == (whole["id"], 2, 5, 10)
     assert rest["stale"] is True
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert [scene["title"] for scene in await scenes(api)] == ["Lamps 1 to 4", "Lamps 5 to 10", None]
     assert await statuses(api) == ["ready", "ready"]
 
@@ -84,11 +85,11 @@ async def test_a_lifted_break_gives_its_scene_to_the_next_one(
     await append(api, talk(1, 12))
     await set_break(api, 4)
     await set_break(api, 8)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await lift_break(api, 4)
     joined, _ = await scenes(api)
     assert (joined["number"], joined["first_seq"], joined["last_seq"], joined["stale"]) == (1, 1, 8, True)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert [scene["title"] for scene in await scenes(api)] == ["Lamps 1 to 8", None]
 
 
@@ -108,12 +109,12 @@ async def test_a_break_that_is_set_again_brings_its_recap_back(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
     await set_break(api, 5)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     (before, _) = await scenes(api)
     asked = len(model.calls)
     await lift_break(api, 5)
     await set_break(api, 5)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     (after, _) = await scenes(api)
     assert after == before
     assert "scene" not in calls(model)[asked:]
@@ -126,12 +127,12 @@ async def test_a_recap_that_comes_back_to_other_messages_is_stale(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
     await set_break(api, 5)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await lift_break(api, 5)
     await edit(api, "m2", content="Something about lamp number 77.")
     (again, _) = (await set_break(api, 5))["items"]
     assert (again["status"], again["stale"], again["title"]) == ("ready", True, "Lamps 1 to 5")
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert "#77" in (await scenes(api))[0]["recap"]
 
 
@@ -142,7 +143,7 @@ async def test_a_break_set_by_mistake_and_lifted_at_once_asks_nobody(
     await append(api, talk(1, 8))
     await set_break(api, 5)
     await lift_break(api, 5)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert model.calls == []
 
 
@@ -194,7 +195,7 @@ async def test_a_personal_recap_of_a_scene_stays_and_is_marked_stale(
         "ready",
     ), "nothing that the service had written was changed"
     await edit(api, "m2", content="Something about lamp number 77.")
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await statuses(api) == ["ready!"]
     assert (await scenes(api))[0]["recap"] == "Kai stayed."
     assert "scene" not in calls(model)
@@ -212,7 +213,7 @@ async def test_a_personal_recap_is_regenerated_only_on_request(
     assert refused["code"] == "scene_edited"
     assert "replace_edited" in refused["detail"]
     await ask(api, "POST", f"{path}/regenerate", 202, {"replace_edited": True, "instruction": "Mention the key."})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     made = await get(api, path)
     assert (made["title"], made["edited"], made["origin"]) == ("The pier", False, "model")
     assert "#5" in made["recap"]
@@ -226,10 +227,10 @@ async def test_excluded_and_deleted_messages_are_no_part_of_a_recap(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
     await set_break(api, 5)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await edit(api, "m1", excluded=True)
     await soft_delete(api, "m3")
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     (scene, _) = await scenes(api)
     assert scene["recap"].startswith("# Outcomes\n- They spoke of #2 #4 #5.")
     assert (scene["messages"], scene["stale"]) == (4, False)
@@ -243,7 +244,7 @@ async def test_a_scene_with_nothing_to_tell_is_empty_without_a_call(
     for n in (1, 2):
         await edit(api, f"m{n}", excluded=True)
     await set_break(api, 2)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     (scene, _) = await scenes(api)
     assert (scene["status"], scene["recap"], scene["title"]) == ("empty", "", None)
     assert calls(model) == []
@@ -318,11 +319,11 @@ async def test_breaks_by_hand_work_in_every_preset(
     await put(api, settings={"preset": "agent"})
     await append(api, talk(1, 8))
     await set_break(api, 5)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await statuses(api) == ["pending"]
     assert model.calls == []
     await put(api, status=200, settings={"scenes": {"enabled": True, "detect": False}})
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     assert await statuses(api) == ["ready"]
 
 
@@ -334,14 +335,14 @@ async def test_a_personal_recap_moves_with_its_scenes_last_message(
     await append(api, talk(1, 10))
     for seq in (4, 8):
         await set_break(api, seq)
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     first, second, _ = await scenes(api)
     for scene, words in ((first, "Mine"), (second, "Mine too")):
         await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"title": words, "recap": f"{words}."})
     await lift_break(api, 8)  # what follows it is the open scene
     await lift_break(api, 4)
     await soft_delete(api, "m4", "m8", "m7")
-    await settle(dispatcher, clock)
+    await settle_rounds(dispatcher, clock)
     await set_break(api, 3)
     await set_break(api, 6)
     found = [(scene["title"], scene["recap"], scene["last_seq"]) for scene in await scenes(api)]

@@ -6,10 +6,9 @@ from typing import Any
 
 import httpx
 
-from app.dispatcher import Dispatcher
-from app.kit.clock import SteppedClock
 from tests.scripted_model import Request
 from tests.talk import context, get
+from tests.words import numbers_in
 
 OWN_FOLDS = {
     "history": {"keep_messages": 15, "grow_messages": 5, "edges": "folds"},
@@ -19,30 +18,19 @@ OWN_FOLDS = {
 """The summary as the preset `diary` has it, without the diary."""
 
 
-def told(text: str) -> list[int]:
-    """Return the numbers of the messages that a text covers, in its order."""
-    return [int(n) for n in re.findall(r"#(\d+)", text)]
-
-
 def counting_fold(request: Request) -> str:
     """Return a summary that lists the numbers of its messages: the former ones and the new ones."""
     content = str(request["messages"][-1]["content"])
     former = re.search(r"<former>\n(.*)\n</former>", content)
-    known = told(json.loads(former.group(1))) if former else []
+    known = numbers_in(json.loads(former.group(1))) if former else []
     new = [int(n) for n in re.findall(r"lamp number (\d+)", content)]
     return "They spoke of " + " ".join(f"#{n}" for n in [*known, *new]) + "."
-
-
-async def make(dispatcher: Dispatcher, clock: SteppedClock, step_s: float = 2) -> None:
-    """Let the settle time pass and make what is ripe."""
-    clock.step(step_s)
-    await dispatcher.drain()
 
 
 async def shown(api: httpx.AsyncClient) -> list[int]:
     """Return the messages that the summary in the context covers."""
     found: list[dict[str, Any]] = (await context(api))["segments"]
-    return [n for segment in found if segment["name"] == "summary" for n in told(segment["text"])]
+    return [n for segment in found if segment["name"] == "summary" for n in numbers_in(segment["text"])]
 
 
 async def anchor(api: httpx.AsyncClient) -> int:

@@ -1,7 +1,5 @@
 """What the model is asked for a summary, and what is read out of its answer."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from app.summarising.fitting import DoesNotFit
 from app.summarising.transcript import Utterance
 from app.summary.answers import parse_summary
 from app.summary.prompts import SUMMARY, summary_messages
+from tests.summarising.quoted import quoted_in
 
 SAID = (Utterance(4, "user", "Mira", "I found the key."), Utterance(5, "assistant", "Jonas", "Keep it."))
 FORMER = 'Mira lost the key.\n"Never mind," said Jonas.'
@@ -32,12 +31,6 @@ def ask(former: str, said: tuple[Utterance, ...], budget_tokens: int = 20_000, *
     )
     assert system["content"] == SUMMARY.system
     return user["content"]
-
-
-def quoted_in(user: str, tag: str) -> list[object]:
-    lines = user.splitlines()
-    assert lines.count(f"<{tag}>") == lines.count(f"</{tag}>") == 1
-    return [json.loads(line) for line in lines[lines.index(f"<{tag}>") + 1 : lines.index(f"</{tag}>")]]
 
 
 def test_summary_and_messages_are_quoted_with_known_times() -> None:

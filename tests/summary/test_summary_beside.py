@@ -8,16 +8,14 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
+from tests.background import settle
 from tests.scripted_model import Request, ScriptedModel
-from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, told
+from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown
 from tests.talk import append, context, cut_off, edit, get, ok, put, soft_delete, talk
+from tests.words import numbers, numbers_in
 
 BESIDE_MEMOS = {"summary": {"enabled": True}}
 MEMO = "【Highlight 1】: (keepsake) Kai gave Mira a lamp."
-
-
-def numbers(first: int, last: int) -> list[int]:
-    return list(range(first, last + 1))
 
 
 def both(request: Request) -> str:
@@ -40,7 +38,7 @@ async def test_beside_memos_it_ends_where_the_history_begins(
     await put(api, settings=BESIDE_MEMOS)
     for n in range(1, 80):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
         assert await shown(api) == numbers(1, await anchor(api) - 1)
         assert await gaps(api) == []
     assert await anchor(api) == 49
@@ -52,7 +50,7 @@ async def test_beside_memos_an_import_is_folded_too(
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     await append(api, talk(1, 200))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == numbers(1, await anchor(api) - 1)
     assert await gaps(api) == []
 
@@ -63,13 +61,13 @@ async def test_a_later_cut_includes_messages_of_a_failed_fold(
     await put(api, settings=BESIDE_MEMOS)
     model.otherwise = lambda request: "" if is_fold(request) else MEMO
     await append(api, talk(1, 33))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     for delay_s in RETRY_DELAYS_S:
-        await make(dispatcher, clock, delay_s)
+        await settle(dispatcher, clock, delay_s)
     assert (await anchor(api), await shown(api)) == (17, [])
     model.otherwise = both
     await append(api, talk(34, 60))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == numbers(1, await anchor(api) - 1)
     assert await gaps(api) == []
 
@@ -79,7 +77,7 @@ async def test_a_cut_that_waits_asks_the_model_for_each_fold_once(
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     await append(api, talk(1, 47))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     folds = [call for call in model.calls if is_fold(call.body)]
     assert await shown(api) == numbers(1, await anchor(api) - 1)
     assert len(folds) == len((await get(api, "/summary/versions"))["items"])
@@ -90,10 +88,10 @@ async def test_a_wish_is_kept_until_it_is_heard(
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
     await append(api, talk(1, 33))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
     await append(api, talk(34, 49))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert any("Tell of the rain." in str(call) for call in model.calls)
     assert await shown(api) == numbers(1, await anchor(api) - 1)
 
@@ -104,7 +102,7 @@ async def test_every_part_of_a_long_range_hears_the_wish(
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 200))
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert len(model.calls) > 3
     assert all("Tell of the rain." in str(call.body) for call in model.calls)
 
@@ -115,12 +113,12 @@ async def test_regenerate_folds_into_nothing_that_is_no_longer_so(
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 34):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     await soft_delete(api, "m3")
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True, "instruction": "Rain."}), 202)
     calls = len(model.calls)
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert all("#3 " not in str(call) for call in model.calls[calls:])
     assert "Rain." in str(model.calls[calls])
     assert await shown(api) == [1, 2, *numbers(4, await anchor(api) - 1)]
@@ -131,11 +129,11 @@ async def test_a_personal_summary_shows_while_disabled_after_folds(
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 21))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     for n in range(22, 45):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
     await put(api, status=200, settings={"summary": {"enabled": False}})
     assert await shown(api) == [999]
     assert (await get(api, "/summary"))["text"] == "It began at #999."
@@ -147,10 +145,10 @@ async def test_a_fork_keeps_the_newest_version_within_its_range(
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 60):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 30}), 201)
     found = ok(await api.get("/v1/chats/f/summary"), 200)
-    assert told(found["text"]) == numbers(1, 30)
+    assert numbers_in(found["text"]) == numbers(1, 30)
     assert found["current"]
 
 
@@ -161,7 +159,7 @@ async def test_many_long_messages_are_folded_in_parts_that_fit(
     names = "Every one of these words has to be told, said Kai. " * 400
     long = [{**one, "content": f"{one['content']} {names}"} for one in talk(1, 60)]
     await append(api, long)
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     segments = [one["name"] for one in (await context(api, max_tokens=2_000_000))["segments"]]
     assert "summary" in segments
     assert await gaps(api) == []
@@ -175,13 +173,13 @@ async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
     await append(api, talk(1, 21))
     ok(await api.put("/v1/chats/c/scenes/breaks/6"), 201)
     for _ in range(4):
-        await make(dispatcher, clock, 40)
+        await settle(dispatcher, clock, 40)
     (first,) = [one for one in (await get(api, "/messages"))["items"] if one["seq"] == 1]
     assert first["hidden_by"] == "scenes"
     await edit(api, "m1", content="user says a sentence about lamp number 100.", hidden=False)
     for _ in range(4):
-        await make(dispatcher, clock, 40)
-    assert told((await get(api, "/summary"))["text"])[0] == 100
+        await settle(dispatcher, clock, 40)
+    assert numbers_in((await get(api, "/summary"))["text"])[0] == 100
 
 
 async def hide_the_first_scene(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
@@ -191,7 +189,7 @@ async def hide_the_first_scene(api: httpx.AsyncClient, dispatcher: Dispatcher, c
     await append(api, talk(1, 21))
     ok(await api.put("/v1/chats/c/scenes/breaks/6"), 201)
     for _ in range(4):
-        await make(dispatcher, clock, 40)
+        await settle(dispatcher, clock, 40)
     hidden_by = [one["hidden_by"] for one in (await get(api, "/messages"))["items"]]
     assert hidden_by == ["scenes"] * 6 + [None] * 15
     assert await shown(api) == numbers(1, 6)
@@ -203,7 +201,7 @@ async def test_an_edit_of_what_scenes_hide_is_told_by_the_next_fold(
     await hide_the_first_scene(api, dispatcher, clock)
     await edit(api, "m1", content="user says a sentence about lamp number 100.")
     assert await shown(api) == []
-    await make(dispatcher, clock, 40)
+    await settle(dispatcher, clock, 40)
     assert await shown(api) == [100, *numbers(2, 6)]
 
 
@@ -212,7 +210,7 @@ async def test_what_was_deleted_of_what_scenes_hide_is_no_longer_told(
 ) -> None:
     await hide_the_first_scene(api, dispatcher, clock)
     await soft_delete(api, "m2")
-    await make(dispatcher, clock, 40)
+    await settle(dispatcher, clock, 40)
     assert await shown(api) == [1, *numbers(3, 6)]
 
 
@@ -222,13 +220,13 @@ async def test_regenerate_does_not_restore_a_text_a_person_replaced(
     await put(api)
     for n in range(1, 40):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
     for text in ("They met in Paris #777.", "They met in Rome #888."):
         ok(await api.put("/v1/chats/c/summary", json={"text": text}), 200)
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
     assert (await get(api, "/summary"))["text"] == ""
-    await make(dispatcher, clock)
-    assert told((await get(api, "/summary"))["text"]) == numbers(1, await anchor(api) - 1)
+    await settle(dispatcher, clock)
+    assert numbers_in((await get(api, "/summary"))["text"]) == numbers(1, await anchor(api) - 1)
 
 
 async def test_a_rewritten_text_is_stale_after_another_truncation(
@@ -237,7 +235,7 @@ async def test_a_rewritten_text_is_stale_after_another_truncation(
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 28):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
     for from_seq in (11, 9):
         ok(await api.put("/v1/chats/c/summary", json={"text": f"It went on up to #{from_seq}."}), 200)
         assert not (await get(api, "/summary"))["stale"]
@@ -250,13 +248,13 @@ async def replace_what_a_person_wrote(api: httpx.AsyncClient, dispatcher: Dispat
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 28):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
     ok(await api.put("/v1/chats/c/summary", json={"text": "They met in Paris #777."}), 200)
     ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     for n in range(28, 50):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
     assert await shown(api) == numbers(1, 30)
 
 
@@ -266,7 +264,7 @@ async def test_a_replaced_text_does_not_return_after_a_truncation(
     await replace_what_a_person_wrote(api, dispatcher, clock)
     for from_seq in (10, 5):
         await cut_off(api, from_seq)
-        assert told((await get(api, "/summary"))["text"]) in (numbers(1, 6), [])
+        assert numbers_in((await get(api, "/summary"))["text"]) in (numbers(1, 6), [])
 
 
 async def test_what_a_person_had_replaced_stays_away_in_a_fork(
@@ -274,7 +272,7 @@ async def test_what_a_person_had_replaced_stays_away_in_a_fork(
 ) -> None:
     await replace_what_a_person_wrote(api, dispatcher, clock)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 9}), 201)
-    assert told(ok(await api.get("/v1/chats/f/summary"), 200)["text"]) == numbers(1, 6)
+    assert numbers_in(ok(await api.get("/v1/chats/f/summary"), 200)["text"]) == numbers(1, 6)
 
 
 async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
@@ -283,8 +281,8 @@ async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
     await replace_what_a_person_wrote(api, dispatcher, clock)
     inserted = [*talk(1, 9), {**talk(90, 90)[0], "id": "between"}, *talk(10, 49)]
     ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
-    await make(dispatcher, clock)
-    assert 777 not in told((await get(api, "/summary"))["text"])
+    await settle(dispatcher, clock)
+    assert 777 not in numbers_in((await get(api, "/summary"))["text"])
 
 
 async def test_a_reimport_keeps_a_personal_text_below_later_folds(
@@ -293,17 +291,17 @@ async def test_a_reimport_keeps_a_personal_text_below_later_folds(
     await put(api, settings=OWN_FOLDS)
     for n in range(1, 22):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
     for n in range(22, 34):
         await append(api, talk(n, n))
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
         if n == 28:
             ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
     assert (await shown(api))[0] == 999
     inserted = [*talk(1, 4), {**talk(40, 40)[0], "id": "between"}, *talk(5, 33)]
     ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
-    await make(dispatcher, clock)
-    assert told((await get(api, "/summary"))["text"])[0] == 999
+    await settle(dispatcher, clock)
+    assert numbers_in((await get(api, "/summary"))["text"])[0] == 999
 
 
 async def test_a_fold_that_no_part_can_hold_fails_and_ends(
@@ -313,7 +311,7 @@ async def test_a_fold_that_no_part_can_hold_fails_and_ends(
     await append(api, talk(1, 21))
     ok(await api.put("/v1/chats/c/summary", json={"text": "之" * 19_000}), 200)
     async with asyncio.timeout(20):
-        await make(dispatcher, clock)
+        await settle(dispatcher, clock)
     (work,) = ok(await api.get("/v1/work"), 200)["items"]
     assert "fit" in work["error"]
     assert model.calls == []
@@ -328,11 +326,11 @@ async def test_what_scenes_hid_is_folded_in_parts_too(
     await append(api, talk(1, 150))
     ok(await api.put("/v1/chats/c/scenes/breaks/130"), 201)
     for _ in range(4):
-        await make(dispatcher, clock, 40)
+        await settle(dispatcher, clock, 40)
     await put(api, status=200, settings={"summary": {"enabled": True}})
     for _ in range(4):
-        await make(dispatcher, clock, 40)
+        await settle(dispatcher, clock, 40)
     at = await anchor(api)
-    assert told((await get(api, "/summary"))["text"]) == numbers(1, at - 1)
+    assert numbers_in((await get(api, "/summary"))["text"]) == numbers(1, at - 1)
     folds = [str(call.body["messages"]) for call in model.calls if "You keep the story" in str(call.body)]
     assert [text.count("lamp number") for text in folds] == [40, 40, 40, at - 121]

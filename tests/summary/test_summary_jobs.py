@@ -17,8 +17,9 @@ from app.kit.llm import ModelClient
 from app.kit.work_queue import RETRY_DELAYS_S, Claimed
 from app.registry import LAYERS
 from app.summary.jobs import FOLD_SUMMARY
+from tests.background import settle
 from tests.scripted_model import ScriptedModel
-from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, make, shown, versions
+from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown, versions
 from tests.talk import append, context, cut_off, edit, hide, ok, put, soft_delete, talk
 
 Thinking = Callable[[], AbstractAsyncContextManager[None]]
@@ -53,7 +54,7 @@ async def test_an_edit_meanwhile_is_told_by_the_next_fold(
     async with thinking():
         await edit(api, "m3", content="user says a sentence about lamp number 300.")
     assert await shown(api) == []
-    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
+    await settle(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert await shown(api) == [1, 2, 300, 4, 5, 6]
 
 
@@ -63,7 +64,7 @@ async def test_a_message_deleted_meanwhile_is_told_by_no_fold(
     async with thinking():
         await soft_delete(api, "m3", "m4")
     await append(api, talk(22, 23))
-    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
+    await settle(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert (await anchor(api), await shown(api)) == (9, [1, 2, 5, 6, 7, 8])
 
 
@@ -78,7 +79,7 @@ async def test_what_a_person_writes_meanwhile_is_folded_into(
 ) -> None:
     async with thinking():
         ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
-    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
+    await settle(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert await shown(api) == [999, 1, 2, 3, 4, 5, 6]
 
 
@@ -87,7 +88,7 @@ async def test_a_line_cut_off_meanwhile_gets_no_fold_of_what_is_gone(
 ) -> None:
     async with thinking():
         await cut_off(api, 4)
-    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
+    await settle(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert await versions(api) == []
     assert (await anchor(api), await shown(api)) == (1, [])
 
@@ -96,15 +97,15 @@ async def test_a_cut_does_not_wait_for_a_failed_fold(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = lambda _: ""
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     for delay_s in RETRY_DELAYS_S:
-        await make(dispatcher, clock, delay_s)
+        await settle(dispatcher, clock, delay_s)
     work = ok(await api.get("/v1/work"), 200)["items"]
     assert [(one["layer"], one["status"]) for one in work] == [("summary", "failed")]
     assert [one for one in (await context(api))["segments"] if one["name"] == "summary"] == []
     model.otherwise = counting_fold
     await append(api, talk(22, 22))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == [1, 2, 3, 4, 5, 6, 7]
     assert await gaps(api) == []
 
@@ -132,17 +133,17 @@ async def test_a_fold_of_messages_hidden_during_halving_is_retried(
         1,
         "its messages were gone while the fold was halved",
     )
-    await make(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
+    await settle(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert await versions(api) == [(1, 6, False)]
 
 
 async def test_an_answer_without_change_loses_no_former_word(
     api: httpx.AsyncClient, model: ScriptedModel, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == [1, 2, 3, 4, 5, 6]
     model.otherwise = "No changes to the summary."
     await append(api, talk(22, 30))
-    await make(dispatcher, clock)
+    await settle(dispatcher, clock)
     assert await shown(api) == [1, 2, 3, 4, 5, 6]
     assert (await gaps(api), await anchor(api) > 7) == ([], True)

@@ -5,10 +5,11 @@ import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from tests.background import settle_rounds
 from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, context, get, ok, put, soft_delete
-from tests.words import told, wait, words
+from tests.words import told, words
 
 
 @pytest.fixture(autouse=True)
@@ -24,10 +25,10 @@ async def test_a_summary_requested_while_disabled_becomes_stale(
     await put(api, status=200, settings={"history": {"edges": "every_message"}})
     await append(api, words(1, 6))
     ok(await api.post("/v1/chats/c/summary/regenerate"), 202)
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert "w1w" in (await get(api, "/summary"))["text"]
     await soft_delete(api, "m1")
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert "w1w" not in (await get(api, "/summary"))["text"]
 
 
@@ -38,7 +39,7 @@ async def test_a_personal_text_shows_while_disabled_despite_its_folds(
     await put(api, status=200, settings=settings | {"summary": {"enabled": True, "threshold_messages": 2}})
     ok(await api.put("/v1/chats/c/summary", json={"text": "They had met before p1p."}), 200)
     await append(api, words(1, 20))
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert "w1w" in await told(api, "summary")
     await put(api, status=200, settings={"summary": {"enabled": False}})
     segments = (await context(api))["segments"]
@@ -54,11 +55,11 @@ async def test_an_anchor_moved_back_into_a_fold_leaves_no_gap(
     await put(api, status=200, settings=settings)
     for n in range(1, 14):
         await append(api, words(n, n))
-        await wait(dispatcher, clock)
+        await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert (await context(api))["history"]["anchor_seq"] == 10
     assert len(await told(api, "summary")) == 9
     await soft_delete(api, "m13")
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert (await context(api))["history"]["anchor_seq"] == 9
     assert (await context(api))["memo_window"]["gaps"] == []
     assert len(await told(api, "summary")) == 8
@@ -73,6 +74,6 @@ async def test_messages_of_a_forced_cut_are_folded_with_any_edges(
     await append(api, words(1, 30))
     anchor_seq = (await context(api))["history"]["anchor_seq"]
     assert anchor_seq > 1, "the history was cut by force"
-    await wait(dispatcher, clock)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert (await context(api))["memo_window"]["gaps"] == []
     assert len(await told(api, "summary")) == anchor_seq - 1
