@@ -55,7 +55,7 @@ ROUTES = {
     (method, route.path_format): route
     for route in find_routes(APP.routes)
     if isinstance(route, APIRoute) and route.path not in UNLISTED
-    for method in route.methods
+    for method in route.methods or ()
 }
 """The routes of the application by method and path."""
 
