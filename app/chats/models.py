@@ -36,11 +36,11 @@ class ChatLine(Table):
     - The head: the columns that an append changes. None of them is in an index, so that the updates are HOT updates.
       `memo_count` is the number of memos in the memo book, `memo_number` the number of the last memo that got one.
     - The revision: `revision` rises by one with every committed change. `base_revision` is the revision of the last
-      change that was not only messages after the head. `changed` is the revision of the last change, by name. Only
+      change that did more than append messages. `changed` is the revision of the last change, by name. Only
       `revision.py` decides the values. A new line starts with new numbers; they are never copied.
     - A cache: `context_cache` is what the layers put into a context, by the layer's name, such as the memo window. It
-      is written only when that changes, so that an append does not write the widest column and a context reads no other
-      table.
+      is written only when its content changes, so most appends do not rewrite the widest column. It spares a context
+      most reads of the layers' tables; only each layer's `context_query` still reads them.
     """
 
     __tablename__ = "chats"
@@ -128,7 +128,8 @@ class Message(Table):
         CheckConstraint("importance IS NULL OR (importance >= 0 AND importance <= 1)", name="importance"),
         CheckConstraint("seq >= 1", name="seq"),
         CheckConstraint("selected_swipe >= 0", name="selected_swipe"),
-        # `line_id` is last: without statistics, PostgreSQL would also use an index that begins like the key for a seq.
+        # `line_id` is last on purpose. If this index began with (chat_key, line_id) like the primary key, PostgreSQL
+        # could choose it to look up a seq on a line that has no statistics yet.
         Index("uq_messages_id", "chat_key", "message_id", "line_id", unique=True),
         Index(
             "ix_messages_sent",

@@ -31,7 +31,11 @@ _WRITE = """
 
 
 def raise_others(name: str) -> dict[str, str]:
-    """Return SQL by column: with it, a statement on all lines of a chat raises the revisions of those not current."""
+    """Return SET expressions (column to SQL) for an UPDATE of lines of a chat.
+
+    They raise the revision of each line that is not current. The current line is locked, so its revision rises before
+    the commit anyway.
+    """
     return {
         "revision": "revision + (line_status <> 'current')::int",
         "base_revision": "CASE WHEN line_status = 'current' THEN base_revision ELSE revision + 1 END",
@@ -47,9 +51,10 @@ class LineRevision:
     Attributes:
         line: The chat's key and the line's id.
         number: The revision.
-        is_new: Whether the statement that creates the row, or makes it the current line, writes the number.
-        locks: How often the transaction has locked the line. If it locks the line twice and records only one append or
-            only one lock without a change, the other lock counts as another change.
+        is_new: Whether the statement that created the row, or made it the current line, has already written the number.
+        locks: How often the transaction has locked the line. If each lock is matched by exactly one `record_append` or
+            `record_nothing`, the transaction counts as an append at most. Otherwise it counts as more than an append,
+            and `base_revision` rises too.
 
     """
 
@@ -109,7 +114,10 @@ def register(db_session: DbSession, line: Line, former: int) -> None:
 
 
 def register_new(db_session: DbSession, line: Line, number: int) -> None:
-    """Register the revision of a row that this transaction has created, or made the current line, with it."""
+    """Register a row that this transaction has created or made the current line.
+
+    The statement that did so has already written `number` as its revision.
+    """
     db_session.last_writes[_LINES, *line] = LineRevision(line, number, is_new=True)
 
 
@@ -128,8 +136,8 @@ def record(db_session: DbSession, line: Line, *names: str, in_context: bool = Tr
         db_session: Open unit of work.
         line: The chat's key and the line's id.
         names: The names of the changes: a layer's name, `recap`, or one of the names of this module.
-        in_context: Whether contexts can show the change. False only if they show nothing of it; an append with such a
-            change then still counts as only messages after the head.
+        in_context: Whether contexts can show the change. Pass False only if they show nothing of it: an append in the
+            same transaction then leaves `base_revision` as it is.
 
     """
     revision_of(db_session, line).record(*names, in_context=in_context)

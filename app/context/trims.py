@@ -36,7 +36,11 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
 
 
 def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
-    """Yield contexts without the segment: lump by lump if its items have groups or form several lumps, else at once."""
+    """Yield contexts without the segment.
+
+    It goes at once if no item has a group and all or none are pinned; otherwise one lump (items that are left out
+    together, see `_Lump`) at a time.
+    """
     contribution = next((one for one in left.contributions if one.segment == name), None)
     lumps = sorted({_lump_of(item) for item in contribution.items}) if contribution else []
     if contribution is None or (len(lumps) == 1 and lumps[0].is_rest):

@@ -47,8 +47,9 @@ class AwaitEdge:
     A layer may add such an edge when its work ends.
 
     Attributes:
-        recheck_messages: The number of messages in the history with which an edge that exists now leaves enough. None
-            if there is no such edge.
+        recheck_messages: How many messages the history needs before a cut at its first edge would leave
+            `keep_messages`. None if it has no edge after its beginning, if that edge leaves enough already, or if the
+            history is overdue, because each append then decides again.
 
     """
 
@@ -134,9 +135,9 @@ class History:
 
     @property
     def recheck_messages(self) -> int | None:
-        """The number of messages with which the first edge after `from_seq` leaves enough.
+        """How many messages the history needs before a cut at its first edge would leave `keep_messages`.
 
-        None if the edge leaves enough already, or if there is no such edge.
+        None if it has no edge after its beginning, or if that edge leaves enough already.
         """
         next_edge = min((edge for edge in self.edges if edge > self.from_seq), default=None)
         if next_edge is None:
@@ -190,8 +191,9 @@ def decide_wait(history: History, covered_seq: int | None) -> Wait:
 def decide_rewind(newest: History) -> Cut | None:
     """Decide where the anchor moves back to so that enough messages are sent. The line's first seq is always an edge.
 
-    If more messages are sent then than a history may have, a forced cut is made at once. `newest` begins anywhere on
-    the line. Return None if no edge in it leaves enough messages, so that more of the line has to be read.
+    `newest` holds the newest messages of the line, from any seq on. Return None if no edge among them leaves enough:
+    the caller then reads further back. If the history would then have `max_messages` or more, return a forced cut
+    instead, if one is possible.
     """
     if newest.target is None and newest.from_seq > LINE_FIRST_SEQ:
         return None
@@ -206,8 +208,9 @@ def decide_rewind(newest: History) -> Cut | None:
 def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut | Skip | None:
     """Decide how the anchor moves to `wanted`; None if it is already there.
 
-    A move back is a cut. A move to a seq before the last cut is a cut too: a copy of a line can end before the last
-    cut of the original. Every other move forward is a skip, because the messages in between are not sent.
+    A move back is a cut. So is any move to a seq before `last_cut_seq`: the line may be a copy that ends before its
+    original's last cut, and the stored last cut must then be replaced. Every other move forward is a skip, because the
+    messages in between are not sent.
     """
     if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
         return wanted

@@ -362,9 +362,9 @@ async def unschedule(db_session: DbSession, owner: Owner, layer: str, keys: Sequ
 
 
 async def cancel_automatic(db_session: DbSession, owner: Owner, layer: str, keys: Sequence[str]) -> bool:
-    """Delete those items that have no payload: the service scheduled them itself, and the reason no longer applies.
+    """Delete those items that have no payload; return whether there were any.
 
-    Returns whether there were any.
+    Work that a person requested always has a payload, as does some work of the service.
     """
     status = await db_session.raw.execute(
         "DELETE FROM work WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4) AND payload IS NULL",

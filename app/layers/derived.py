@@ -27,7 +27,7 @@ Of = TypeVar("Of")
 Origin = Literal["model", "extractive", "tool", "person"]
 ORIGIN = (
     "The author of the current text: `model`, a model on behalf of the service; `extractive`, the service by quoting "
-    "sentences; `tool`, the model of the chat by calling a tool; `person`."
+    "sentences; `tool`, the model of the chat by calling a tool; `person`, a person."
 )
 IN_PROMPT = "Whether a context contains it, unless a small `max_tokens` trims it."
 EDITED = "Whether a person changed a text written by the service or by a tool."

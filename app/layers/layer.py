@@ -94,9 +94,10 @@ class Layer:
         on_move: Messages moved to a new line: copy people's texts about them.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
-        covered_through: (db_session, head, from_seq, until_seq) → the last seq this layer covers of the messages from
-            `from_seq` on, or None if it need not cover any. A text that covers messages after `until_seq` (inclusive)
-            does not count.
+        covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything
+            from `from_seq` on; None if no cut has to wait for the layer. `until_seq` is the last seq before the cut's
+            target. The layer may ignore texts that end after it, as the summary does; a text that ends at it counts.
+            The cut is possible if the result is `until_seq` or more.
         request_coverage: (db_session, head, until_seq, now=) → schedule the missing coverage up to `until_seq`
             (inclusive), for which a cut waits; return False if it cannot be made.
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → the coverage of messages of the range.

@@ -77,8 +77,9 @@ async def _is_unchanged(
 ) -> bool | None:
     """Return whether the source is unchanged since it was read, or None if there is nothing to save.
 
-    A missing source is read again: another transaction may have committed it since, and have scheduled nothing because
-    this item was due already.
+    If there was nothing to make, look again under the lock: meanwhile another transaction may have committed something,
+    and scheduled nothing because this item was already due. Return False in that case, so that the item is retried;
+    None if there is still nothing.
     """
     if made.source is None:
         return None if await job.read(ctx, db_session, made.claimed) is None else False

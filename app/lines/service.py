@@ -230,8 +230,8 @@ def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:
     if until_seq is None:
         return {}
     shortened: dict[str, Any] = {"head_seq": until_seq, "anchor_seq": min(head.anchor_seq, until_seq + 1)}
-    # An anchor beyond the end moves back, which records a new cut. In an empty copy it does not move, so the cut that
-    # is stored is removed here.
+    # If the copy has messages, an anchor beyond its end is moved back later, and that replaces the copied `last_cut`.
+    # An empty copy keeps its anchor at 1, so its copied `last_cut`, which points beyond the end, is cleared here.
     return shortened if until_seq else shortened | {"last_cut": None}
 
 

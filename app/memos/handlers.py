@@ -123,10 +123,14 @@ def _state(memo: Memo, work: work_queue.WorkItem | None) -> Literal["pending", "
 async def _catch_up(
     db_session: DbSession, event: MessagesAppended, open_batch: OpenBatch
 ) -> tuple[list[Batch], OpenBatch | None]:
-    """Return the batches formed from the open batch, and the one that is filling, if messages or settings have changed.
+    """Bring the stored open batch up to date before the new messages are added.
 
-    An overfull batch is formed again from its first message, as if the messages had always been like that. An empty
-    one takes the current settings, and the messages that are eligible by them.
+    - If changed messages have overfilled it, it is formed again from its first seq with its own size and filters.
+    - If it has no eligible message and the settings have changed, it takes the current settings and its older messages
+      are counted again.
+    - Otherwise it is returned unchanged.
+
+    Return the batches that this fills, and the one that is still filling.
     """
     size, filters = MemoSettings.of(event.head.settings).every_messages, event.head.filters
     if open_batch.count > 0:

@@ -40,7 +40,7 @@ class MemoOut(BaseModel):
         "`regenerate` tries again."
     )
     stale: bool = Field(description="Whether its messages have changed since it was generated.")
-    origin: Origin = Field(description=f"{ORIGIN} `model` until there is a text.")
+    origin: Origin = Field(description=f"{ORIGIN} While there is no text yet, the value is `model`.")
     highlights: list[HighlightOut] = Field(description="At most three highlights, or the lines that a person wrote.")
     text: str = Field(description="The text as it appears in the prompt.")
     in_prompt: bool = Field(description=IN_PROMPT)
@@ -82,7 +82,8 @@ class MemoPatch(Patch):
 
     text: MemoText = Field(
         default_factory=absent,
-        description="The new text. It is not replaced by a generated one unless `regenerate` is called.",
+        description="The new text. A generated text replaces it only if `regenerate` is called with "
+        "`replace_edited: true`.",
     )
     pinned: bool | None = Field(
         None, description="Whether it stays in the prompt when it is older than the window. Null is false."

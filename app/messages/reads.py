@@ -33,10 +33,8 @@ _RANGE = f"""
     WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq"""  # noqa: S608 - constants only
 
 
-# OFFSET 0, here and in other statements that look up many seqs of a line, makes PostgreSQL look up each one by the key.
-# While the statistics do not include a line, the planner expects a single row there and would read the whole line for
-# each seq. For a range of seqs, ORDER BY selects the index of the key: for a single row, another index that begins like
-# the key would cost the same.
+# Each range is read by the key, also on a line without statistics: `app/kit/planner.py` explains the ORDER BY and the
+# OFFSET.
 NOT_DELETED = f"""
     SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
         SELECT * FROM messages

@@ -39,7 +39,10 @@ class RecapState:
 
     @property
     def leaves_out_written(self) -> bool:
-        """Whether a person's version is left out because it covers scenes that are left out; more scenes end that."""
+        """Whether a person's version is not shown because it covers scenes that `recap.exclude_latest` leaves out.
+
+        It can be shown again once enough newer scenes are closed.
+        """
         links = self.chain.links
         return any(one.origin == "person" and not one.deleted and one.last_unit > self.limit_seq for one in links)
 
@@ -85,8 +88,9 @@ async def reconcile_fold_work(
 ) -> None:
     """Schedule a fold if there is anything to fold; else cancel the scheduled one, unless a person asked for it.
 
-    With `only_news`, scenes do not count if versions later than the current one cover all of them: a person has chosen
-    an older version, which waits for a new scene.
+    With `only_news`, nothing is scheduled (and a scheduled fold is cancelled, as above) if valid steps of versions
+    newer than the current one already cover every scene of the fold. A person has then gone back to an older version,
+    and the next fold waits for a scene that no newer version covers.
     """
     fold = await find_fold(db_session, head) if SceneSettings.of(head.settings).enabled else None
     if fold and not (only_news and await _is_told_later(db_session, head, fold)):
@@ -97,10 +101,10 @@ async def reconcile_fold_work(
 
 
 async def pass_over_failed(db_session: DbSession, head: Head, recap_state: RecapState) -> None:
-    """Schedule a fold past scenes whose recaps have failed for good, unless a fold is scheduled already.
+    """Schedule a fold that passes over scenes whose recaps have failed for good, so that they do not block later ones.
 
-    If a valid step covers the newest of these scenes, nothing is scheduled: a person has chosen an older version, which
-    waits for a new scene.
+    Nothing is scheduled if a fold is scheduled already, or if some version with a valid step covers the newest of these
+    scenes: a person has then chosen an older version.
     """
     failed = await queries.find_newest_failed(db_session, head, recap_state.covered_seq, recap_state.limit_seq)
     if failed is None or await find_scheduled(db_session, head, NAME, FOLD):

@@ -118,10 +118,11 @@ async def follow(
     await db_session.flush()
     rehashed = await rehash(db_session, head, changed)
     head.cursors[NAME] = OpenScene(await queries.find_last_break(db_session, head) + 1).to_json()
-    # Scenes are folded in the order of the story, so the running recap waits for a recap that is scheduled here.
     enabled = SceneSettings.of(head.settings).enabled
     awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
+    # `awaited`: recaps were scheduled here, and the running recap, which is folded in story order, waits for them.
+    # Until they are made, scenes that newer versions already cover cause no fold.
     await reconcile_fold_work(db_session, head, now=now, only_news=awaited)
     if hides(head):
         await schedule_hide(db_session, head, now=now)
@@ -186,8 +187,11 @@ def new_scene(head: Head, now: datetime) -> Scene:
 async def _take_up(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Scene | None:
     """Return the stored scene that a new break on `last_seq` uses again, or None.
 
-    A scene whose break was removed here comes first if a person wrote its recap. Next come the `cut_off` scenes that
-    end in this range, merged into one. Without those, a scene whose break was removed here is used in any case.
+    The first of these that exists is used:
+
+    1. The scene whose break on `last_seq` was removed, if a person wrote its recap and it is not `cut_off`.
+    2. The `cut_off` scenes that end in the range, merged into the first.
+    3. The scene whose break on `last_seq` was removed, whoever wrote its recap.
     """
     lifted = await change_queries.find_lifted(db_session, head, last_seq)
     if lifted is not None and lifted.is_written and not lifted.cut_off:

@@ -44,7 +44,7 @@ class SceneOut(BaseModel):
     in_prompt: bool = Field(
         description="Whether a context contains a running recap that includes it, unless a small `max_tokens` trims it."
     )
-    origin: Origin | None = Field(description=f"{ORIGIN} `model` until there is a recap.")
+    origin: Origin | None = Field(description=f"{ORIGIN} While there is no recap yet, the value is `model`.")
     edited: bool = Field(description=EDITED)
     error: str | None = Field(description="Why the last attempt to make the recap failed.")
     attempts: int = Field(description="The number of attempts to make the recap.")

@@ -22,7 +22,11 @@ FOLD = "fold"
 
 
 async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
-    """Schedule a fold if there is anything to fold; else cancel the scheduled one, unless a person asked for it."""
+    """Schedule a fold if there is anything to fold.
+
+    Otherwise delete the scheduled fold, unless it has a payload, because a person or a waiting cut asked for it. While
+    the summary is off, a fold that only a cut asked for is deleted too.
+    """
     work = await find_scheduled(db_session, head, NAME, FOLD)
     asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
     until_seq = asked.get("until_seq", 0)
@@ -37,12 +41,13 @@ async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: f
 
 
 async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) -> Chain:
-    """Read the chain that the next fold is folded onto.
+    """Return the chain that the next fold is folded onto.
 
-    Mostly the chain ends with the latest valid version. But no version may reach into the history, as it is now and as
-    it will be after the cut that waits for everything up to `until_seq`. If the latest valid version does, and messages
-    before the history are not covered without it, the chain ends with the last version before the history. The next
-    fold then makes a version that ends where the history begins.
+    Usually this is the chain of the current version. But its latest valid version must not cover messages of the
+    history, neither as it begins now (at the anchor) nor as it will begin after the waiting cut (at `until_seq + 1`).
+    If that version does, and the last valid version that ends before that seq leaves messages before it uncovered, the
+    chain up to that earlier version is returned, so that the next fold can fill the range up to that seq. A version
+    that a person wrote is never dropped this way.
     """
     for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
         chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=begins_seq)
