@@ -71,8 +71,8 @@ class Dispatcher:
         self._limits = limits
         self._bell = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claimed] = {}
-        self._last_turns: dict[Owner, int] = {}  # only owners that had ripe work at the last poll
-        self._turn = 0
+        self._last_rounds: dict[Owner, int] = {}  # only owners that had ripe work at the last poll
+        self._round = 0
         self._started = 0
 
     def wake(self) -> None:
@@ -131,7 +131,7 @@ class Dispatcher:
             # Without a model no tokens are used, so no work is held.
             held = await list_held_tenants(db_session.raw, self._limits, now=now) if self._ctx.model else []
             found = await list_ripe_owners(db_session, now=now, rows=self._slots, from_key=uuid4(), without=held)
-            shares = self._share(self._in_turn(found))
+            shares = self._share(self._by_last_round(found))
             anchors = await list_anchors(db_session.raw, [owner.line for owner in shares if owner.is_line])
         lost = False
         for owner, count in shares.items():
@@ -145,10 +145,10 @@ class Dispatcher:
             return self._poll_s
         return min(self._poll_s, max(0.0, (soonest - self._ctx.clock()).total_seconds()))
 
-    def _in_turn(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
+    def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
         """Return the owners sorted by their last turn, those without one first; otherwise in the order of `found`."""
-        self._last_turns = {ripe.owner: turn for ripe in found if (turn := self._last_turns.get(ripe.owner))}
-        return sorted(found, key=lambda ripe: self._last_turns.get(ripe.owner, 0))
+        self._last_rounds = {ripe.owner: round_ for ripe in found if (round_ := self._last_rounds.get(ripe.owner))}
+        return sorted(found, key=lambda ripe: self._last_rounds.get(ripe.owner, 0))
 
     def _share(self, found: Sequence[RipeOwner]) -> dict[Owner, int]:
         """Return how many items of each owner to claim: tenants share the slots first, then the owners of each."""
@@ -164,9 +164,9 @@ class Dispatcher:
         """Claim up to `limit` items of an owner and start them; return how many were claimed."""
         async with self._ctx.database.unit_of_work() as db_session:
             claims = await work_queue.claim(db_session, owner, anchor_seq=anchor_seq, limit=limit, now=now)
-        self._turn += 1
+        self._round += 1
         self._started += len(claims)
-        self._last_turns[owner] = self._turn
+        self._last_rounds[owner] = self._round
         for claimed in claims:
             task = asyncio.create_task(self._make(claimed))
             self._running[task] = claimed

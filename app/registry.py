@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from app.chats import revision
-from app.chats.settings import OWN_EDGES, ChatSettings, use_sections
+from app.chats.settings import BUILT_IN_EDGES, ChatSettings, use_sections
 from app.context.in_use import use_layers
 from app.context.tables import OWN, find_unplaced
 from app.diary.layer import LAYER as DIARY
@@ -45,7 +45,7 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
         *find_unplaced(specs),
         *_find_duplicates("tool", [tool.name for layer in layers for tool in layer.tools]),
         *_find_duplicates("prompt", [prompt.name for layer in layers for prompt in layer.prompts]),
-        *_find_duplicates("edges", [*OWN_EDGES, *(layer.edges for layer in layers if layer.edges)]),
+        *_find_duplicates("edges", [*BUILT_IN_EDGES, *(layer.edges for layer in layers if layer.edges)]),
         *_find_duplicates("settings section", sections),
         *(f"the settings section name {name!r} is reserved" for name in sections if name in ChatSettings.model_fields),
     ]

@@ -1,1 +1,1 @@
-"""Chats, lines and messages, and the cut, which decides which messages are still sent verbatim."""
+"""Chats: the row of a line with its head, settings, events and revisions."""

@@ -24,7 +24,7 @@ class CoveringLayer(Protocol):
         ...
 
     @property
-    def names_messages(self) -> bool:
+    def sets_memo_id(self) -> bool:
         """Whether a message's `memo_id` is the id of the layer's row that covers it."""
         ...
 

@@ -97,8 +97,8 @@ class LineRevision:
 
     async def write(self, db_session: DbSession) -> None:
         """Write the number, unless another statement has done so or nothing changed."""
-        is_kept = self._keeps == self.locks and not self._names
-        if not (is_kept or self._is_written or self.is_new):
+        is_untouched = self._keeps == self.locks and not self._names
+        if not (is_untouched or self._is_written or self.is_new):
             await db_session.raw.execute(_WRITE, *self.line, *self.take())
 
 

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 PresetName = Literal["memo", "diary", "scenes", "agent", "decay", "companion"]
 Scope = Literal["chat", "character", "user", "global"]
 
-EVERY_8, EVERY_MESSAGE = OWN_EDGES = ("every_8", "every_message")
+EVERY_8, EVERY_MESSAGE = BUILT_IN_EDGES = ("every_8", "every_message")
 """The edges that need no layer; `SettingsSchema` adds those of the layers."""
 
 FORCED_MARGIN_MESSAGES = 32
@@ -308,7 +308,7 @@ class SettingsSchema:
 
     def __init__(self, sections: Sequence[type[LayerSettings]], edges: Sequence[str] = ()) -> None:
         fields: dict[str, Any] = {one.section: (one, Field(one(), description=_summary(one))) for one in sections}
-        history = _history_of((*edges, *OWN_EDGES))
+        history = _history_of((*edges, *BUILT_IN_EDGES))
         fields["history"] = (history, Field(history(), description=ChatSettings.model_fields["history"].description))
         self.whole: type[ChatSettings] = create_model("ChatSettings", __base__=ChatSettings, **fields)
         self.whole.__doc__ = "All settings of a chat, as they take effect."

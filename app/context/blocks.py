@@ -1,9 +1,9 @@
-"""The pieces of a context: each segment and each message as rendered text, with its token count. Pure.
+"""The blocks of a context: each segment and each message as rendered text, with its token count. Pure.
 
-In every format a context is a sequence of pieces. Tokens, breakpoints and hashes are computed from the sequence, and
-the format only wraps it. A piece costs its text and the overhead of a message, even if it shares a message with its
+In every format a context is a sequence of blocks. Tokens, breakpoints and hashes are computed from the sequence, and
+the format only wraps it. A block costs its text and the overhead of a message, even if it shares a message with its
 neighbours: the overhead covers the separator between them (at most two tokens in our measurements). So costs simply add
-up, and a joined text never has more tokens than its pieces cost.
+up, and a joined text never has more tokens than its blocks cost.
 """
 
 import math
@@ -53,12 +53,12 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """A plan as the pieces of one format: every text is rendered and counted once, and blank texts are left out.
+    """A plan as the blocks of one format: every text is rendered and counted once, and blank texts are left out.
 
     Attributes:
-        manner: The options it was rendered with.
+        render_options: The options it was rendered with.
         prefix: Segments before the messages, in order.
-        history: One piece per message, oldest first, without `newest`.
+        history: One block per message, oldest first, without `newest`.
         in_chat: Segments among the messages.
         volatile: Segments after the history.
         newest: The last message if it is the user's.
@@ -76,7 +76,7 @@ class BlockLayout:
 
     @property
     def count(self) -> int:
-        """The number of pieces, without the format's fixed texts."""
+        """The number of blocks, without the format's fixed texts."""
         blocks = len(self.prefix) + len(self.history) + len(self.in_chat) + len(self.volatile)
         return blocks + (self.newest is not None)
 

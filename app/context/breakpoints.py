@@ -1,7 +1,7 @@
 """Breakpoints of the provider's prompt cache, and hashes that show whether the cached prefix still matches. Pure.
 
 A provider caches a prompt up to a breakpoint and reuses it only if every byte before the breakpoint is unchanged. So no
-breakpoint is set after a piece that moves or changes in the next turn.
+breakpoint is set after a block that moves or changes in the next turn.
 """
 
 import json
@@ -20,12 +20,12 @@ HISTORY_BLOCK_MESSAGES = 16
 
 
 def count_stable(blocks: Sequence[Block]) -> int:
-    """Return the number of pieces at the start that stay the same in the next turn."""
+    """Return the number of blocks at the start that stay the same in the next turn."""
     return next((index for index, block in enumerate(blocks) if not block.stable), len(blocks))
 
 
 def place(blocks: Sequence[Block], stable: int, tables: SegmentTables = BASE) -> list[int]:
-    """Return the indexes of the pieces that get a breakpoint: ascending, at most four, all among the first `stable`.
+    """Return the indexes of the blocks that get a breakpoint: ascending, at most four, all among the first `stable`.
 
     Breakpoints come after `user`, after the last segment before the history, after the last complete block of 16
     messages of the history, and after `newest` or the end of the history. If a segment is missing, the nearest segment
@@ -48,23 +48,23 @@ def place(blocks: Sequence[Block], stable: int, tables: SegmentTables = BASE) ->
     return sorted({index for index in (user, memory, block_end, end) if index is not None})
 
 
-def hash_prefixes(worded: BlockLayout, blocks: Sequence[Block], marked: Sequence[int]) -> tuple[list[Breakpoint], str]:
-    """Return the breakpoints after the `marked` pieces, and the prefix hash; `blocks` are all pieces of `worded`.
+def hash_prefixes(layout: BlockLayout, blocks: Sequence[Block], marked: Sequence[int]) -> tuple[list[Breakpoint], str]:
+    """Return the breakpoints after the `marked` blocks, and the prefix hash; `blocks` are all blocks of `layout`.
 
     The prefix hash is a sha-256 over the format, the anchor and the hash of everything before the history, including
     the caller's own segments there. Equal hashes mean that nothing before the history changed.
     """
-    factor = worded.render_options.token_factor
-    prefix = len(worded.prefix) - 1
+    factor = layout.render_options.token_factor
+    prefix = len(layout.prefix) - 1
     hashes = _hash_up_to(blocks, {*marked, prefix})
     costs = list(accumulate([block.tokens + MESSAGE_OVERHEAD_TOKENS for block in blocks]))
     breakpoints = [Breakpoint(blocks[index].mark, charge(costs[index], factor), hashes[index]) for index in marked]
-    prefix_text = f"{worded.render_options.format} {worded.anchor_seq} {hashes[prefix]}"
+    prefix_text = f"{layout.render_options.format} {layout.anchor_seq} {hashes[prefix]}"
     return breakpoints, sha256(prefix_text.encode()).hexdigest()
 
 
 def _hash_up_to(blocks: Sequence[Block], ends: Iterable[int]) -> dict[int, str]:
-    """Return the sha-256 of the pieces up to each end (inclusive), computed in one pass; end -1 hashes no pieces."""
+    """Return the sha-256 of the blocks up to each end (inclusive), computed in one pass; end -1 hashes no blocks."""
     hashes = {}
     digest = sha256()
     start = 0
@@ -76,7 +76,7 @@ def _hash_up_to(blocks: Sequence[Block], ends: Iterable[int]) -> dict[int, str]:
 
 
 def _frame(block: Block) -> str:
-    """Return the text of a piece to be hashed. It contains lengths, so that two pieces never hash like one."""
+    """Return the text of a block to be hashed. It contains lengths, so that two blocks never hash like one."""
     text, name = block.text, block.name or ""
     if not block.tool_calls and not block.tool_call_id:
         return f"{block.role} {len(name)} {len(text)}\n{name}{text}"

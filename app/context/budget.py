@@ -32,18 +32,18 @@ def fit(parts: Parts, max_tokens: int, render_options: RenderOptions) -> Fitted:
     contributions = [one for one in merge_contributions(parts.contributions) if one.items]
     segments = [*(build_segment(one) for one in contributions), *parts.segments]
     plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq, render_options.tables)
-    worded = word(plan, render_options)
-    left = whole = Fitted(worded, contributions, _list_blank(parts, segments, worded))
+    layout = word(plan, render_options)
+    left = whole = Fitted(layout, contributions, _list_blank(parts, segments, layout))
     for left in shorten(whole, parts, max_tokens):
-        if count_tokens_of(left.worded) <= max_tokens:
+        if count_tokens_of(left.layout) <= max_tokens:
             return left
-    raise BudgetTooSmallError(count_tokens_of(left.worded))
+    raise BudgetTooSmallError(count_tokens_of(left.layout))
 
 
-def _list_blank(parts: Parts, segments: Sequence[Segment], worded: BlockLayout) -> tuple[Omission, ...]:
-    """Return the segments and messages that `worded`, rendered from all of them, omits because they are blank."""
+def _list_blank(parts: Parts, segments: Sequence[Segment], layout: BlockLayout) -> tuple[Omission, ...]:
+    """Return the segments and messages that `layout`, rendered from all of them, omits because they are blank."""
     messages = [*parts.history, *([parts.newest] if parts.newest else [])]
-    if worded.count == len(segments) + len(messages):
+    if layout.count == len(segments) + len(messages):
         return ()
     return (
         *(Omission(one.name, "blank", one.tokens) for one in segments if is_blank(one.text)),

@@ -1,6 +1,6 @@
 """The `anthropic` format: system blocks before the history, then alternating user and assistant messages. Pure.
 
-The format has no other roles and no names, so they are written into the text. Every piece is a separate block, so that
+The format has no other roles and no names, so they are written into the text. Every block is a separate block, so that
 it can have `cache_control`. Trailing white space is removed from all assistant texts: the API rejects a prefill that
 ends with it, and a message must not change when it is no longer the last one, or the cache after it is lost.
 """
@@ -31,7 +31,7 @@ def render_segment(segment: Segment, part: Part) -> tuple[str, str]:
 
 
 def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
-    """Return the piece of a message."""
+    """Return the block of a message."""
     text = word_message(entry, render_options.style)
     role = "assistant" if entry.role == "assistant" else "user"
     if role == "assistant":
@@ -56,7 +56,7 @@ def complete(talk: list[Block], render_options: RenderOptions) -> list[Block]:
 
 
 def assemble(blocks: Sequence[Block], breaks: Container[int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the system blocks and the messages, with `cache_control` on the pieces whose indexes are in `breaks`."""
+    """Return the system blocks and the messages, with `cache_control` on the blocks whose indexes are in `breaks`."""
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
     for index, block in enumerate(blocks):

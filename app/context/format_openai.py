@@ -19,7 +19,7 @@ _SPEAKERS = frozenset({"user", "assistant", "system"})
 
 
 def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
-    """Return the piece of a message that is sent as text; the `name` field has the name if it accepts it."""
+    """Return the block of a message that is sent as text; the `name` field has the name if it accepts it."""
     role = entry.role if entry.role in _SPEAKERS else "user"
     name = given_name(entry)
     refused = name and not _NAME_FIELD.fullmatch(name)
@@ -30,7 +30,7 @@ def render_message(entry: HistoryMessage, part: Part, render_options: RenderOpti
 
 
 def render_native(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
-    """Return the piece of a tool call or a tool result, in the format's own fields.
+    """Return the block of a tool call or a tool result, in the format's own fields.
 
     A result is data: neither a name nor a time is added to its text.
     """

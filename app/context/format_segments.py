@@ -12,7 +12,7 @@ from app.context.wording import word_line, word_lines, word_message
 
 
 def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
-    """Return the piece of a message: a transcript line, or only the text of the newest message, which has a role."""
+    """Return the block of a message: a transcript line, or only the text of the newest message, which has a role."""
     text = word_message(entry, render_options.style) if part == "newest" else word_line(entry, render_options.style)
     return Block(entry, part, entry.role, text, count_text(entry, text, render_options.count))
 
@@ -20,7 +20,7 @@ def render_message(entry: HistoryMessage, part: Part, render_options: RenderOpti
 def list_segments(blocks: Sequence[Block], stable: int, style: TranscriptStyle) -> list[dict[str, Any]]:
     """Return a row for each segment; the history is one row, whose text is a transcript and whose role is null.
 
-    `tokens` counts the text in the context's format, without the overhead of messages. `stable` is the number of pieces
+    `tokens` counts the text in the context's format, without the overhead of messages. `stable` is the number of blocks
     at the start that stay the same in the next turn; only these are `cacheable`. A segment among the messages has a
     `depth`, because the transcript does not contain it.
     """

@@ -13,7 +13,7 @@ def render_segment(segment: Segment, part: Part) -> tuple[str, str]:
 
 
 def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
-    """Return the piece of a message."""
+    """Return the block of a message."""
     text = word_line(entry, render_options.style)
     return Block(entry, part, entry.role, text, count_text(entry, text, render_options.count))
 

@@ -40,7 +40,7 @@ def word(plan: Plan, render_options: RenderOptions) -> BlockLayout:
 
 
 def word_segment(segment: Segment, part: Part, render_options: RenderOptions) -> Block:
-    """Return the piece of one segment."""
+    """Return the block of one segment."""
     render_segment = _RENDER_SEGMENT.get(render_options.format)
     role, text = render_segment(segment, part) if render_segment else (segment.role, segment.text)
     tokens = count_text(segment, text, render_options.count)
@@ -52,32 +52,32 @@ def is_said(entry: HistoryMessage) -> bool:
     return not is_blank(entry.text) or bool(entry.tool_calls)
 
 
-def lay_out(worded: BlockLayout) -> list[Block]:
-    """Return all pieces in the order of the prompt, with the fixed texts that the format needs.
+def lay_out(layout: BlockLayout) -> list[Block]:
+    """Return all blocks in the order of the prompt, with the fixed texts that the format needs.
 
     An in-chat segment at depth d is followed by d messages, or by all of them if there are fewer. It is never placed
     between a tool call and its result, but before the call. It is stable only before the first message, because
     elsewhere it moves with every new message.
     """
-    newest = [worded.newest] if worded.newest else []
-    talk = _spread(worded) if worded.in_chat else [*worded.history, *worded.volatile, *newest]
-    if worded.render_options.format == "anthropic":
-        talk = format_anthropic.complete(talk, worded.render_options)
-    return [*worded.prefix, *talk]
+    newest = [layout.newest] if layout.newest else []
+    talk = _spread(layout) if layout.in_chat else [*layout.history, *layout.volatile, *newest]
+    if layout.render_options.format == "anthropic":
+        talk = format_anthropic.complete(talk, layout.render_options)
+    return [*layout.prefix, *talk]
 
 
-def count_tokens_of(worded: BlockLayout) -> int:
+def count_tokens_of(layout: BlockLayout) -> int:
     """Return the tokens that `render` counts: text plus 4 per message, times the token factor, rounded up."""
-    return charge(add_up(lay_out(worded)), worded.render_options.token_factor)
+    return charge(add_up(lay_out(layout)), layout.render_options.token_factor)
 
 
-def render(worded: BlockLayout) -> Rendered:
+def render(layout: BlockLayout) -> Rendered:
     """Return the context in its format, with breakpoints, hashes and the list of segments."""
-    render_options = worded.render_options
-    blocks = lay_out(worded)
+    render_options = layout.render_options
+    blocks = lay_out(layout)
     stable = count_stable(blocks)
     marked = place(blocks, stable, render_options.tables)
-    breakpoints, prefix_hash = hash_prefixes(worded, blocks, marked)
+    breakpoints, prefix_hash = hash_prefixes(layout, blocks, marked)
     system = messages = text = None
     if render_options.format == "openai":
         messages = format_openai.assemble(blocks)
@@ -110,26 +110,26 @@ def _word_history(history: Sequence[HistoryMessage], render_options: RenderOptio
     ]
 
 
-def _spread(worded: BlockLayout) -> list[Block]:
+def _spread(layout: BlockLayout) -> list[Block]:
     """Return the messages and the volatile segments, with the in-chat segments between them."""
-    messages = [*worded.history, worded.newest] if worded.newest else worded.history
-    slots = _slots(worded, len(messages))
+    messages = [*layout.history, layout.newest] if layout.newest else layout.history
+    slots = _slots(layout, len(messages))
     talk: list[Block] = []
     for position, block in enumerate(messages):
         talk += slots.get(position, ())
-        if block is worded.newest:
-            talk += worded.volatile
+        if block is layout.newest:
+            talk += layout.volatile
         talk.append(block)
     talk += slots.get(len(messages), ())
-    if not worded.newest:
-        talk += worded.volatile
+    if not layout.newest:
+        talk += layout.volatile
     return talk
 
 
-def _slots(worded: BlockLayout, messages: int) -> dict[int, list[Block]]:
-    inner = inner_positions(worded.entries)
+def _slots(layout: BlockLayout, messages: int) -> dict[int, list[Block]]:
+    inner = inner_positions(layout.entries)
     slots: dict[int, list[Block]] = {}
-    for block in worded.in_chat:
+    for block in layout.in_chat:
         depth = block.of.depth if isinstance(block.of, Segment) else 0
         position = max(0, messages - depth)
         while position in inner:

@@ -50,13 +50,13 @@ class Fitted:
     """A candidate for a context that fits.
 
     Attributes:
-        worded: Its content, ready to render.
+        layout: Its content, ready to render.
         contributions: The layers' items in it, one contribution for each segment.
         omitted: Everything that was left out, in the order in which it was left out.
 
     """
 
-    worded: BlockLayout
+    layout: BlockLayout
     contributions: Sequence[Contribution]
     omitted: tuple[Omission, ...]
 

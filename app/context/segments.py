@@ -115,7 +115,7 @@ class RenderOptions:
 
     Attributes:
         format: The format of the result.
-        speech: How to render the messages.
+        style: How to render the messages.
         prefill: With `anthropic`: whether the conversation may end with the assistant, for the model to continue.
         token_factor: The factor by which o200k counts are multiplied before they are compared with `max_tokens`.
         count: Returns the o200k tokens of a text.

@@ -251,7 +251,7 @@ def _answer(
     max_tokens: int,
     over_budget: Sequence[Omission],
 ) -> dict[str, Any]:
-    rendered = render(fitted.worded)
+    rendered = render(fitted.layout)
     row = source.row
     answer: dict[str, Any] = {
         "chat_id": ref.chat_id,
@@ -288,8 +288,8 @@ def _window_out(source: Source, fitted: Fitted) -> dict[str, Any]:
 
 
 def _history_out(row: asyncpg.Record, fitted: Fitted) -> dict[str, Any]:
-    sent = [entry.seq for entry in fitted.worded.entries]
-    newest = fitted.worded.newest
+    sent = [entry.seq for entry in fitted.layout.entries]
+    newest = fitted.layout.newest
     if newest is not None and isinstance(newest.of, HistoryMessage):
         sent.append(newest.of.seq)
     return {

@@ -21,7 +21,7 @@ from app.layers.contribution import Contribution, Item
 
 def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
     """Yield the chain from the whole context to the shortest. Contexts that cannot fit `max_tokens` may be skipped."""
-    tables = whole.worded.render_options.tables
+    tables = whole.layout.render_options.tables
     of_caller = dict.fromkeys(one.name for one in reversed(parts.segments) if one.name not in tables.order)
     names = [name for trim in tables.trims for name in ([trim] if trim else of_caller)]
     left = whole
@@ -44,8 +44,8 @@ def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
     contribution = next((one for one in left.contributions if one.segment == name), None)
     lumps = sorted({_lump_of(item) for item in contribution.items}) if contribution else []
     if contribution is None or (len(lumps) == 1 and lumps[0].is_rest):
-        rest = _with_segment(left.worded, name, None)
-        tokens = _sum_segments(left.worded) - _sum_segments(rest)
+        rest = _with_segment(left.layout, name, None)
+        tokens = _sum_segments(left.layout) - _sum_segments(rest)
         if tokens:
             yield _leave_out(left, rest, name, (), Omission(name, "max_tokens", tokens))
         return
@@ -54,9 +54,9 @@ def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
         tokens = sum(item.tokens for item in contribution.items if _lump_of(item) == lump)
         contribution = contribution._replace(items=kept)
         segment = build_segment(contribution) if kept else None
-        worded = _with_segment(left.worded, name, segment)
+        layout = _with_segment(left.layout, name, segment)
         omission = Omission(lump.name or (f"pinned {name}" if lump.pinned else name), "max_tokens", tokens)
-        left = _leave_out(left, worded, name, (contribution,) if kept else (), omission)
+        left = _leave_out(left, layout, name, (contribution,) if kept else (), omission)
         yield left
 
 
@@ -74,29 +74,29 @@ def _lump_of(item: Item) -> _Lump:
 
 
 def _leave_out(
-    left: Fitted, worded: BlockLayout, name: str, contributions: Sequence[Contribution], omission: Omission
+    left: Fitted, layout: BlockLayout, name: str, contributions: Sequence[Contribution], omission: Omission
 ) -> Fitted:
-    """Return `left` with `worded`, and with `contributions` in place of those of the segment."""
+    """Return `left` with `layout`, and with `contributions` in place of those of the segment."""
     others = [one for one in left.contributions if one.segment != name]
-    return Fitted(worded, [*others, *contributions], (*left.omitted, omission))
+    return Fitted(layout, [*others, *contributions], (*left.omitted, omission))
 
 
 def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int) -> Iterator[Fitted]:
     """Yield contexts with a shorter history: edge by edge, then message by message.
 
-    A history can be long, so only those contexts are built whose pieces, without the format's fixed texts, fit
+    A history can be long, so only those contexts are built whose blocks, without the format's fixed texts, fit
     `max_tokens`. The last one is always built, because it shows how many tokens are needed.
     """
-    worded = left.worded
-    starts = _list_starts(worded.entries, edges, has_newest=worded.newest is not None)
-    newest = [worded.newest] if worded.newest else []
-    whole = add_up([*worded.prefix, *worded.history, *worded.in_chat, *worded.volatile, *newest])
-    before = [0, *accumulate(block.tokens for block in worded.history)]
+    layout = left.layout
+    starts = _list_starts(layout.entries, edges, has_newest=layout.newest is not None)
+    newest = [layout.newest] if layout.newest else []
+    whole = add_up([*layout.prefix, *layout.history, *layout.in_chat, *layout.volatile, *newest])
+    before = [0, *accumulate(block.tokens for block in layout.history)]
     for start in starts:
         rest = whole - before[start] - start * MESSAGE_OVERHEAD_TOKENS
-        if start == starts[-1] or charge(rest, worded.render_options.token_factor) <= max_tokens:
+        if start == starts[-1] or charge(rest, layout.render_options.token_factor) <= max_tokens:
             yield Fitted(
-                replace(worded, history=worded.history[start:]),
+                replace(layout, history=layout.history[start:]),
                 left.contributions,
                 (*left.omitted, Omission("history", "max_tokens", before[start])),
             )
@@ -117,8 +117,8 @@ def _list_starts(history: Sequence[HistoryMessage], edges: Sequence[int], *, has
     return [*at_edges, *(at for at in range(behind, last + 1) if at not in inner)]
 
 
-def _with_segment(worded: BlockLayout, name: str, segment: Segment | None) -> BlockLayout:
-    """Return `worded` with `segment` in place of the segment of that name; None removes it."""
+def _with_segment(layout: BlockLayout, name: str, segment: Segment | None) -> BlockLayout:
+    """Return `layout` with `segment` in place of the segment of that name; None removes it."""
 
     def exchange(blocks: Sequence[Block]) -> list[Block]:
         kept = []
@@ -126,14 +126,14 @@ def _with_segment(worded: BlockLayout, name: str, segment: Segment | None) -> Bl
             if not _is_named(block, name):
                 kept.append(block)
             elif segment is not None:
-                kept.append(word_segment(segment, block.part, worded.render_options))
+                kept.append(word_segment(segment, block.part, layout.render_options))
         return kept
 
     return replace(
-        worded,
-        prefix=exchange(worded.prefix),
-        in_chat=exchange(worded.in_chat),
-        volatile=exchange(worded.volatile),
+        layout,
+        prefix=exchange(layout.prefix),
+        in_chat=exchange(layout.in_chat),
+        volatile=exchange(layout.volatile),
     )
 
 
@@ -141,5 +141,5 @@ def _is_named(block: Block, name: str) -> bool:
     return isinstance(block.of, Segment) and block.of.name == name
 
 
-def _sum_segments(worded: BlockLayout) -> int:
-    return sum(block.tokens for block in (*worded.prefix, *worded.in_chat, *worded.volatile))
+def _sum_segments(layout: BlockLayout) -> int:
+    return sum(block.tokens for block in (*layout.prefix, *layout.in_chat, *layout.volatile))

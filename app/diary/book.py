@@ -22,9 +22,9 @@ from app.diary.handlers import (
     WRITE,
     begin_period,
     folded_source,
-    judge,
     narrative_of,
     note_entries,
+    reconcile_fold_work,
     take_number,
 )
 from app.diary.models import DiaryEntry
@@ -230,7 +230,7 @@ async def _write(
         "created_at": now,
     }
     await queries.insert_entry(db_session, head.line, values)
-    await judge(db_session, head, name, now=now, settle_s=db_session.settle_s, again=False)
+    await reconcile_fold_work(db_session, head, name, now=now, settle_s=db_session.settle_s, again=False)
     defer(db_session, LayerChanged(head, NAME))
     return entry_id
 

@@ -21,10 +21,10 @@ from app.diary.handlers import (
     ENTRY,
     NAME,
     WRITE,
-    judge,
     narrative_of,
     note_entries,
     note_outdated,
+    reconcile_fold_work,
     writing_work,
 )
 from app.diary.models import DiaryEntry
@@ -73,7 +73,7 @@ def find_first_turned(pairs: Sequence[Pair]) -> int | None:
 
 def group_by_diary(changed: Sequence[Rehashed[Any]]) -> dict[str, list[int]]:
     """Return the numbers of the entries that the service wrote, by character name, both sorted. Pure."""
-    own = [one.row.of for one in changed if not one.row.is_kept]
+    own = [one.row.of for one in changed if not one.row.keeps_text]
     names = sorted({row["character"] for row in own})
     return {name: [row["number"] for row in own if row["character"] == name] for name in names}
 
@@ -87,7 +87,7 @@ def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:
         filters=Filters.from_json(orjson.loads(row["filters"])),
         source_hash=row["source_hash"],
         current_hash=row["current_hash"],
-        is_kept=row["origin"] == "person",
+        keeps_text=row["origin"] == "person",
     )
 
 
@@ -114,7 +114,7 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
             settle_s=settle_s,
         )
     for name in await queries.list_names(db_session, line):
-        await judge(db_session, head, name, now=now, settle_s=settle_s, again=False)
+        await reconcile_fold_work(db_session, head, name, now=now, settle_s=settle_s, again=False)
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
@@ -139,7 +139,9 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     for name in sorted({*reaching, *await queries.list_names(db_session, line)}):
         number = reaching.get(name, behind_all)
         await narratives.cut_off(db_session, line, narrative_of(name), number, begins_seq=from_seq - 1)
-        await judge(db_session, head, name, now=event.now, settle_s=event.settle_s, again=name in reaching)
+        await reconcile_fold_work(
+            db_session, head, name, now=event.now, settle_s=event.settle_s, again=name in reaching
+        )
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
@@ -157,7 +159,7 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
         places = [(row["entry_id"], event.seq_here(row["at_seq"])) for row in written]
         names = await change_queries.copy_written(db_session, line, event.from_line_id, places)
         for name in sorted(names):
-            await judge(db_session, head, name, now=event.now, settle_s=0)
+            await reconcile_fold_work(db_session, head, name, now=event.now, settle_s=0)
 
 
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
@@ -203,5 +205,5 @@ async def _count_again(db_session: DbSession, head: Head, until_seq: int, *, at_
         return
     filling = OpenPeriod.from_json(cursor["period"])
     first_seq = filling.first_seq if at_most is None else min(filling.first_seq, at_most)
-    living = await list_not_deleted(db_session, *head.line, [(first_seq, until_seq)])
-    cursor["period"] = count_turns(first_seq, living).to_json()
+    remaining = await list_not_deleted(db_session, *head.line, [(first_seq, until_seq)])
+    cursor["period"] = count_turns(first_seq, remaining).to_json()

@@ -9,7 +9,7 @@ from app.diary import queries
 from app.diary.extractive import EXTRACT_VERSION, fold_quotes
 from app.diary.folding import MOST_ENTRIES, fit_lines, lines_of, most_folded_lines
 from app.diary.generation import ask_for_diary, dated
-from app.diary.handlers import FOLD, find_last_folded, hash_of, judge, narrative_of, read_diary
+from app.diary.handlers import FOLD, find_last_folded, hash_of, narrative_of, read_diary, reconcile_fold_work
 from app.diary.prompts import DIARY
 from app.diary.queries import Cast, Written
 from app.diary.settings import DiarySettings
@@ -105,7 +105,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
         filters=None,
         now=made.now,
     )
-    await judge(db_session, head, character, now=made.now, settle_s=0)
+    await reconcile_fold_work(db_session, head, character, now=made.now, settle_s=0)
 
 
 async def _find_begin(db_session: DbSession, line: Line, narrative: Narrative, fold: _Fold) -> int:

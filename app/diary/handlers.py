@@ -123,7 +123,7 @@ def find_last_folded(diary: Diary, limit: int) -> int | None:
     return find_fold(count_lines(diary.folded), lines, limit)
 
 
-async def judge(
+async def reconcile_fold_work(
     db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float, again: bool = True
 ) -> None:
     """Schedule a fold if the diary is too long, or cancel the scheduled one; mark the diary's cached text as outdated.
@@ -158,7 +158,7 @@ async def note_entries(
         entries = await queries.list_step(db_session, line, character, step.first_unit, step.last_unit)
         hashes.append((character, step.version, hash_of(entries)))
     await narratives.update_hashes(db_session, line, NAME, hashes)
-    await judge(db_session, head, character, now=now, settle_s=settle_s)
+    await reconcile_fold_work(db_session, head, character, now=now, settle_s=settle_s)
 
 
 def note_outdated(head: Head, character: str | None = None) -> None:
@@ -203,8 +203,8 @@ def narrative_of(character: str) -> Narrative:
 
 def _show(diary: Diary, time_zone: str, limit: int) -> dict[str, Any] | None:
     """Return the diary as it is cached on the chat's row, or None if it is empty."""
-    worded = [word_entry(entry.content, word_date(entry.dated_at, time_zone)) for entry in diary.entries]
-    excerpt = cut_to_lines(diary.folded, worded, limit)
+    entries = [word_entry(entry.content, word_date(entry.dated_at, time_zone)) for entry in diary.entries]
+    excerpt = cut_to_lines(diary.folded, entries, limit)
     text = word_diary(excerpt)
     if not text:
         return None

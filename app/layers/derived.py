@@ -68,7 +68,7 @@ class DerivedRow(Generic[Of]):
         filters: The eligibility filters of the range.
         source_hash: The hash of what it was made from; None if it is not made yet.
         current_hash: The stored hash of its range.
-        is_kept: Whether it is never made again automatically, because a person wrote or deleted it.
+        keeps_text: Whether it is never made again automatically, because a person wrote or deleted it.
 
     """
 
@@ -79,7 +79,7 @@ class DerivedRow(Generic[Of]):
     filters: Filters
     source_hash: bytes | None
     current_hash: bytes | None
-    is_kept: bool = False
+    keeps_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ async def reschedule(
 
     Rows that a person wrote or deleted, and work that a person requested, are not touched.
     """
-    own = [one for one in rehashed if not one.row.is_kept]
+    own = [one for one in rehashed if not one.row.keeps_text]
     valid = [one.row.key for one in own if one.is_valid]
     if valid:
         await cancel_automatic(db_session, head, layer, valid)

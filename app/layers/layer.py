@@ -104,7 +104,7 @@ class Layer:
         edges: The name of its edges, one of the choices of the setting `history.edges`; None if it has none.
         adds_edges_late: Whether edges can appear when one of the layer's jobs ends, not only with new messages. A full
             cut that finds no edge then waits for one.
-        names_messages: Whether the `memo_id` of a message is the id of the layer's row that covers it.
+        sets_memo_id: Whether the `memo_id` of a message is the id of the layer's row that covers it.
         list_edges: (db_session, head, from_seq) → the seqs at which a cut may begin the history; called only for chats
             whose `history.edges` are this layer's.
         export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
@@ -139,7 +139,7 @@ class Layer:
     list_coverage: Callable[[DbSession, UUID, UUID, int, int], Awaitable[Sequence[Coverage]]] = _no_coverage
     edges: str | None = None
     adds_edges_late: bool = False
-    names_messages: bool = False
+    sets_memo_id: bool = False
     list_edges: Callable[[DbSession, Head, int], Awaitable[Sequence[int]]] = _no_edges
     refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
     export_state: Callable[[DbSession, Line], Awaitable[Any]] | None = None

@@ -29,7 +29,7 @@ _RECOUNT = f"""
         SELECT *, lag(role) OVER (PARTITION BY speaks ORDER BY seq) AS former FROM (
             SELECT seq, role, kind, tokens, blank, hidden_by, deleted_at, ({SPEAKS}) AS speaks FROM messages
             WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL
-        ) AS living
+        ) AS remaining
     ) AS spoken"""  # noqa: S608 - constants only
 
 _ABANDON = """

@@ -1,8 +1,8 @@
 """Operations on lines: checkpoint, restore, switch, fork.
 
-All except the switch copy a line (`copying.py`) with everything it holds. Each operation locks the chat's current line
-first and reads afterwards. So nothing is appended or derived while the copy is written, and if two operations change
-which line is current, the second one finds the line that the first one made current.
+All except the switch copy a line (`line_copy.py`) with everything it holds. Each operation locks the chat's current
+line first and reads afterwards. So nothing is appended or derived while the copy is written, and if two operations
+change which line is current, the second one finds the line that the first one made current.
 """
 
 from collections.abc import Sequence
@@ -109,7 +109,7 @@ async def begin_line(
     """Abandon `head`'s line, which is current and locked, and make a copy of one of the chat's lines current.
 
     Return the new line's id. With `until_seq` (inclusive; 0 copies no message), the source is `head`'s own line, and
-    the caller has to call `cut_copy` next.
+    the caller has to call `truncate_copy` next.
     """
     line_id = uuid7()
     values = {"line_status": CURRENT, "checkpoint": None, "parent_line_id": source_line_id, "line_created_at": now}
@@ -200,10 +200,10 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
         ) from None
     defer(db_session, WorkScheduled())
     if at_seq is not None:
-        await cut_copy(db_session, (target.key, line_id), at_seq, now=now)
+        await truncate_copy(db_session, (target.key, line_id), at_seq, now=now)
 
 
-async def cut_copy(db_session: DbSession, line: Line, until_seq: int, *, now: datetime) -> Head:
+async def truncate_copy(db_session: DbSession, line: Line, until_seq: int, *, now: datetime) -> Head:
     """Recount a copy that ends at `until_seq` and return its head.
 
     The deferred `LineTruncated` then reopens what extends beyond the end and moves the anchor back.

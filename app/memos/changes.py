@@ -54,7 +54,7 @@ def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:
         filters=Filters.from_json(orjson.loads(row["filters"])),
         source_hash=row["source_hash"],
         current_hash=row["current_hash"],
-        is_kept=row["deleted"] or row["origin"] == "person",
+        keeps_text=row["deleted"] or row["origin"] == "person",
     )
 
 

@@ -9,7 +9,7 @@ from app.memos.prompts import MEMO
 from app.memos.queries import DOCUMENTS
 from app.memos.routes import router
 from app.memos.segment import EDGES, SEGMENT, contribute
-from app.memos.settings import OWN_EDGES, MemoSettings
+from app.memos.settings import BATCH_EDGES, MemoSettings
 
 LAYER = Layer(
     name=NAME,
@@ -25,8 +25,8 @@ LAYER = Layer(
     on_settings_changed=on_settings_changed,
     covered_through=covered_through,
     list_coverage=list_coverage,
-    names_messages=True,
-    edges=OWN_EDGES,
+    sets_memo_id=True,
+    edges=BATCH_EDGES,
     list_edges=list_edges,
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),

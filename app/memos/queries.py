@@ -115,10 +115,10 @@ async def list_pinned(
 
 
 async def list_gaps(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_place: int
+    db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_unit: int
 ) -> list[tuple[int, int]]:
-    """Return the ranges before the anchor whose memo is pending or stale, from `from_place` in the book on."""
-    rows = await db_session.raw.fetch(_GAPS, chat_key, line_id, anchor_seq, from_place)
+    """Return the ranges before the anchor whose memo is pending or stale, from `from_unit` in the book on."""
+    rows = await db_session.raw.fetch(_GAPS, chat_key, line_id, anchor_seq, from_unit)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
 
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.chats.settings import Budget, EligibilitySettings, PlacementSettings
 
-OWN_EDGES = "batches"
+BATCH_EDGES = "batches"
 """The value of `history.edges` that cuts the history at the ends of batches."""
 
 

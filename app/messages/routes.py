@@ -166,7 +166,7 @@ async def _details(
     covers = [
         cover
         for layer in layers
-        if layer.names_messages
+        if layer.sets_memo_id
         for cover in await layer.list_coverage(db_session, first.chat_key, first.line_id, first.seq, last.seq)
     ]
     listed = await swipes.list_swipes(db_session, messages)

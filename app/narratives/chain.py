@@ -20,7 +20,7 @@ class Link(NamedTuple):
         first_unit: The first unit of its own step: a message seq, or the number of a diary entry.
         last_unit: The last unit of its own step (inclusive), which is also the last that the version covers.
         origin: `model`, `extractive` or `person`.
-        own_clean: Whether the source of its own step is unchanged.
+        is_fresh: Whether the source of its own step is unchanged.
         deleted: Whether a person deleted it. Versions folded onto it can still be valid.
 
     """

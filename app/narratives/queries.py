@@ -88,12 +88,12 @@ _IN_PLACE_OF = f"""
         AND v.deleted_at IS NULL"""  # noqa: S608
 
 
-async def list_chain(db_session: DbSession, key: Key, from_place: int) -> list[Link]:
+async def list_chain(db_session: DbSession, key: Key, from_unit: int) -> list[Link]:
     """Return the current version and the versions it was built on, oldest first.
 
-    The chain goes back to a version that ends before `from_place` and before every stale step.
+    The chain goes back to a version that ends before `from_unit` and before every stale step.
     """
-    return [Link(*row) for row in await db_session.raw.fetch(_CHAIN, *key, from_place)]
+    return [Link(*row) for row in await db_session.raw.fetch(_CHAIN, *key, from_unit)]
 
 
 async def has_written(db_session: DbSession, key: Key) -> bool:
@@ -214,10 +214,10 @@ async def update_hashes(
     await db_session.raw.execute(_UPDATE_HASHES, chat_key, line_id, layer, *zip(*rows, strict=True))
 
 
-async def cut_off(db_session: DbSession, key: Key, from_place: int, begins_seq: int) -> None:
-    """Delete the service's versions that end at or after `from_place`, and shorten a person's to end before it."""
-    await db_session.raw.execute(_DELETE_REACHING, *key, from_place)
-    await db_session.raw.execute(_CLIP_WRITTEN, *key, from_place, begins_seq)
+async def cut_off(db_session: DbSession, key: Key, from_unit: int, begins_seq: int) -> None:
+    """Delete the service's versions that end at or after `from_unit`, and shorten a person's to end before it."""
+    await db_session.raw.execute(_DELETE_REACHING, *key, from_unit)
+    await db_session.raw.execute(_CLIP_WRITTEN, *key, from_unit, begins_seq)
 
 
 async def rename(db_session: DbSession, key: Key, subject: str) -> bool:

@@ -72,25 +72,25 @@ class Step:
     current_hash: bytes
 
 
-async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *, from_place: int = MAX_SEQ) -> Chain:
-    """Return the current version and the versions it was built on, back to a valid one that ends before `from_place`.
+async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *, from_unit: int = MAX_SEQ) -> Chain:
+    """Return the current version and the versions it was built on, back to a valid one that ends before `from_unit`.
 
     The default goes back only as far as the latest valid version, which in most cases is the current one.
     """
-    return Chain(await queries.list_chain(db_session, _key(line, narrative), from_place))
+    return Chain(await queries.list_chain(db_session, _key(line, narrative), from_unit))
 
 
 async def read_written(db_session: DbSession, line: Line, narrative: Narrative) -> Chain:
     """Return the whole chain of the current version if a person wrote any version, else an empty chain."""
     if not await queries.has_written(db_session, _key(line, narrative)):
         return Chain()
-    return await read_chain(db_session, line, narrative, from_place=1)
+    return await read_chain(db_session, line, narrative, from_unit=1)
 
 
 async def read_before(db_session: DbSession, line: Line, narrative: Narrative, link: Link) -> Chain:
     """Return the chain of the versions that a version of the current chain was built on."""
-    from_place = min(link.first_unit, link.last_unit)
-    chain = await read_chain(db_session, line, narrative, from_place=from_place)
+    from_unit = min(link.first_unit, link.last_unit)
+    chain = await read_chain(db_session, line, narrative, from_unit=from_unit)
     return Chain([one for one in chain.links if one.version < link.version])
 
 
@@ -238,19 +238,19 @@ async def reset_current(db_session: DbSession, line: Line, narrative: Narrative)
     await queries.set_current(db_session, _key(line, narrative), None)
 
 
-async def cut_off(db_session: DbSession, line: Line, narrative: Narrative, from_place: int, *, begins_seq: int) -> None:
-    """Remove coverage of `from_place` and everything after it.
+async def cut_off(db_session: DbSession, line: Line, narrative: Narrative, from_unit: int, *, begins_seq: int) -> None:
+    """Remove coverage of `from_unit` and everything after it.
 
     The service's versions that end there or later are deleted, and so are a person's deleted ones. A person's other
-    versions are shortened to end before `from_place`, and their `begins_seq` is lowered to at most the given one. The
+    versions are shortened to end before `from_unit`, and their `begins_seq` is lowered to at most the given one. The
     last remaining version of the chain becomes current; if there is none, the highest remaining version does.
     """
     key = _key(line, narrative)
-    chain = await read_chain(db_session, line, narrative, from_place=from_place)
+    chain = await read_chain(db_session, line, narrative, from_unit=from_unit)
     left = [
-        link for link in chain.links if not link.deleted and (link.last_unit < from_place or link.origin == "person")
+        link for link in chain.links if not link.deleted and (link.last_unit < from_unit or link.origin == "person")
     ]
-    await queries.cut_off(db_session, key, from_place, begins_seq)
+    await queries.cut_off(db_session, key, from_unit, begins_seq)
     if not left:  # a copy that ends before the current version begins has no current one, but can have others
         newest = await queries.find_newest(db_session, key)
         await queries.set_current(db_session, key, newest)
@@ -271,7 +271,7 @@ async def carry_over_edits(
     written = (await read_written(db_session, (line[0], from_line_id), narrative)).latest_valid(by_person=True)
     if written is None:
         return
-    here = await read_chain(db_session, line, narrative, from_place=1)
+    here = await read_chain(db_session, line, narrative, from_unit=1)
     if any(link.version == written.version for link in here.links):
         return
     version = await read_version(db_session, (line[0], from_line_id), narrative, written.version)

@@ -24,14 +24,14 @@ class Match:
     Attributes:
         wanted: The message as it is to be; an optional field that the caller left out has the row's value.
         row: The row on the line, which may be a tombstone; None if the message is new.
-        stood: The row as a message that can be appended.
+        former: The row as a message that can be appended.
         differs: Whether there is a row and it differs from `wanted`.
 
     """
 
     wanted: NewMessage
     row: asyncpg.Record | None = None
-    stood: NewMessage | None = None
+    former: NewMessage | None = None
     differs: bool = False
 
     @property
@@ -91,26 +91,26 @@ def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: 
 
 
 def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
-    stood = _as_stood(row)
-    left_out = {name: getattr(stood, name) for name in _OPTIONAL if name not in given.model_fields_set}
+    former = _as_former(row)
+    left_out = {name: getattr(former, name) for name in _OPTIONAL if name not in given.model_fields_set}
     wanted = made._replace(
-        seq=stood.seq,
-        message_id=stood.message_id,
-        excluded=stood.excluded,
-        hidden_by=stood.hidden_by,
+        seq=former.seq,
+        message_id=former.message_id,
+        excluded=former.excluded,
+        hidden_by=former.hidden_by,
         **left_out,
     )
     if left_out.get("name") is not None:
         wanted = wanted._replace(digest=content_digest(wanted.role, wanted.name, wanted.content))
     if left_out.get("tool_calls") is not None:
         wanted = wanted._replace(blank=False)
-    differs = any(getattr(stood, name) != getattr(wanted, name) for name in _PLAIN) or any(
-        not _is_same_json(getattr(stood, name), getattr(wanted, name)) for name in _JSON
+    differs = any(getattr(former, name) != getattr(wanted, name) for name in _PLAIN) or any(
+        not _is_same_json(getattr(former, name), getattr(wanted, name)) for name in _JSON
     )
-    return Match(wanted, row, stood, differs)
+    return Match(wanted, row, former, differs)
 
 
-def _as_stood(row: asyncpg.Record) -> NewMessage:
+def _as_former(row: asyncpg.Record) -> NewMessage:
     return NewMessage(
         message_id=row["message_id"],
         role=row["role"],

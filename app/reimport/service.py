@@ -1,6 +1,6 @@
 """Re-import: replaces a chat's messages with a given list, changing only what differs.
 
-`alignment` matches the list with the line. In place, messages are edited, deleted, restored and appended. If messages
+`diff` matches the list with the line. In place, messages are edited, deleted, restored and appended. If messages
 were inserted or reordered, a new line begins with the part that both have in common. Messages that moved keep their
 marks, swipes and revisions, and what people wrote about them moves too. The former line does not change.
 
@@ -21,7 +21,7 @@ from app.chats.events import MessagesMoved, count_appended
 from app.chats.head import Head, NewMessage, RangeMessage
 from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
-from app.lines.service import begin_line, cut_copy
+from app.lines.service import begin_line, truncate_copy
 from app.messages.change_queries import recounting_turns
 from app.messages.editing import record_changes
 from app.messages.queries import insert_messages
@@ -77,7 +77,7 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
 async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now: datetime) -> UUID:
     """Build the list on a new line, on which only the first messages keep their seqs; return the line's id."""
     line_id = await begin_line(db_session, former, former.line_id, until_seq=plan.kept_seq, now=now)
-    head = await cut_copy(db_session, (former.chat_key, line_id), plan.kept_seq, now=now)
+    head = await truncate_copy(db_session, (former.chat_key, line_id), plan.kept_seq, now=now)
     await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted
     await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
     fresh = await _move(db_session, head, plan.moved, former.line_id, now)
@@ -118,7 +118,7 @@ async def _move(
 
     A moved message is appended with its former text and then rewritten, so that the former text becomes a revision.
     """
-    placed = await _append(db_session, head, [match.stood or match.wanted for match in matches])
+    placed = await _append(db_session, head, [match.former or match.wanted for match in matches])
     moved = [(match.row["seq"], place.seq) for match, place in zip(matches, placed, strict=True) if match.row]
     await reimport_queries.bring_along(db_session, head, from_line_id, moved)
     fresh = [match.wanted._replace(seq=place.seq) for match, place in zip(matches, placed, strict=True)]

@@ -62,7 +62,7 @@ async def read_recap_state(db_session: DbSession, head: Head) -> RecapState:
     newest = await queries.list_newest_breaks(db_session, head, left_out + 1) if left_out else []
     limit_seq = find_limit(newest, left_out, head.head_seq)
     if scenes.enabled:
-        chain = await narratives.read_chain(db_session, head.line, RECAP, from_place=limit_seq + 1)
+        chain = await narratives.read_chain(db_session, head.line, RECAP, from_unit=limit_seq + 1)
     else:
         chain = await narratives.read_written(db_session, head.line, RECAP)
     return RecapState(chain, chain.latest_valid(limit_seq + 1, by_person=not scenes.enabled), limit_seq)
@@ -93,7 +93,7 @@ async def reconcile_fold_work(
     and the next fold waits for a scene that no newer version covers.
     """
     fold = await find_fold(db_session, head) if SceneSettings.of(head.settings).enabled else None
-    if fold and not (only_news and await _is_told_later(db_session, head, fold)):
+    if fold and not (only_news and await _is_covered_by_newer(db_session, head, fold)):
         at_seq = fold.scenes[0].first_seq
         await schedule_once(db_session, head, FOLD, at_seq=at_seq, now=now, settle_s=settle_s)
     else:
@@ -115,7 +115,7 @@ async def pass_over_failed(db_session: DbSession, head: Head, recap_state: Recap
         await reconcile_fold_work(db_session, head, now=failed_at)
 
 
-async def _is_told_later(db_session: DbSession, head: Head, fold: Fold) -> bool:
+async def _is_covered_by_newer(db_session: DbSession, head: Head, fold: Fold) -> bool:
     """Return whether valid steps of versions after the current one cover every scene of a fold."""
     chain = await narratives.read_chain(db_session, head.line, RECAP)
     current = chain.links[-1].version if chain.links else 0

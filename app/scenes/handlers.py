@@ -22,7 +22,7 @@ from app.scenes.hide_job import keep_newest
 from app.scenes.open_scene import OpenScene
 from app.scenes.schedule import DETECT, FOLD, NAME, count_eligible, hides, schedule_hide, schedule_once
 from app.scenes.segment import count_tokens_shown
-from app.scenes.settings import OWN_EDGES, SceneSettings
+from app.scenes.settings import SCENE_EDGES, SceneSettings
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
@@ -32,7 +32,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     if not scenes.enabled:
         if NAME in head.cursors:
             head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).uncounted().to_json()
-            if head.settings.history.edges == OWN_EDGES:  # a message after the last break can make that an edge
+            if head.settings.history.edges == SCENE_EDGES:  # a message after the last break can make that an edge
                 await refresh_cache(db_session, head)
         return
     former = OpenScene.from_json(head.cursors.get(NAME))
@@ -43,7 +43,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     if first_seq > 1 and was_empty:  # the open scene now counts among the newest scenes
         if hides(head):
             await schedule_hide(db_session, head, now=event.now)
-        if head.settings.history.edges == OWN_EDGES:
+        if head.settings.history.edges == SCENE_EDGES:
             head.cut_waits = False  # there may be a new edge, so a full cut is decided on again
         await refresh_cache(db_session, head)
     has_answer = any(message.role == "assistant" and message.kind is None for message in event.fresh)
@@ -77,7 +77,7 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
 
     A cut leaves the newest `history.keep_scenes` scenes, the open one counted.
     """
-    if head.settings.history.edges != OWN_EDGES or NAME not in head.cursors:
+    if head.settings.history.edges != SCENE_EDGES or NAME not in head.cursors:
         return ()
     breaks = await queries.list_breaks(db_session, head, from_seq)
     if not breaks:

@@ -16,7 +16,7 @@ from app.scenes.routes import recap_router, router
 from app.scenes.scene_job import MAKE_SCENE_RECAP
 from app.scenes.schedule import NAME
 from app.scenes.segment import SEGMENT, contribute
-from app.scenes.settings import OWN_EDGES, SceneSettings
+from app.scenes.settings import SCENE_EDGES, SceneSettings
 
 LAYER = Layer(
     name=NAME,
@@ -35,7 +35,7 @@ LAYER = Layer(
     covered_through=covered_through,
     request_coverage=request_coverage,
     list_coverage=list_coverage,
-    edges=OWN_EDGES,
+    edges=SCENE_EDGES,
     adds_edges_late=True,
     list_edges=list_edges,
     refresh_cache=refresh_cache,

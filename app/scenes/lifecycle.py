@@ -146,7 +146,7 @@ def _derived(scene: Scene) -> DerivedRow[Scene]:
         filters=Filters.from_json(scene.filters),
         source_hash=scene.source_hash,
         current_hash=scene.current_hash,
-        is_kept=scene.is_written,
+        keeps_text=scene.is_written,
     )
 
 

@@ -31,7 +31,7 @@ class _Source:
     Attributes:
         fold: The scenes, and the version they are folded into.
         former: The text of that version; empty if there is none.
-        told: The recaps of those scenes that have one, in order.
+        scene_recaps: The recaps of those scenes that have one, in order.
         language: The chat's language as a BCP 47 tag, if it is known.
 
     """

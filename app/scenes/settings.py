@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.chats.settings import LayerSettings, PlacementSettings
 
-OWN_EDGES = "scenes"
+SCENE_EDGES = "scenes"
 """The value of `history.edges` with which the history is cut at breaks."""
 
 

@@ -17,7 +17,7 @@ from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.chain import Link
 from app.narratives.service import ListedVersion
-from app.summary.next_fold import FOLD, NAME, SUMMARY, begin, find_range, judge, schedule_fold
+from app.summary.next_fold import FOLD, NAME, SUMMARY, begin, find_range, reconcile_fold_work, schedule_fold
 from app.summary.segment import contribute, source_of
 from app.summary.settings import SummarySettings
 
@@ -44,7 +44,7 @@ async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None 
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
     enabled = SummarySettings.of(effective(chat.settings)).enabled
-    chain = await narratives.read_chain(db_session, place, SUMMARY, from_place=MAX_SEQ if enabled else 1)
+    chain = await narratives.read_chain(db_session, place, SUMMARY, from_unit=MAX_SEQ if enabled else 1)
     link = chain.latest_valid(by_person=not enabled) or chain.latest_valid()
     if link is None:
         return None
@@ -73,7 +73,7 @@ async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: 
     begin(head)
     line = head.line
     await narratives.write_version(db_session, line, SUMMARY, text, begins_seq=0, now=now)
-    await judge(db_session, head, now=now, settle_s=db_session.settle_s)
+    await reconcile_fold_work(db_session, head, now=now, settle_s=db_session.settle_s)
     defer(db_session, LayerChanged(head, NAME))
 
 

@@ -11,14 +11,14 @@ from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, rehash
 from app.narratives import service as narratives
 from app.narratives.service import Step
-from app.summary.next_fold import FOLD, NAME, SUMMARY, is_kept, judge
+from app.summary.next_fold import FOLD, NAME, SUMMARY, has_summary, reconcile_fold_work
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     """Update the hashes of the steps that contain changed messages, and schedule or cancel a fold."""
     head = event.head
     line = head.line
-    if not is_kept(head):
+    if not has_summary(head):
         return
     seqs = event.changed_seqs
     if not seqs:
@@ -28,30 +28,30 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     work = await find_scheduled(db_session, head, NAME, FOLD)
     # If no version covers the edited messages yet, a running fold detects the edit itself, and a failed one is retried.
     if changed or work is None or work.error is not None:
-        await judge(db_session, head, now=event.now, settle_s=event.settle_s)
+        await reconcile_fold_work(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
     """Schedule a fold of what was not folded while the summary was off, or cancel the fold if it is off now."""
-    if is_kept(event.head):
-        await judge(db_session, event.head, now=event.now, settle_s=event.settle_s)
+    if has_summary(event.head):
+        await reconcile_fold_work(db_session, event.head, now=event.now, settle_s=event.settle_s)
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Drop the versions that cover removed messages; the messages left may have to be folded again."""
     head = event.head
-    if not is_kept(head):
+    if not has_summary(head):
         return
     await unschedule(db_session, head, NAME, [FOLD])
     line = head.line
     await narratives.cut_off(db_session, line, SUMMARY, event.from_seq, begins_seq=event.from_seq - 1)
-    await judge(db_session, head, now=event.now, settle_s=event.settle_s)
+    await reconcile_fold_work(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Take over the text that a person wrote on the line from which the messages moved."""
     head = event.head
-    if not is_kept(head):
+    if not has_summary(head):
         return
     line = head.line
     await narratives.carry_over_edits(

@@ -21,15 +21,15 @@ from app.summary.next_fold import (
     SUMMARY,
     find_range,
     folds_by_itself,
+    has_summary,
     is_idle,
-    is_kept,
     is_missing,
-    judge,
     read_onto,
+    reconcile_fold_work,
     schedule_fold,
 )
 from app.summary.segment import word
-from app.summary.settings import OWN_EDGES, SummarySettings
+from app.summary.settings import FOLD_EDGES, SummarySettings
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
@@ -41,7 +41,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     # N messages span at least N seqs, so most appends skip the query.
     enough = head.head_seq - covered_seq > SummarySettings.of(head.settings).threshold_messages
     if enough and await is_idle(db_session, head):
-        await judge(db_session, head, now=event.now, settle_s=event.settle_s)
+        await reconcile_fold_work(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
 async def request_coverage(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:
@@ -63,7 +63,7 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
     """Schedule a fold of messages that have left the history and that no version covers."""
     head = event.head
     if SummarySettings.of(head.settings).enabled and await is_idle(db_session, head):
-        await judge(db_session, head, now=event.now, settle_s=event.settle_s)
+        await reconcile_fold_work(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
@@ -82,7 +82,7 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
     """Return the seqs after folds."""
-    return _edges_of(await narratives.read_chain(db_session, head.line, SUMMARY, from_place=from_seq))
+    return _edges_of(await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=from_seq))
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
@@ -90,12 +90,12 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
 
     It is the latest valid version that ends before the history; while the summary is off, the latest by a person.
     """
-    if not is_kept(head):
+    if not has_summary(head):
         return
     line, anchor_seq = head.line, head.anchor_seq
     enabled = SummarySettings.of(head.settings).enabled
     if enabled:
-        chain = await narratives.read_chain(db_session, line, SUMMARY, from_place=anchor_seq)
+        chain = await narratives.read_chain(db_session, line, SUMMARY, from_unit=anchor_seq)
     else:
         chain = await narratives.read_written(db_session, line, SUMMARY)
     head.cursors[NAME] = {"covered_seq": chain.covered}
@@ -114,7 +114,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
         told_seq = link.last_unit if link else 0
         if await is_missing(db_session, head, told_seq, anchor_seq - 1):
             shown["gaps"] = [[told_seq + 1, anchor_seq - 1]]
-        if head.settings.history.edges == OWN_EDGES:
+        if head.settings.history.edges == FOLD_EDGES:
             shown["edges"] = [edge for edge in _edges_of(chain) if edge >= anchor_seq]
     await update_cache(db_session, *line, NAME, shown or None)
 
@@ -139,7 +139,7 @@ async def _list_told(
 ) -> list[Coverage]:
     """Return what the version in contexts covers of a range, step by step, because each step has its own filters."""
     told_seq, version = shown["last_seq"], shown["version"]
-    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)
+    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)
     known = {link.version for link in chain.links if link.version <= version}
     steps = await narratives.list_steps(db_session, head.line, NAME, first_seq, min(last_seq, told_seq))
     covers = [
@@ -165,7 +165,7 @@ async def _list_coming(
 ) -> Sequence[Coverage]:
     """Return what covers a range after `told_seq` outside contexts: a version held for a cut, a scheduled fold."""
     covers = []
-    held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_place=first_seq)).latest_valid()
+    held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)).latest_valid()
     if held and held.last_unit > told_seq:
         covers.append(Coverage(told_seq + 1, held.last_unit, "summary", str(held.version), "pending"))
         told_seq = held.last_unit
@@ -178,7 +178,7 @@ async def _list_coming(
 
 async def _told_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
     """Return up to which seq the latest valid version that ends by `until_seq` covers everything."""
-    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=until_seq + 1)
+    chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=until_seq + 1)
     link = chain.latest_valid(until_seq + 1)
     told_seq = link.last_unit if link else 0
     return told_seq if await is_missing(db_session, head, told_seq, until_seq) else until_seq

@@ -90,8 +90,8 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
 async def _is_unchanged(db_session: DbSession, made: Made[_Fold, _Folded]) -> bool:
     fold = made.draft.fold
     onto = await _read_onto(db_session, made.head, made.claimed.payload)
-    living = await list_not_deleted(db_session, *made.head.line, [(fold.first_seq, fold.last_seq)])
-    return onto.chain.latest_valid() == fold.base and hash_eligible(living, fold.filters) == fold.source.hash
+    remaining = await list_not_deleted(db_session, *made.head.line, [(fold.first_seq, fold.last_seq)])
+    return onto.chain.latest_valid() == fold.base and hash_eligible(remaining, fold.filters) == fold.source.hash
 
 
 async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:

@@ -17,7 +17,7 @@ from app.summary.next_fold import NAME
 from app.summary.prompts import SUMMARY
 from app.summary.routes import router
 from app.summary.segment import DOCUMENTS, SEGMENT, contribute
-from app.summary.settings import OWN_EDGES, SummarySettings
+from app.summary.settings import FOLD_EDGES, SummarySettings
 
 LAYER = Layer(
     name=NAME,
@@ -35,7 +35,7 @@ LAYER = Layer(
     covered_through=covered_through,
     request_coverage=request_coverage,
     list_coverage=list_coverage,
-    edges=OWN_EDGES,
+    edges=FOLD_EDGES,
     adds_edges_late=True,
     list_edges=list_edges,
     refresh_cache=refresh_cache,

@@ -13,7 +13,7 @@ from app.narratives import service as narratives
 from app.narratives.chain import Chain
 from app.narratives.service import Narrative
 from app.summary.folding import choose_range_over, choose_range_up_to, find_due_end, keep_before, reach
-from app.summary.settings import OWN_EDGES, SummarySettings
+from app.summary.settings import FOLD_EDGES, SummarySettings
 
 NAME = "summary"
 SUMMARY = Narrative(NAME)
@@ -21,7 +21,7 @@ FOLD = "fold"
 """The key of its work item: a line has one summary, and one fold is made at a time."""
 
 
-async def judge(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
+async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
     """Schedule a fold if there is anything to fold.
 
     Otherwise delete the scheduled fold, unless it has a payload, because a person or a waiting cut asked for it. While
@@ -50,7 +50,7 @@ async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) ->
     that a person wrote is never dropped this way.
     """
     for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
-        chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_place=begins_seq)
+        chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=begins_seq)
         kept = keep_before(chain, begins_seq)
         if kept is not None and await is_missing(db_session, head, kept.covered, begins_seq - 1):
             return kept
@@ -68,10 +68,10 @@ async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_s
     settings, line = SummarySettings.of(head.settings), head.line
     limit = reach(settings.threshold_messages, settings.keep_messages)
     # Messages that scenes hide are folded too, but do not count as messages that the history keeps.
-    tellable = await list_summarisable_after(db_session, *line, chain.covered, limit)
-    end_seq = find_due_end(tellable, head.anchor_seq, until_seq)
+    summarisable = await list_summarisable_after(db_session, *line, chain.covered, limit)
+    end_seq = find_due_end(summarisable, head.anchor_seq, until_seq)
     if end_seq is not None:
-        return choose_range_up_to(end_seq, tellable, chain.covered)
+        return choose_range_up_to(end_seq, summarisable, chain.covered)
     # If the edges are not its own, only cuts cause folds: other folds would not end at an edge.
     if not folds_by_itself(head):
         return None
@@ -93,7 +93,7 @@ async def schedule_fold(
     await schedule(db_session, head, NAME, [work_queue.NewWork(FOLD, at_seq, payload)], now=now, settle_s=settle_s)
 
 
-def is_kept(head: Head) -> bool:
+def has_summary(head: Head) -> bool:
     """Return whether the line has a summary or is to have one; if not, no query is needed."""
     return SummarySettings.of(head.settings).enabled or NAME in head.cursors
 
@@ -111,4 +111,4 @@ async def is_missing(db_session: DbSession, head: Head, covered_seq: int, until_
 
 def folds_by_itself(head: Head) -> bool:
     """Return whether enough messages cause a fold, not only a cut: the summary is on and its folds are the edges."""
-    return SummarySettings.of(head.settings).enabled and head.settings.history.edges == OWN_EDGES
+    return SummarySettings.of(head.settings).enabled and head.settings.history.edges == FOLD_EDGES

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.chats.settings import LayerSettings, PlacementSettings
 
-OWN_EDGES = "folds"
+FOLD_EDGES = "folds"
 """The value of `history.edges` with which the history is cut at folds."""
 
 

@@ -51,11 +51,11 @@ async def list_tools(
     ] = "openai",
 ) -> Response:
     """List the tools to offer to the model that plays a character."""
-    worded = [
+    described = [
         word_tool(tool.name, tool.description, tool.arguments.model_json_schema(), format_)
         for tool in toolbox.list_tools(layers)
     ]
-    return OrjsonResponse({"tools": worded})
+    return OrjsonResponse({"tools": described})
 
 
 def _document_call(tools: list[Tool]) -> Any:

@@ -99,7 +99,7 @@ def test_history_goes_edge_by_edge_and_then_by_message() -> None:
         left = fitted(replace(FULL, contributions=(), segments=()), max_tokens, how)
         if isinstance(left, int):
             break
-        starts.append(left.worded.anchor_seq)
+        starts.append(left.layout.anchor_seq)
     assert list(dict.fromkeys(starts)) == [1, 5, 9, 10, 11, 12, 13]
 
 
@@ -107,7 +107,7 @@ def test_a_tight_budget_does_not_move_the_history_every_turn() -> None:
     starts = []
     for length in range(40, 120, 2):
         one = Parts(history=talk(length), newest=entry(length + 1), edges=range(1, length, 8))
-        starts.append(fit(one, 200, render_options("openai")).worded.anchor_seq)
+        starts.append(fit(one, 200, render_options("openai")).layout.anchor_seq)
     assert starts == sorted(starts)
     assert len(set(starts)) <= 80 // 8 + 1
     assert {start % 8 for start in starts} == {1}
@@ -119,7 +119,7 @@ def test_what_is_left_of_the_memos_is_built_anew_in_its_place() -> None:
         left = fitted(FULL, max_tokens, render_options("openai"))
         if isinstance(left, int):
             break
-        rows = render(left.worded).segments
+        rows = render(left.layout).segments
         memos = [row["text"] for row in rows if row["name"] == "memos"]
         assert memos == (["\n\n".join(["## Memo Book", *(one.text for one in kept(left))])] if kept(left) else [])
         names = [row["name"] for row in rows]
@@ -130,7 +130,7 @@ def test_what_is_left_of_the_memos_is_built_anew_in_its_place() -> None:
 
 def test_a_budget_of_exactly_the_tokens_leaves_nothing_out() -> None:
     how = render_options("anthropic", factor=1.35)
-    whole = render(fit(FULL, 10_000, how).worded).tokens
+    whole = render(fit(FULL, 10_000, how).layout).tokens
     assert not fit(FULL, whole, how).omitted
     assert [omission.name for omission in fit(FULL, whole - 1, how).omitted] == ["recalled"]
 
@@ -144,14 +144,14 @@ def test_blank_messages_and_segments_are_left_out_and_listed() -> None:
         ("message:m2", "blank"),
         ("message:m4", "blank"),
     ]
-    assert [said.seq for said in left.worded.entries] == [1, 3]
+    assert [said.seq for said in left.layout.entries] == [1, 3]
 
 
 def test_what_is_never_left_out_says_how_much_it_needs() -> None:
     with pytest.raises(BudgetTooSmallError) as caught:
         fit(FULL, 1, render_options("openai"))
     left = fit(FULL, caught.value.needed_tokens, render_options("openai"))
-    assert {row["name"] for row in render(left.worded).segments} <= FLOOR
+    assert {row["name"] for row in render(left.layout).segments} <= FLOOR
     assert isinstance(fitted(FULL, caught.value.needed_tokens - 1, render_options("openai")), int)
 
 
@@ -159,7 +159,7 @@ def test_the_last_message_stays_also_when_it_is_the_assistants() -> None:
     one = Parts(history=talk(4))
     needed = fitted(one, 1, render_options("openai"))
     assert isinstance(needed, int)
-    assert [said.seq for said in fit(one, needed, render_options("openai")).worded.entries] == [4]
+    assert [said.seq for said in fit(one, needed, render_options("openai")).layout.entries] == [4]
 
 
 def test_a_tool_call_leaves_only_together_with_its_result() -> None:
@@ -171,7 +171,7 @@ def test_a_tool_call_leaves_only_together_with_its_result() -> None:
     ]
     one = Parts(history=history, newest=entry(5), edges=[3])
     starts = {
-        left.worded.anchor_seq
+        left.layout.anchor_seq
         for max_tokens in range(100)
         if isinstance(left := fitted(one, max_tokens, render_options("openai")), Fitted)
     }
@@ -182,7 +182,7 @@ def test_a_tool_call_leaves_only_together_with_its_result() -> None:
 def test_it_is_what_trying_one_thing_after_the_other_finds(drawn: Parts, how: RenderOptions, max_tokens: int) -> None:
     left = fitted(drawn, max_tokens, how)
     expected = try_all(drawn, max_tokens, how)
-    assert (left if isinstance(left, int) else render(left.worded)) == expected
+    assert (left if isinstance(left, int) else render(left.layout)) == expected
 
 
 def try_all(drawn: Parts, max_tokens: int, how: RenderOptions) -> Rendered | int:
@@ -246,16 +246,16 @@ def test_a_smaller_budget_includes_nothing_a_larger_one_omits(
     assume(isinstance(small, Fitted) and isinstance(big, Fitted))
     assert isinstance(small, Fitted)
     assert isinstance(big, Fitted)
-    assert render(small.worded).tokens <= min(one, other)
+    assert render(small.layout).tokens <= min(one, other)
     assert shown(small) <= shown(big)
     names = [omission.name for omission in big.omitted]
     assert [omission.name for omission in small.omitted][: len(names)] == names
 
 
 def shown(left: Fitted) -> set[str]:
-    rows = render(left.worded).segments
+    rows = render(left.layout).segments
     names = {row["name"] for row in rows}
-    return names | {one.text for one in kept(left)} | {str(one.seq) for one in left.worded.entries}
+    return names | {one.text for one in kept(left)} | {str(one.seq) for one in left.layout.entries}
 
 
 @given(parts(), manners())
@@ -264,7 +264,7 @@ def test_the_reported_minimum_is_exact(drawn: Parts, how: RenderOptions) -> None
     assert isinstance(needed, int)
     left = fitted(drawn, needed, how)
     assert isinstance(left, Fitted)
-    assert render(left.worded).tokens <= needed
+    assert render(left.layout).tokens <= needed
 
 
 def test_a_layers_budget_fills_from_the_newest_and_then_stops() -> None:

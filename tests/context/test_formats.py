@@ -66,12 +66,12 @@ def check_anthropic(answer: Rendered, how: RenderOptions) -> None:
 
 @given(parts(), manners())
 def test_the_tokens_are_never_fewer_than_what_is_sent(drawn: Parts, how: RenderOptions) -> None:
-    worded = word(plan_of(drawn), how)
-    answer = render(worded)
+    layout = word(plan_of(drawn), how)
+    answer = render(layout)
     overhead = MESSAGE_OVERHEAD_TOKENS * (len(answer.messages or []) + bool(answer.system or answer.text))
     sent = sum(count_tokens(text) for text in texts_of(answer)) + overhead
     assert sent * how.token_factor <= answer.tokens
-    assert answer.tokens == count_tokens_of(worded)
+    assert answer.tokens == count_tokens_of(layout)
 
 
 @given(parts(), manners())

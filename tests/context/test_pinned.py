@@ -90,9 +90,9 @@ def test_pinned_messages_are_the_longest_newest_run_in_budget(
     # 5 percent of this is `limit` and a fraction of a token, which is rounded away.
     settings = _settings(budget["value"], budget["type"], max(1, limit * 20 + rest))
     kept, left_out = choose_pinned(pinned, settings, style)
-    worded = [word_line(one, style) for one in pinned]
-    start = min(at for at in range(len(pinned) + 1) if sum(map(count_tokens, worded[at:])) <= limit)
-    assert [line.text for line in kept] == worded[start:]
-    assert [line.text for line in left_out] == worded[:start]
+    layout = [word_line(one, style) for one in pinned]
+    start = min(at for at in range(len(pinned) + 1) if sum(map(count_tokens, layout[at:])) <= limit)
+    assert [line.text for line in kept] == layout[start:]
+    assert [line.text for line in left_out] == layout[:start]
     assert [(line.seq, line.message_id) for line in (*left_out, *kept)] == [(one.seq, one.message_id) for one in pinned]
-    assert [line.tokens for line in (*left_out, *kept)] == [count_tokens(text) for text in worded]
+    assert [line.tokens for line in (*left_out, *kept)] == [count_tokens(text) for text in layout]

@@ -57,7 +57,7 @@ def sources(shown: Json) -> list[str]:
     return found["sources"] if found else []
 
 
-def worded(*numbers: int) -> str:
+def layout(*numbers: int) -> str:
     """The segment's text for the nth messages."""
     who = {"user": "User", "assistant": "Assistant"}
     return "\n\n".join([HEADING, *(f"{who[one['role']]}: {one['content']}" for one in map(said, numbers))])
@@ -75,8 +75,8 @@ async def test_a_pinned_message_moves_before_the_history_at_a_cut(api: httpx.Asy
     assert segment(after) == {
         "name": "pinned",
         "role": "system",
-        "text": worded(3),
-        "tokens": count_tokens(worded(3)),
+        "text": layout(3),
+        "tokens": count_tokens(layout(3)),
         "cacheable": True,
         "sources": ["message:m3"],
     }
@@ -94,7 +94,7 @@ async def test_pinned_messages_ignore_the_order_of_pinning(
     names = [part["name"] for part in shown["segments"]]
     assert names == ["system", "character", "user", "instruction", "pinned", "memos", "history", "time", "newest"]
     assert sources(shown) == ["message:m4", "message:m9", "message:m12"]
-    assert (segment(shown) or {})["text"] == worded(4, 9, 12).replace("Assistant: ", "Kai: ")
+    assert (segment(shown) or {})["text"] == layout(4, 9, 12).replace("Assistant: ", "Kai: ")
 
 
 async def test_a_pinned_message_is_not_said_twice_and_its_memo_stays(
@@ -138,17 +138,17 @@ async def test_every_format_says_pinned_messages_before_the_history(api: httpx.A
     shown = await context(api, format=name)
     assert sources(shown) == ["message:m3", "message:m5"]
     if name == "openai":
-        assert shown["messages"][0] == {"role": "system", "content": worded(3, 5)}
+        assert shown["messages"][0] == {"role": "system", "content": layout(3, 5)}
     elif name == "anthropic":
-        assert [block["text"] for block in shown["system"]] == [worded(3, 5)]
+        assert [block["text"] for block in shown["system"]] == [layout(3, 5)]
         assert "cache_control" in shown["system"][0], "without memos the mark behind them is on what precedes them"
     elif name == "text":
-        assert shown["text"].startswith(worded(3, 5) + "\n\nUser: ")
+        assert shown["text"].startswith(layout(3, 5) + "\n\nUser: ")
     else:
-        assert shown["segments"][0]["text"] == worded(3, 5)
+        assert shown["segments"][0]["text"] == layout(3, 5)
     whole = shown["tokens"]
     await pin(api, 3, 5, pinned=False)
-    assert whole - (await context(api, format=name))["tokens"] == count_tokens(worded(3, 5)) + 4
+    assert whole - (await context(api, format=name))["tokens"] == count_tokens(layout(3, 5)) + 4
 
 
 def _kinds() -> Iterator[dict[str, Any]]:

@@ -65,7 +65,7 @@ def test_a_segment_is_merged_at_its_first_layer() -> None:
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_two_layers_share_one_segment(fmt: Format) -> None:
     left = fits(200, facts(item("Kai has a key.")), facts(item("The lamp is out.")), fmt=fmt)
-    answer = render(left.worded)
+    answer = render(left.layout)
     assert [row["name"] for row in answer.segments] == ["system", "facts"]
     assert answer.segments[1]["sources"] == ["source:Kai has a key.", "source:The lamp is out."]
     text = "\n".join(texts_of(answer))
@@ -86,7 +86,7 @@ def test_a_tight_budget_drops_and_lists_groups_of_both_layers() -> None:
         [],
     ]
     for left in links:
-        text = "\n".join(texts_of(render(left.worded)))
+        text = "\n".join(texts_of(render(left.layout)))
         assert all(text.count(words) == 1 for words in words_of(left))
         assert sum(text.count(one.text) for one in (*ours.items, *theirs.items)) == len(words_of(left))
 

@@ -18,10 +18,10 @@ def test_turns_are_recounted_from_the_first_change_of_presence() -> None:
 
 
 def test_entries_of_the_service_are_grouped_by_character() -> None:
-    def entry(name: str, number: int, *, is_kept: bool = False) -> Rehashed[dict[str, Any]]:
+    def entry(name: str, number: int, *, keeps_text: bool = False) -> Rehashed[dict[str, Any]]:
         row: dict[str, Any] = {"character": name, "number": number}
-        return Rehashed(DerivedRow(row, "", 1, 2, Filters(), b"", b"", is_kept), b"new", ())
+        return Rehashed(DerivedRow(row, "", 1, 2, Filters(), b"", b"", keeps_text), b"new", ())
 
-    changed = [entry("Mira", 3), entry("Kai", 4), entry("Mira", 5, is_kept=True), entry("Kai", 6)]
+    changed = [entry("Mira", 3), entry("Kai", 4), entry("Mira", 5, keeps_text=True), entry("Kai", 6)]
     assert group_by_diary(changed) == {"Kai": [4, 6], "Mira": [3]}
     assert group_by_diary([]) == {}

@@ -36,7 +36,7 @@ class Stage:
     Attributes:
         api: A client with a key.
         clock: Shows the story's time.
-        sweep: The worker.
+        dispatcher: The worker.
         author: The model.
 
     """
