@@ -95,6 +95,21 @@ def test_a_file_is_not_too_long(path: Path) -> None:
     assert len(_text(path).splitlines()) <= MAX_LINES
 
 
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_a_module_defines_each_name_once(path: Path) -> None:
+    # A second definition would silently change what functions above it mean; for variables, no linter says so.
+    names: list[str] = []
+    for node in ast.parse(_text(path)).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.append(name)
+            case ast.Assign(targets=targets):
+                names += [target.id for target in targets if isinstance(target, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.append(name)
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_no_file_has_a_vague_name() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
     python = [path.relative_to(ROOT) for path in _kept_files() if path.suffix == ".py"]

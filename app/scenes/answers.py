@@ -25,7 +25,7 @@ StateLine = tuple[int, str]
 """(depth, text) of a line. A line that is deeper than the line above it belongs to that line."""
 
 _LABELLED = re.compile(r"([^:：\n]{1,60}?)\s*[:：]\s*(.*)")
-_BULLET = "- "
+_DASH = "- "
 
 
 def read_state(lines: Sequence[StateLine]) -> list[str]:
@@ -41,13 +41,13 @@ def newest_values(lines: Sequence[str]) -> list[str]:
     by_label: dict[str, str] = {}
     for line in lines:
         labelled = _LABELLED.fullmatch(line)
-        by_label[labelled[1].removeprefix(_BULLET).casefold() if labelled else line] = line
+        by_label[labelled[1].removeprefix(_DASH).casefold() if labelled else line] = line
     return list(by_label.values())
 
 
 def depth_of(text: str, indent: int = 0) -> int:
     """Return the depth of a line: 1 + `indent` if it has a bullet, else 0."""
-    return 1 + indent if text.startswith(_BULLET) else 0
+    return 1 + indent if text.startswith(_DASH) else 0
 
 
 def _name_groups(lines: Sequence[StateLine]) -> list[str]:
@@ -61,16 +61,16 @@ def _name_groups(lines: Sequence[StateLine]) -> list[str]:
         if at in heads:
             above.append(at)
             continue
-        text = line.removeprefix(_BULLET)
+        text = line.removeprefix(_DASH)
         name = ", ".join(heads[head] for head in above)
         if not above:
             merged[at] = line
         elif _LABELLED.fullmatch(text):
-            merged[at] = f"{_BULLET}{name}, {text}"
+            merged[at] = f"{_DASH}{name}, {text}"
         elif above[-1] in merged:
             merged[above[-1]] += f"; {text}"
         else:
-            merged[above[-1]] = f"{_BULLET}{name}: {text}"
+            merged[above[-1]] = f"{_DASH}{name}: {text}"
     return list(merged.values())
 
 
@@ -81,7 +81,7 @@ def _find_heads(lines: Sequence[StateLine]) -> Mapping[int, str]:
     """
     heads = {}
     for at, (depth, line) in enumerate(lines[:-1]):
-        labelled = _LABELLED.fullmatch(line.removeprefix(_BULLET))
+        labelled = _LABELLED.fullmatch(line.removeprefix(_DASH))
         if labelled and not labelled[2] and lines[at + 1][0] > depth:
             heads[at] = labelled[1]
     at_depth = Counter(lines[at][0] for at in heads)

@@ -111,7 +111,7 @@ _UNCHANGED = re.compile(
     r"|(?:摘要|总结|總結|内容|內容)?(?:保持|维持|維持)?不[变變]"
     r"|(?:요약[은에]? )?(?:변경|변화|수정) ?(?:사항)?[이은]? ?(?:없음|없습니다|없다)"
 )
-_CLAUSE_END = re.compile(r"[.!?。！？:：;；(（,，–—\n]|\s-\s")
+_FIRST_CLAUSE_END = re.compile(r"[.!?。！？:：;；(（,，–—\n]|\s-\s")
 _EDGES = "-–—• \"'“”()[]*_`.!?。！？\n"
 
 
@@ -125,7 +125,7 @@ def leaves_former(text: str, former: str) -> bool:
     said = text.casefold().strip(_EDGES)
     if _UNCHANGED.fullmatch(said):
         return True
-    first_clause = _CLAUSE_END.split(said, maxsplit=1)[0].strip(_EDGES)
+    first_clause = _FIRST_CLAUSE_END.split(said, maxsplit=1)[0].strip(_EDGES)
     return 2 * len(text) <= len(former) and _UNCHANGED.fullmatch(first_clause) is not None
 
 

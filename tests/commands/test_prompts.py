@@ -33,7 +33,9 @@ async def test_a_prompt_that_leaves_no_room_is_listed_with_its_size(tmp_path: Pa
     settings = {"MEMOBOOK_PROMPTS_DIR": "prompts", "MEMOBOOK_LLM_CONTEXT_TOKENS": "4096"}
     said = await refusal(tmp_path, "worker", **settings)
     assert said.startswith("memobook: MEMOBOOK_PROMPTS_DIR: prompts/memo.md: takes 4,0")
-    assert said.endswith(" of the 4,096 tokens of MEMOBOOK_LLM_CONTEXT_TOKENS\n")
+    assert said.endswith(
+        " of the 4,096 tokens of MEMOBOOK_LLM_CONTEXT_TOKENS; it may take at most three quarters of them\n"
+    )
 
 
 def test_each_built_in_prompt_fits_the_smallest_allowed_model() -> None:
