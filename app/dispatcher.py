@@ -192,7 +192,7 @@ class Dispatcher:
         """Make items due again that failed while the model was unavailable. An answer shows that it is back."""
         async with self._ctx.database.raw() as connection:
             owners = await list_revivable(connection)
-        for owner in owners:  # one by one: the row of a chat is locked before its items
+        for owner in owners:  # one by one: the row of a line is locked before its items
             async with self._ctx.database.unit_of_work() as db_session:
                 if await revive(db_session, owner, now=self._ctx.clock()):
                     self._bell.set()

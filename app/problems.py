@@ -43,7 +43,7 @@ class Problem(BaseModel):
 
 
 class BodyLimit:
-    """Middleware that answers a request whose body exceeds `max_bytes` with a 413 as soon as the body is read.
+    """Middleware that answers with a 413 once more than `max_bytes` of the body have been read; it reads no more.
 
     If `Content-Length` exceeds the limit, nothing of the body is read. FastAPI's own limit would answer with plain text
     and not with a problem document.

@@ -113,7 +113,11 @@ async def _hear(redis_url: str, dispatcher: Dispatcher) -> None:
 
 
 async def _hang_up(worker: Worker, redis: ArqRedis) -> None:
-    """Close arq's connections. Its own `close` waits for Redis to answer, and is cancelled with the jobs it cancels."""
+    """Close arq's connections.
+
+    arq's own `Worker.close` is not used: it waits for Redis to answer, and it awaits the jobs that it has cancelled, so
+    their CancelledError ends `close` itself.
+    """
     jobs = worker.tasks.values()
     for job in jobs:
         job.cancel()

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -67,6 +68,12 @@ async def admin(app: FastAPI, database: Database, tenant: str) -> AsyncIterator[
         key = await create_key(db_session, tenant, ["read", "write", "admin"], NOON)
     async with client_of(app, key.text) as client:
         yield client
+
+
+def test_no_operation_is_renamed_or_removed() -> None:
+    # The file has the operations that clients call; append new ones.
+    called = set((Path(__file__).parent / "operations.txt").read_text().splitlines())
+    assert called - {f"{method} {path}" for method, path in ROUTES} == set()
 
 
 def test_the_schema_lists_every_route() -> None:

@@ -22,7 +22,7 @@ _COLUMNS = (
 
 def upgrade() -> None:
     for table, former, name in _COLUMNS:
-        op.alter_column(table, former, new_column_name=name)
+        _rename(table, former, name)
     op.execute("ALTER TABLE chats RENAME CONSTRAINT ck_chats_standing TO ck_chats_line_status")
     op.execute("ALTER INDEX ix_narrative_versions_place RENAME TO ix_narrative_versions_unit")
 
@@ -31,4 +31,17 @@ def downgrade() -> None:
     op.execute("ALTER INDEX ix_narrative_versions_unit RENAME TO ix_narrative_versions_place")
     op.execute("ALTER TABLE chats RENAME CONSTRAINT ck_chats_line_status TO ck_chats_standing")
     for table, former, name in _COLUMNS:
-        op.alter_column(table, name, new_column_name=former)
+        _rename(table, name, former)
+
+
+def _rename(table: str, former: str, name: str) -> None:
+    """Rename a column and, from PostgreSQL 18 on, its NOT NULL constraint, if it has one."""
+    op.alter_column(table, former, new_column_name=name)
+    op.execute(
+        f"""
+        DO $$ BEGIN
+            ALTER TABLE {table} RENAME CONSTRAINT {table}_{former}_not_null TO {table}_{name}_not_null;
+        EXCEPTION WHEN undefined_object THEN NULL;
+        END $$
+        """
+    )

@@ -1,4 +1,4 @@
-"""Resolves the chat of a request and locks its row."""
+"""Resolves the chat of a request and locks the row of its current line."""
 
 import asyncio
 import random
@@ -93,8 +93,9 @@ async def _lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, st
         locked = await heads.lock_current(db_session, chat_key)
         if locked is not None:
             return locked
-        # The chat is missing, or another line became current while the statement waited, which it does not see. It may
-        # still have locked the former line, which the holder of the other line may be waiting for.
+        # Either the chat is missing, or another line became current while the statement waited; the statement's
+        # snapshot does not include that. This transaction may now hold the lock of the former line, and the transaction
+        # that locked the new line may be waiting for it. So the locks are released before the next try.
         await _let_go(db_session, misses)
         if not await queries.has_current(db_session, chat_key):
             return None

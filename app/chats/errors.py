@@ -85,7 +85,7 @@ _LOCKED = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
 
 @contextmanager
 def busy_if_locked() -> Iterator[None]:
-    """Raise ChatBusy if a statement gives up waiting for a chat's row, or a deadlock is detected."""
+    """Raise ChatBusy if a statement gives up waiting for a line's row, or a deadlock is detected."""
     try:
         yield
     except (*_LOCKED, DBAPIError) as error:

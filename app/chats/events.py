@@ -41,7 +41,8 @@ class MessagesAppended(LineEvent):
         fresh: The new messages in seq order.
         cold: Whether the provider's cache had expired before the first of them.
         former_head_seq: The newest seq before them.
-        former_history_messages: How many messages were sent before them.
+        former_history_messages: How many messages the history (the part that is sent word for word) contained before
+            them.
 
     """
 
@@ -69,7 +70,7 @@ class MessagesChanged(LineEvent):
 
     @property
     def by_scenes(self) -> bool:
-        """Whether scenes hid or un-hid a message."""
+        """Whether scenes hid any of the messages before or after the change."""
         return any("scenes" in (before.hidden_by, after.hidden_by) for before, after in self.pairs)
 
     @property

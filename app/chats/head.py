@@ -1,4 +1,4 @@
-"""The head of a line: the columns of a chat's row that an append reads and writes. Pure."""
+"""The head of a line: the columns of its row that an append reads and writes. Pure."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -70,7 +70,7 @@ class RangeMessage(NamedTuple):
 
 @dataclass(slots=True)
 class Head:
-    """The columns of a chat's row that an append may change, and the settings that it depends on.
+    """The columns of a line's row that an append may change, and the settings that it depends on.
 
     Attributes:
         chat_key: The chat's key.

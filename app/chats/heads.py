@@ -112,7 +112,7 @@ async def update_head(db_session: DbSession, head: Head) -> None:
 async def update_cache(
     db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str, cached: Mapping[str, Any] | None
 ) -> None:
-    """Store what a layer caches for contexts on the chat's row, if it changed; None removes it."""
+    """Store what a layer caches for contexts on the line's row, if it changed; None removes it."""
     status = await db_session.raw.execute(
         _UPDATE_CACHE, chat_key, line_id, layer, None if cached is None else orjson.dumps(cached).decode()
     )
@@ -121,7 +121,7 @@ async def update_cache(
 
 
 async def find_cache(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any]:
-    """Return what a layer caches for contexts on the chat's row; empty if there is nothing."""
+    """Return what a layer caches for contexts on the line's row; empty if there is nothing."""
     stored = await db_session.raw.fetchval(
         "SELECT (context_cache -> $3::text)::text FROM chats WHERE chat_key = $1 AND line_id = $2",
         chat_key,

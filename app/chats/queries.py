@@ -1,7 +1,7 @@
 """SQL of chats and their lines, written for asyncpg where an append or a context runs it, otherwise in SQLAlchemy.
 
 A statement that waited for a row lock sees the current version of that row, but everything else as of before the wait.
-So a write locks the chat's row in a separate statement and reads afterwards.
+So a write locks the line's row in a separate statement and reads afterwards.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Operations on chats: put, get, list, erase; re-exports the operations on messages for other packages."""
+"""Operations on chats: put, get, list, erase, and counting their background work."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -10,10 +10,11 @@ _AHEAD = (-1, 0)
 
 
 def place_of(segment: Segment, tables: SegmentTables = BASE) -> tuple[int, int]:
-    """Return the sort key of a segment: (its index in the order, 0) or (the index of the segment it follows, 1).
+    """Return the sort key of a segment.
 
-    The segment it follows keeps its index even if it is placed elsewhere or is missing. Raises ValueError for an
-    unknown name.
+    The key is (its index in the order, 0), (the index of the segment that it follows, 1), or (-1, 0) if it goes before
+    everything. The segment it follows keeps its index even if it is placed elsewhere or is missing. Raises ValueError
+    for an unknown name.
     """
     if segment.after is None:
         return tables.order.index(segment.name), 0

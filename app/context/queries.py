@@ -1,4 +1,4 @@
-"""The one SQL statement of a context: the chat's row, its history, its pinned messages and the layers' subqueries."""
+"""The one SQL statement of a context: the line's row, its history, its pinned messages and the layers' subqueries."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

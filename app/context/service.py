@@ -205,7 +205,7 @@ def _gather(
 
 
 def _word_own(source: Source, present: Collection[str], tables: SegmentTables, now: datetime) -> list[Segment]:
-    """Return the segments that the service makes from the chat's row; `present` are the names of memory segments."""
+    """Return the segments that the service makes from the line's row; `present` are the names of memory segments."""
     row, settings = source.row, source.settings
     texts_by_name = [
         ("system", row["system_prompt"] or ""),

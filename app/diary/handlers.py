@@ -74,7 +74,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Store the prompt text of each diary that has changed on the chat's row; usually none has."""
+    """Store the prompt text of each diary that has changed on the line's row; usually none has."""
     outdated = head.cursors.get(NAME, {}).pop("outdated", None)
     if not outdated:
         return
@@ -202,7 +202,7 @@ def narrative_of(character: str) -> Narrative:
 
 
 def _show(diary: Diary, time_zone: str, limit: int) -> dict[str, Any] | None:
-    """Return the diary as it is cached on the chat's row, or None if it is empty."""
+    """Return the diary as it is cached on the line's row, or None if it is empty."""
     entries = [word_entry(entry.content, word_date(entry.dated_at, time_zone)) for entry in diary.entries]
     excerpt = cut_to_lines(diary.folded, entries, limit)
     text = word_diary(excerpt)

@@ -82,7 +82,7 @@ _SAYS_SOMETHING = (DiaryEntry.deleted_at.is_(None), DiaryEntry.content != "")
 
 
 class Cast(NamedTuple):
-    """The fields of the chat's row that diaries need.
+    """The fields of the line's row that diaries need.
 
     Attributes:
         characters: The chat's characters.

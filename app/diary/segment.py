@@ -1,4 +1,4 @@
-"""Contributes a diary to a context, from its cached text on the chat's row. Pure."""
+"""Contributes a diary to a context, from its cached text on the line's row. Pure."""
 
 from app.diary.settings import DiarySettings
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, place

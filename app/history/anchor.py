@@ -72,7 +72,7 @@ async def settle_anchor(
 
     If too few messages are left after the anchor, it moves back until enough are sent. It also moves forward past
     messages that scenes hide: they are not sent, so the prompt contains what covers them. `by_scenes` is whether
-    scenes hid or un-hid a message.
+    scenes hid any of the changed messages before or after the change.
     """
     wanted = Cut(head.anchor_seq, "rewind", head.history_messages)
     if wanted.left < head.settings.history.keep_messages and head.anchor_seq > LINE_FIRST_SEQ:

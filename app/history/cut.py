@@ -76,7 +76,7 @@ class CutCursor:
         return cls(stored)
 
     def to_json(self) -> int | None:
-        """Return the value to store in the chat's row; None if there is nothing to store."""
+        """Return the value to store in the line's row; None if there is nothing to store."""
         return self.recheck_messages
 
     def is_reached(self, messages: int) -> bool:

@@ -1,8 +1,9 @@
 """Queries for owners with ripe work, at a cost that does not grow with the amount of work.
 
-Each query reads the oldest ripe items of every tenant, so that it always finds some. It also reads a run of owners in
-key order from a random key on, so that an owner with very many items cannot hide the others. Every step is an index
-probe.
+An item is ripe if its `run_after` has passed, it has not failed for good, and no worker holds an unexpired lease on it.
+`list_ripe_owners` combines two searches. One reads the oldest ripe items of each tenant, so it finds some if there are
+any. The other reads some owners in key order from a random key on, so that an owner with very many items cannot hide
+the others. Every step is an index probe.
 """
 
 from collections.abc import Sequence
@@ -122,9 +123,10 @@ async def next_ripe_at(connection: Connection, *, now: datetime) -> datetime | N
 
 
 async def list_revivable(connection: Connection, *, limit: int = 500) -> list[Owner]:
-    """Return the owners of items that have failed for good with a transient error and are not parked.
+    """Return the owners of items that `revive_transient` can reschedule.
 
-    At most `limit` items are read, beginning with those that failed first.
+    These items have used up their attempts (`failed_at` is set), their last error was transient, and they are not
+    parked. At most `limit` items are read, beginning with those that failed first.
     """
     rows = await connection.fetch(
         """

@@ -297,9 +297,10 @@ async def record_failure(
 
 
 async def revive_transient(db_session: DbSession, owner: Owner, *, now: datetime) -> list[str]:
-    """Reschedule items of an owner that have failed for good with a transient error; return their layers.
+    """Reschedule items of an owner whose last error was transient; return their layers.
 
-    Skips parked items, and locked ones, which are being rescheduled or erased.
+    Only items that have used up their attempts (`failed_at` is set) are rescheduled. Skips parked items, and locked
+    ones, which are being rescheduled or erased.
     """
     revived = await db_session.raw.fetch(
         """

@@ -151,7 +151,7 @@ class View(NamedTuple):
     """The data that a layer gets to contribute to a context.
 
     Attributes:
-        cached: The data that its `refresh_cache` stored on the chat's row.
+        cached: The data that its `refresh_cache` stored on the line's row.
         queried: The result of its `context_query`; None without one.
         settings: The chat's settings.
         character: The character whose prompt it is, if known.
@@ -175,5 +175,5 @@ def place(settings: PlacementSettings) -> Placement | None:
 
 
 def list_gaps(cached: Mapping[str, Any]) -> list[Range]:
-    """Return the gaps that a layer stored on the chat's row."""
+    """Return the gaps that a layer stored on the line's row."""
     return [(first, last) for first, last in cached.get("gaps", ())]

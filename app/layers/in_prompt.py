@@ -1,4 +1,4 @@
-"""The sources of a layer that a chat's contexts contain, read from the chat's row. This defines `in_prompt`."""
+"""The sources of a layer that a chat's contexts contain, read from the line's row. This defines `in_prompt`."""
 
 from collections.abc import Callable, Iterable
 
@@ -17,7 +17,7 @@ def list_sources(
     """Return the sources of the items that a layer contributes to contexts, before `max_tokens` trims any.
 
     Items that exceed the layer's own budget are not included. `contribute` gets no `queried`, so the items must depend
-    only on the data that the layer stores on the chat's row.
+    only on the data that the layer stores on the line's row.
 
     Args:
         contribute: The layer's `contribute`.

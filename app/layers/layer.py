@@ -68,7 +68,7 @@ async def _keep_nothing(_db_session: DbSession, _event: OwnerErased, *, now: dat
 
 
 async def _keep_cache(_db_session: DbSession, _head: Head) -> None:
-    """Do nothing, because the layer stores no data on the chat's row."""
+    """Do nothing, because the layer stores no data on the line's row."""
 
 
 def _contribute_nothing(_view: View) -> Contributed:
@@ -108,13 +108,13 @@ class Layer:
         list_edges: (db_session, head, from_seq) → the seqs at which a cut may begin the history; called only for chats
             whose `history.edges` are this layer's.
         export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
-        documents: A query on the chat's row `c` for the layer's texts that search can find
+        documents: A query on the line's row `c` for the layer's texts that search can find
             (`app/layers/documents.py`).
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; those rows are already deleted.
-        refresh_cache: (db_session, head) → update the layer's data on the chat's row.
+        refresh_cache: (db_session, head) → update the layer's data on the line's row.
         segments: The segments it contributes to.
-        context_query: A scalar subquery on the chat's row `c`, included in the one statement of a context, for data
+        context_query: A scalar subquery on the line's row `c`, included in the one statement of a context, for data
             that cannot be stored on the row; its value is `View.queried`.
         contribute: (view) → the layer's contribution to a context. Pure.
 

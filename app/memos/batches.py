@@ -33,7 +33,7 @@ class OpenBatch:
         return OpenBatch(self.first_seq, self.size, self.filters, self.count + eligible)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the batch as it is stored on the chat's row."""
+        """Return the batch as it is stored on the line's row."""
         return {
             "first_seq": self.first_seq,
             "size": self.size,

@@ -65,7 +65,7 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Store the memo window on the chat's row."""
+    """Store the memo window on the line's row."""
     await update_cache(db_session, *head.line, NAME, await read_window(db_session, head))
 
 

@@ -194,7 +194,7 @@ async def update_memo(
 
 
 async def find_cursor(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any] | None:
-    """Return the cursor of the layer on the chat's row, or None if it has none."""
+    """Return the cursor of the layer on the line's row, or None if it has none."""
     stored = await db_session.raw.fetchval(
         "SELECT (cursors -> $3)::text FROM chats WHERE chat_key = $1 AND line_id = $2", chat_key, line_id, layer
     )

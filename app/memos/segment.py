@@ -1,4 +1,4 @@
-"""Contributes memos to a context, from the window on the chat's row. Pure."""
+"""Contributes memos to a context, from the window on the line's row. Pure."""
 
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""The memo window: the memos that go into the prompt, as they are cached on the chat's row. Pure."""
+"""The memo window: the memos that go into the prompt, as they are cached on the line's row. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

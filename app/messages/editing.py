@@ -95,7 +95,7 @@ async def hide_by_scenes(
 ) -> int:
     """Hide the ranges `hidden` (inclusive) on behalf of scenes and un-hide `shown`; return how many messages changed.
 
-    Messages that a person hid or keeps visible do not change. The caller has locked the chat's row.
+    Messages that a person hid or keeps visible do not change. The caller has locked the line's row.
     """
     pairs = await change_queries.hide_by_scenes(db_session, head, hidden, shown)
     record_changes(db_session, head, pairs, now)
@@ -116,7 +116,8 @@ async def lock_message(db_session: DbSession, ref: ChatRef, message_id: str) -> 
 def _set_hidden(message: Message, hidden: bool | None) -> None:
     """Hide a message on behalf of a person, or un-hide it; None withdraws either choice.
 
-    Auto-hide never hides a message that a person un-hid, and never un-hides one that a person hid.
+    Auto-hide never un-hides a message that a person hid. If a person un-hides a hidden message, auto-hide leaves it
+    visible until a person hides it or withdraws the choice. Un-hiding a message that is already visible has no effect.
     """
     if hidden is None:
         message.visibility_pinned = False

@@ -147,7 +147,7 @@ async def save_fold(
 ) -> int:
     """Store the result of a fold into `base` as a new version, make it current and return its number.
 
-    The caller has locked the chat's row and checked that the base and the range are unchanged since they were read.
+    The caller has locked the line's row and checked that the base and the range are unchanged since they were read.
     Later versions in the chain that are no longer valid are deleted, with the service's versions folded onto them.
     """
     key = _key(line, narrative)

@@ -52,11 +52,11 @@ class Wanted(NamedTuple):
 class Alignment:
     """The result of matching the wanted messages with a line.
 
-    With `diverges_at`, the wanted messages before that index keep their seqs, and the new line is cut off after the
-    last of them. All messages from the index on are appended to the new line, both new ones and those that had another
-    position. The index is that of the first message that is new although a known one follows, or that has a greater seq
-    than a later one. So all matches from the index on, tombstones included, have seqs after the cut, and the new line
-    has none of their ids. No longer part of the list can keep its seqs.
+    `diverges_at` is the index of the first wanted message that has a smaller matched seq somewhere after it; a new
+    message counts as greater than every seq. The messages before the index keep their seqs: the new line is a copy that
+    ends with the last of them. All messages from the index on are appended to it. Those that match have greater seqs
+    than all that are kept, so the copy does not contain them and their ids are free. No more messages could keep their
+    seqs: the one at the index is either new, or a copy that includes it also includes a message that must come later.
 
     Attributes:
         matches: For each wanted message, the seq of the message that it matches, which may be a tombstone to restore;

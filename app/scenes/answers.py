@@ -1,7 +1,7 @@
 """Parses a model's answers: the recap of a scene and the running recap, part by part. Pure.
 
 Cheap models vary the headings (level, case, bold, a number before them, another language) and the bullets. Both are
-normalised, so that parsing a parsed recap again changes nothing. `break_answers.py` parses where a scene ends.
+normalised, so that parsing a parsed recap again changes nothing. `breaks.py` parses where a scene ends.
 """
 
 import json

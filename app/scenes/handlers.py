@@ -73,9 +73,9 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
-    """Return the seqs after breaks from the break before `from_seq` on, except those inside the newest scenes.
+    """Return the edges: the seq after each break, beginning with the last break before `from_seq`.
 
-    A cut leaves the newest `history.keep_scenes` scenes, the open one counted.
+    Edges are left out if a cut there would leave fewer than `history.keep_scenes` scenes, the open one counted.
     """
     if head.settings.history.edges != SCENE_EDGES or NAME not in head.cursors:
         return ()
@@ -88,7 +88,7 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Store on the chat's row the version of the running recap for contexts, its gaps and the edges."""
+    """Store on the line's row the version of the running recap for contexts, its gaps and the edges."""
     if NAME not in head.cursors:
         return
     recap_state = await read_recap_state(db_session, head)

@@ -1,4 +1,4 @@
-"""The open scene as the chat's row stores it, so that most appends need no query. Pure.
+"""The open scene as the line's row stores it, so that most appends need no query. Pure.
 
 If the row stores nothing, the line has no data of scenes, and most handlers return at once.
 """
@@ -31,7 +31,7 @@ class OpenScene:
         return cls(**stored) if stored else cls()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that are known, for the chat's row."""
+        """Return the fields that are known, for the line's row."""
         known = {"first_seq": self.first_seq, "count": self.count}
         return {name: value for name, value in known.items() if value is not None}
 

@@ -1,7 +1,4 @@
-"""The prompts of scenes: where a scene ends, and its recap. `docs/prompts.md` explains each part.
-
-The prompt of the running recap is in `recap_prompt.py`.
-"""
+"""The prompts of scenes: where a scene ends, and its recap. `docs/prompts.md` explains each part."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -71,7 +71,7 @@ async def schedule_hide(db_session: DbSession, head: Head, *, now: datetime) -> 
 
 
 def begin(head: Head) -> None:
-    """Record on the chat's row that the line has data of scenes; without it most handlers skip the line."""
+    """Record on the line's row that the line has data of scenes; without it most handlers skip the line."""
     head.cursors.setdefault(NAME, OpenScene().to_json())
 
 

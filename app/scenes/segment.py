@@ -1,4 +1,4 @@
-"""The contribution of scenes to a context: the running recap, from the chat's row. Pure."""
+"""The contribution of scenes to a context: the running recap, from the line's row. Pure."""
 
 import re
 

@@ -90,6 +90,10 @@ async def read_source(
 
 
 def name_speaker(seq: int, role: str, name: str | None, text: str, sole: str | None) -> Utterance:
-    """Return the utterance of a message; its speaker is its own name, else the sole character's, else the role's."""
+    """Return the utterance of a message. The speaker is the message's own name, if it has one.
+
+    Otherwise it is, for an assistant message, the sole character or "Character", and for other roles a name for the
+    role, such as "User".
+    """
     roles = {"user": "User", "assistant": sole or "Character", "narrator": "Narrator", "system": "System"}
     return Utterance(seq, role, name or roles[role], text)

@@ -34,7 +34,8 @@ def find_due_end(uncovered: Sequence[Sent], anchor_seq: int, until_seq: int) -> 
     Messages that have left the history come first: a version ends before the anchor even if a cut waits.
 
     Args:
-        uncovered: The messages that the summary does not cover, in seq order.
+        uncovered: The messages after the latest valid version, in seq order, including those that scenes hide;
+            `choose_range_over` gets only those that are sent. The newest may be missing in a long chat.
         anchor_seq: Where the history begins.
         until_seq: A cut waits until everything up to here is folded; 0 if none does.
 
@@ -49,7 +50,7 @@ def choose_range_up_to(end_seq: int, uncovered: Sequence[Sent], covered_seq: int
 
     Args:
         end_seq: At or after the first uncovered message.
-        uncovered: As for `choose_range_over`, but with the messages that scenes hide.
+        uncovered: As for `find_due_end`.
         covered_seq: As for `choose_range_over`.
 
     """

@@ -86,7 +86,7 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Store on the chat's row the version for contexts, with its gaps and edges.
+    """Store on the line's row the version for contexts, with its gaps and edges.
 
     It is the latest valid version that ends before the history; while the summary is off, the latest by a person.
     """

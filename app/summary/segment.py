@@ -1,4 +1,4 @@
-"""The contribution of the summary to a context, from the chat's row. Pure."""
+"""The contribution of the summary to a context, from the line's row. Pure."""
 
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, list_gaps, place
 from app.summary.settings import SummarySettings

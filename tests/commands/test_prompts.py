@@ -8,8 +8,8 @@ from app.commands.prompts import PROMPTS, load_prompt_set
 from app.kit.settings import Settings
 from app.kit.tokens import count_tokens
 from app.memos.prompts import MEMO
-from app.registry import LAYERS
 from tests.commands.test_start import refusal
+from tests.layers.samples import SAMPLES
 
 
 @pytest.mark.parametrize("command", ["up", "demo", "api", "worker"])
@@ -46,7 +46,7 @@ def test_each_built_in_prompt_fits_the_smallest_allowed_model() -> None:
 def test_every_layer_finds_its_prompt_by_its_name() -> None:
     book = load_prompt_set(Settings.model_construct(prompts_dir=None))
     assert {name: prompt.name for name, prompt in book.items()} == {name: name for name in book}
-    assert set(book) == {prompt.name for layer in LAYERS for prompt in layer.prompts}
+    assert set(book) == {version.partition("/")[0] for sample in SAMPLES.values() for version in sample.wording}
 
 
 def _names_in(folder: Path) -> list[str]:

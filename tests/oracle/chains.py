@@ -7,7 +7,7 @@ from app.chats.eligibility import Filters
 from app.chats.hashes import DIGEST_BYTES, content_digest, range_hash
 from tests.oracle.reference import Line, Message
 from tests.oracle.service import WORD
-from tests.oracle.tables import HistoryMessage, Scene, Tables, Version
+from tests.oracle.tables import DiaryEntry, Scene, Tables, Version
 
 
 def current_chain(versions: Sequence[Version]) -> list[Version]:
@@ -79,7 +79,7 @@ def scenes_of(tables: Tables, step: Version) -> list[Scene]:
     return [scene for scene in tables.scenes if step.first_unit <= scene.last_seq <= step.last_unit]
 
 
-def entries_of(tables: Tables, step: Version) -> list[HistoryMessage]:
+def entries_of(tables: Tables, step: Version) -> list[DiaryEntry]:
     """Return the entries that a version of a folded diary folds in."""
     return [
         entry

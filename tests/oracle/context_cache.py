@@ -7,7 +7,7 @@ from app.kit.tokens import count_tokens
 from tests.oracle import chains
 from tests.oracle.narrative_reference import NarrativeLine
 from tests.oracle.service import WORD
-from tests.oracle.tables import HistoryMessage, Scene, Tables, Version
+from tests.oracle.tables import DiaryEntry, Scene, Tables, Version
 from tests.talk import Json
 
 CHARACTER = "Kai"
@@ -182,11 +182,11 @@ def _diary(line: NarrativeLine, tables: Tables, name: str) -> Json:
     }
 
 
-def _render_entry(entry: HistoryMessage) -> str:
+def _render_entry(entry: DiaryEntry) -> str:
     return f"## {entry.dated_at:%m/%d} — memo entry\n{entry.content}"
 
 
-def _join_entries(entries: Sequence[HistoryMessage]) -> str:
+def _join_entries(entries: Sequence[DiaryEntry]) -> str:
     return "\n\n".join(map(_render_entry, entries))
 
 

@@ -46,7 +46,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class HistoryMessage:
+class DiaryEntry:
     """An entry of a diary."""
 
     entry_id: UUID
@@ -121,7 +121,7 @@ class Tables:
     """
 
     versions: Sequence[Version]
-    entries: Sequence[HistoryMessage]
+    entries: Sequence[DiaryEntry]
     scenes: Sequence[Scene]
     lifted: Sequence[Scene]
     context_cache: Mapping[str, Any]
@@ -171,7 +171,7 @@ async def read_tables(connection: Connection, chat_key: UUID, line_id: UUID) -> 
     scenes = [Scene(**row) for row in await fetch(_SCENES)]
     return Tables(
         versions=[Version(**row) for row in await fetch(_VERSIONS)],
-        entries=[HistoryMessage(**row) for row in await fetch(_ENTRIES)],
+        entries=[DiaryEntry(**row) for row in await fetch(_ENTRIES)],
         scenes=[scene for scene in scenes if not scene.lifted],
         lifted=[scene for scene in scenes if scene.lifted],
         context_cache=orjson.loads(await connection.fetchval(_CONTEXT_CACHE, chat_key, line_id)),
