@@ -189,7 +189,7 @@ def test_the_errors_of_a_layer_are_in_its_own_errors_module() -> None:
     for error, layer in found.items():
         assert error.__module__ == f"app.{layer}.errors", f"{error.__name__} belongs into app/{layer}/errors.py"
         assert error.__doc__, f"{error.__name__} has no docstring"
-    assert "Memory layers derive theirs from these, each in its own errors.py" in (inspect.getdoc(errors) or "")
+    assert "Each memory layer derives its own errors from these in its errors.py" in (inspect.getdoc(errors) or "")
 
 
 def _children(parent: type[AppError], depth: int) -> Iterator[tuple[int, type[AppError]]]:

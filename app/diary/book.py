@@ -16,6 +16,7 @@ from app.chats.scheduling import unschedule
 from app.chats.service import get_line
 from app.diary import change_queries, queries
 from app.diary.choice import choose_diary
+from app.diary.errors import EntryNotFound
 from app.diary.handlers import (
     ENTRY,
     NAME,
@@ -30,19 +31,11 @@ from app.diary.handlers import (
 from app.diary.models import DiaryEntry
 from app.diary.segment import contribute
 from app.kit.db import DbSession, defer
-from app.kit.errors import Conflict, NotFound
+from app.kit.errors import Conflict
 from app.kit.ids import uuid7
 from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
-
-
-class EntryNotFound(NotFound):
-    """The diaries of the chat have no entry with this id."""
-
-    code = "entry_not_found"
-    title = "Unknown diary entry"
-
 
 RETRY_WINDOW_S = 600
 """For this long, the same text of a character at the same message is a retry of its tool call."""
@@ -50,6 +43,7 @@ RETRY_WINDOW_S = 600
 
 MOST_DIARIES = 32
 """The most diaries of a chat that names no characters: there, every new name in a request begins another diary."""
+
 
 MOST_COUNTED = 1_000
 """The most folded entries that are counted, so that a request does not take longer as the chat grows."""

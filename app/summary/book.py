@@ -11,29 +11,15 @@ from app.chats.scheduling import get_scheduled
 from app.chats.service import get_line
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
-from app.kit.errors import Conflict
 from app.kit.wire import MAX_SEQ
 from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.chain import Link
 from app.narratives.service import ListedVersion
+from app.summary.errors import NothingToFold, SummaryEdited
 from app.summary.next_fold import FOLD, NAME, SUMMARY, begin, find_range, reconcile_fold_work, schedule_fold
 from app.summary.segment import contribute, source_of
 from app.summary.settings import SummarySettings
-
-
-class SummaryEdited(Conflict):
-    """A person wrote the summary, and the request does not allow replacing it."""
-
-    code = "summary_edited"
-    title = "Written by a person"
-
-
-class NothingToFold(Conflict):
-    """Every message is still sent verbatim, so a summary would repeat them."""
-
-    code = "nothing_to_fold"
-    title = "No messages to summarise yet"
 
 
 async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:
