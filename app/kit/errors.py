@@ -10,7 +10,7 @@ AppError
 │   ├── MessageNotFound           chats/errors.py
 │   ├── SwipeNotFound             chats/errors.py
 │   ├── CheckpointNotFound        chats/errors.py
-│   ├── VersionNotFound           narratives/errors.py
+│   ├── VersionNotFound           narratives/service.py
 │   ├── ToolNotFound              tools/errors.py
 │   ├── KeyNotFound               keys/errors.py
 │   └── WorkNotFound              operations/routes.py
