@@ -35,7 +35,8 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
     return [
         *(f"the layer name {name!r} is reserved" for name in known_as if name in _RESERVED),
         *(
-            f"the layer name {layer.name!r} is not a valid SQL alias: use lower-case letters, digits and _"
+            f"the layer name {layer.name!r} is not a valid SQL alias: use at most 60 lower-case letters, digits and _, "
+            "and do not begin with a digit"
             for layer in layers
             if not _ALIAS.fullmatch(layer.name)
         ),

@@ -26,7 +26,10 @@ FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"name": "messages"}, ["the layer name 'messages' is reserved"]),
     (
         {"name": "Word counts"},
-        ["the layer name 'Word counts' is not a valid SQL alias: use lower-case letters, digits and _"],
+        [
+            "the layer name 'Word counts' is not a valid SQL alias: use at most 60 lower-case letters, digits and _, "
+            "and do not begin with a digit"
+        ],
     ),
     ({"segments": MEMOS.segments}, ["the segment name 'memos' is used 2 times"]),
     ({"segments": (SEGMENT, SEGMENT)}, ["the segment name 'words' is used 2 times"]),

@@ -23,7 +23,11 @@ STATUSES = (
     "hidden",
     "none",
 )
-"""The statuses in order of precedence: if several apply to a message, it gets the first."""
+"""The statuses in order of precedence: of those that several coverages give a message, it gets the first.
+
+`find_status` decides on `verbatim` and `pinned` before that, and then refines `expired` and `none` for pinned and
+hidden messages.
+"""
 
 _RANKS = {status: rank for rank, status in enumerate(STATUSES)}
 _OF_STATE = {"pending": "pending", "failed": "failed", "empty": "none"}

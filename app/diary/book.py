@@ -193,7 +193,7 @@ async def _choose_diary(
 
 
 async def _forget_writing(db_session: DbSession, head: Head, name: str, at_seq: int) -> None:
-    """Cancel the service's entry about the turns that the character now writes about itself.
+    """Cancel the service's entry about the turns that the character has now written about with its own tool.
 
     It can already be scheduled, because the message that calls the tool may be the reply that completed the turns.
     """

@@ -71,8 +71,8 @@ async def settle_anchor(
     """Move the anchor to where it belongs after messages were removed, hidden or un-hidden; return how it moved.
 
     If too few messages are left after the anchor, it moves back until enough are sent. It also moves forward past
-    messages that scenes hide: they are not sent, so the prompt contains what covers them. `by_scenes` is whether
-    scenes hid any of the changed messages before or after the change.
+    messages that scenes hide, so that the memories that cover them can enter the prompt. `by_scenes`: whether any of
+    the changed messages was hidden by scenes before the change, or is hidden by scenes now.
     """
     wanted = Cut(head.anchor_seq, "rewind", head.history_messages)
     if wanted.left < head.settings.history.keep_messages and head.anchor_seq > LINE_FIRST_SEQ:

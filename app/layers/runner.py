@@ -1,8 +1,8 @@
 """Runs the job of a work item. All background work runs through here.
 
-A job reads its source and makes a draft while no transaction is open. One transaction then locks the line, checks the
-lease, checks that the source is unchanged, and saves the draft. An item that is completed or fails for good defers
-`LayerChanged`, because a cut may wait for it.
+A job reads its source in one transaction, and makes a draft while no transaction is open. A second transaction then
+locks the line, checks the lease, checks that the source is unchanged, and saves the draft. An item that is completed or
+fails for good defers `LayerChanged`, because a cut may wait for it.
 """
 
 import logging
@@ -122,7 +122,10 @@ def _has_failed(claimed: Claimed) -> bool:
 
 
 def _record_outcome(db_session: DbSession, head: Head | None, claimed: Claimed, *, is_unchanged: bool = False) -> None:
-    """Raise the owner's revision for the outcome of its work item; `is_unchanged` if this worker did not change it."""
+    """Raise the revision of the work item's owner, because the item's state changes.
+
+    With `is_unchanged` this worker left the item as it was, so the revision stays.
+    """
     if head is not None and is_unchanged:
         record_nothing(db_session, head.line)
     elif head is not None:

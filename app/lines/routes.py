@@ -93,8 +93,8 @@ async def switch_line(ref: WritingChat, line: LinePath, db_session: Db, clock: N
 async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session: Db, clock: Now) -> Response:
     """Create a new chat as a copy of this one, whole or up to a message.
 
-    The copy has everything that begins at or before that message. A batch that the message cuts through is filled
-    again and gets a new memo. After that, the two chats are independent.
+    The copy has everything on the current line that ends at or before that message. What extends beyond it is
+    reopened: a batch, for example, fills up again and gets a new memo. From then on, the two chats are independent.
     """
     target = ChatRef.of(caller, wanted.chat_id)
     await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())

@@ -42,7 +42,8 @@ class MemoRequest:
 
     Attributes:
         batch: The eligible messages.
-        history: The last `history_messages` messages before the batch, and the batch.
+        history: The batch, preceded by up to `history_messages` earlier messages, for word frequencies. Not the history
+            of the prompt. The model's summariser does not use it.
         characters: Names of the chat's characters.
         language: BCP 47, if the chat has one.
         instruction: A person's instruction for this one generation.

@@ -102,7 +102,11 @@ async def insert_batches(
 async def list_window(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, enabled: bool, limit: int
 ) -> list[dict[str, Any]]:
-    """Return the memos of the window in story order; unless `enabled`, only those that a person wrote or edited."""
+    """Return the last `limit` memos that are not pinned and can be in the prompt, in story order.
+
+    Memos of batches that begin at or after the anchor are left out. Unless `enabled`, only memos that a person wrote or
+    edited are returned. `list_pinned` returns the rest of the window.
+    """
     rows = await db_session.raw.fetch(_WINDOW, chat_key, line_id, anchor_seq, enabled, limit)
     return [dict(row) for row in reversed(rows)]
 
@@ -110,14 +114,14 @@ async def list_window(
 async def list_pinned(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, enabled: bool
 ) -> list[dict[str, Any]]:
-    """Return the pinned memos, which go into the prompt in addition to the window, in story order."""
+    """Return the pinned memos of the window in story order; `list_window` returns the others."""
     return [dict(row) for row in await db_session.raw.fetch(_PINNED, chat_key, line_id, anchor_seq, enabled)]
 
 
 async def list_gaps(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_unit: int
 ) -> list[tuple[int, int]]:
-    """Return the ranges before the anchor whose memo is pending or stale, from `from_unit` in the book on."""
+    """Return the ranges before the anchor whose memo is pending or stale and whose `place` is at least `from_unit`."""
     rows = await db_session.raw.fetch(_GAPS, chat_key, line_id, anchor_seq, from_unit)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
 

@@ -135,7 +135,7 @@ class MessageDetail(MessageOut):
 
 
 class MessagePatch(Patch):
-    """Changes to a message: a field that is left out keeps its value, null resets it to its default."""
+    """Changes to a message: a field that is left out keeps its value, null resets it; `content` cannot be null."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"content": "I found your letter in the *drowned* lamp room.", "pinned": True}]}

@@ -1,8 +1,8 @@
 """The chain of versions that the current version was built on, and which of them are valid. Pure.
 
-A version folds one step into its base version, so a stale step invalidates every version folded onto it. A person's
-version is always valid, and so is a version folded onto it as long as its own step is not stale. A narrative is rebuilt
-from its latest valid version; earlier versions are not made again.
+A version folds one step into its base version, so a stale step invalidates its version and those built on it, up to the
+next version that a person wrote. A person's version is always valid, and so are the versions folded onto it while their
+own steps are not stale. A narrative is rebuilt from its latest valid version; earlier versions are not made again.
 """
 
 from collections.abc import Sequence

@@ -143,7 +143,11 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
 
 
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> _Onto:
-    """Return the base of the next fold. To make a version again, that is what it was built on, up to where it ends."""
+    """Return the base of the next fold, and up to which seq to fold.
+
+    If the latest valid version is to be made again, the base is the chain before it, and everything at least up to
+    where that version ends is folded again.
+    """
     line, until_seq = head.line, payload.get("until_seq", 0)
     newest = (await narratives.read_chain(db_session, line, SUMMARY)).latest_valid()
     if newest is None or payload.get("again") != newest.version:
