@@ -35,7 +35,7 @@ class FastRoute(APIRoute):
 
 def handled_by(handler: Handler) -> type[FastRoute]:
     """Return a route class whose requests are handled by `handler`."""
-    return type("HotRoute", (FastRoute,), {"handler": staticmethod(handler)})
+    return type("FastRoute", (FastRoute,), {"handler": staticmethod(handler)})
 
 
 class FastPathMiddleware:

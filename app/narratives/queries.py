@@ -29,7 +29,7 @@ _CHAIN = f"""
         SELECT least($5::int, ({_FIRST_STALE}))
     ), chain AS (
         SELECT v.version, v.base_version, v.first_unit, v.last_unit, v.origin,
-            v.source_hash = v.current_hash AS own_clean, v.deleted_at IS NOT NULL AS deleted
+            v.source_hash = v.current_hash AS is_fresh, v.deleted_at IS NOT NULL AS deleted
         FROM narrative_versions v WHERE {_OF} AND v.current
         UNION ALL
         SELECT v.version, v.base_version, v.first_unit, v.last_unit, v.origin, v.source_hash = v.current_hash,
@@ -37,7 +37,7 @@ _CHAIN = f"""
         FROM chain CROSS JOIN back JOIN narrative_versions v ON {_OF} AND v.version = chain.base_version
         WHERE chain.last_unit >= back.until OR chain.deleted
     )
-    SELECT version, base_version, first_unit, last_unit, origin, own_clean, deleted FROM chain ORDER BY version"""  # noqa: S608 - constants only
+    SELECT version, base_version, first_unit, last_unit, origin, is_fresh, deleted FROM chain ORDER BY version"""  # noqa: S608 - constants only
 
 _STEPS = """
     SELECT subject, version, first_unit, last_unit, origin, filters::text AS filters, source_hash, current_hash

@@ -32,7 +32,7 @@ def test_the_latest_valid_version_equals_that_of_a_slow_search(
 
 
 @given(chains())
-def test_what_is_covered_ends_with_the_newest_true_version(chain: Chain) -> None:
+def test_what_is_covered_ends_with_the_latest_valid_version(chain: Chain) -> None:
     true = [link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted]
     assert chain.covered == (true[-1].last_unit if true else 0)
 

@@ -166,7 +166,7 @@ class Walk:
     async def check(self) -> None:
         for before in (None, self._random.randint(1, 40)):
             chain = await narratives.read_chain(
-                self._db, self._line, STORY, **({"from_place": before} if before else {})
+                self._db, self._line, STORY, **({"from_unit": before} if before else {})
             )
             assert _named(chain.latest_valid(before)) == _told(self._idle.latest_valid(before))
         page = await narratives.list_versions(self._db, self._line, STORY, shown=None, before=None, limit=500)
@@ -187,9 +187,7 @@ def _told(one: Told | None) -> tuple[int, int, int] | None:
 
 
 @pytest.mark.parametrize("seed", range(24))
-async def test_whatever_is_done_the_newest_true_version_is_the_same(
-    database: Database, clock: SteppedClock, seed: int
-) -> None:
+async def test_the_latest_valid_version_is_always_the_same(database: Database, clock: SteppedClock, seed: int) -> None:
     async with database.unit_of_work() as db_session:
         walk = Walk(db_session, clock, Random(seed))
         for _ in range(60):

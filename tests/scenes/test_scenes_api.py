@@ -282,7 +282,7 @@ async def test_a_break_that_is_not_there_cannot_be_lifted(api: httpx.AsyncClient
 
 async def test_a_break_needs_a_message_that_is_there(api: httpx.AsyncClient) -> None:
     await put(api, settings=BY_HAND)
-    assert "empty" in (await set_break(api, 1, 422))["detail"]
+    assert "no messages" in (await set_break(api, 1, 422))["detail"]
     await append(api, talk(1, 4))
     await soft_delete(api, "m3")
     assert "4" in (await set_break(api, 5, 422))["errors"][0]["msg"]
