@@ -39,8 +39,8 @@ async def test_an_entry_goes_with_a_truncation_but_not_a_deletion(
     api: httpx.AsyncClient,
 ) -> None:
     schema = ok(await api.get("/openapi.json"), 200)["paths"]["/v1/chats/{chat_id}/tools/{tool}"]["post"]
-    assert "cut off" in schema["description"]
-    assert "deleted, it stays" in " ".join(schema["description"].split())
+    assert "truncated" in schema["description"]
+    assert "deleted, the entry stays" in " ".join(schema["description"].split())
     await keep_diary(api)
     await append(api, talk(1, 2))
     await save(api)
