@@ -36,13 +36,13 @@ _REWRITE = f"""
         edited_at = CASE WHEN (m.role, m.name, m.content) IS DISTINCT FROM (n.role, n.name, n.content)
             THEN $4 ELSE m.edited_at END
     FROM (
-        SELECT g.*, stood.row_ref FROM unnest($3::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
+        SELECT g.*, here.row_ref FROM unnest($3::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
             $10::bool[], $11::float8[], $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::bytea[])
             AS g (seq, role, name, kind, content, tokens, blank, importance, tool_calls, tool_call_id, metadata,
             sent_at, digest)
         CROSS JOIN LATERAL (
             SELECT ctid AS row_ref FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = g.seq
-            {ONE_LOOKUP_EACH}) AS stood
+            {ONE_LOOKUP_EACH}) AS here
     ) AS n WHERE m.ctid = n.row_ref"""  # noqa: S608
 
 _MOVED = "unnest($3::int[], $4::int[]) AS moved (old_seq, new_seq)"

@@ -26,7 +26,8 @@ def choose_hidden(
     """Return the ranges to hide, with adjacent scenes joined.
 
     Args:
-        scenes: (first_seq, last_seq, told) of the closed scenes, in order; told if the recap is valid or not needed.
+        scenes: (first_seq, last_seq, is_covered) of the closed scenes, in order. A scene is covered if its recap is
+            valid, or if it needs none.
         has_open: Whether a message follows the last of them.
         keep: How many of the newest scenes stay in sight; None or a negative number hides nothing.
         covered_seq: The last seq that the running recap covers.
