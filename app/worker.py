@@ -64,7 +64,7 @@ async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] |
     )
     ctx = JobContext(database, system_clock, model, prompts or {})
     dispatcher = Dispatcher(
-        ctx, LAYERS, slots=settings.llm_concurrency, poll_s=settings.poll_s, limits=settings.token_limits
+        ctx, LAYERS, slots=settings.llm_concurrency, poll_s=settings.sweep_s, limits=settings.token_limits
     )
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -134,7 +134,7 @@ def _moved_on(row: dict[str, Any], times: int, by: int) -> dict[str, Any]:
             memo
             | {
                 "number": memo["number"] + memos,
-                "place": memo["place"] + 2 * seqs,
+                "sort_key": memo["place"] + 2 * seqs,
                 "first_seq": memo["first_seq"] + seqs,
                 "last_seq": memo["last_seq"] + seqs,
             }
@@ -157,7 +157,7 @@ def _copying(table: str, changed: dict[str, str]) -> str:
     chosen = ", ".join(changed.get(column, f't."{column}"') for column in columns)
     names = ", ".join(f'"{column}"' for column in columns)
     return f"""INSERT INTO {table} ({names}) SELECT {chosen} FROM generate_series(0, $3::int) AS nth, {table} t
-        WHERE t.chat_key = $1 ORDER BY nth, t.{"seq" if table == "messages" else "place"}"""
+        WHERE t.chat_key = $1 ORDER BY nth, t.{"seq" if table == "messages" else "sort_key"}"""
 
 
 _COPY_MESSAGES = _copying(
@@ -170,7 +170,7 @@ _COPY_MEMOS = _copying(
         "chat_key": "$2::uuid",
         "memo_id": "CASE WHEN nth = $3 THEN t.memo_id ELSE gen_random_uuid() END",
         "number": "t.number + nth * $5::int",
-        "place": "t.place + 2 * nth * $4::int",
+        "sort_key": "t.sort_key + 2 * nth * $4::int",
         "first_seq": "t.first_seq + nth * $4",
         "last_seq": "t.last_seq + nth * $4",
         "first_message_id": "t.first_message_id || '-' || nth",

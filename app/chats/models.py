@@ -180,12 +180,12 @@ class Swipe(Table):
     """
 
     __tablename__ = "swipes"
-    __table_args__ = (CheckConstraint("place >= 0", name="place"), {"info": {"begins": "seq"}})
+    __table_args__ = (CheckConstraint("swipe_index >= 0", name="swipe_index"), {"info": {"begins": "seq"}})
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
     line_id: Mapped[UUID] = mapped_column(primary_key=True)
     seq: Mapped[int] = mapped_column(primary_key=True)
-    place: Mapped[int] = mapped_column(primary_key=True)
+    swipe_index: Mapped[int] = mapped_column(primary_key=True)
     content: Mapped[str] = mapped_column(Text)
 
 

@@ -53,7 +53,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """A plan as the blocks of one format: every text is rendered and counted once, and blank texts are left out.
+    """An arrangement as the blocks of one format: each text is rendered and counted once, blank texts are left out.
 
     Attributes:
         render_options: The options it was rendered with.
@@ -62,7 +62,7 @@ class BlockLayout:
         in_chat: Segments among the messages.
         volatile: Segments after the history.
         newest: The last message if it is the user's.
-        cut_seq: The plan's anchor.
+        cut_seq: The arrangement's anchor.
 
     """
 
@@ -87,7 +87,7 @@ class BlockLayout:
 
     @property
     def anchor_seq(self) -> int:
-        """The seq of the first message that is sent, or the plan's anchor if none is sent."""
+        """The seq of the first message that is sent, or the arrangement's anchor if none is sent."""
         first = self.history[0].of if self.history else self.newest.of if self.newest else None
         return first.seq if isinstance(first, HistoryMessage) else self.cut_seq
 

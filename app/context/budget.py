@@ -31,8 +31,8 @@ def fit(parts: Parts, max_tokens: int, render_options: RenderOptions) -> Fitted:
     """
     contributions = [one for one in merge_contributions(parts.contributions) if one.items]
     segments = [*(build_segment(one) for one in contributions), *parts.segments]
-    plan = arrange(segments, parts.history, parts.newest, parts.anchor_seq, render_options.tables)
-    layout = word(plan, render_options)
+    arrangement = arrange(segments, parts.history, parts.newest, parts.anchor_seq, render_options.tables)
+    layout = word(arrangement, render_options)
     left = whole = Fitted(layout, contributions, _list_blank(parts, segments, layout))
     for left in shorten(whole, parts, max_tokens):
         if count_tokens_of(left.layout) <= max_tokens:

@@ -1,4 +1,4 @@
-"""Renders a plan in a format: texts are rendered, put in order and wrapped in the format. Pure.
+"""Renders an arrangement in a format: texts are rendered, put in order and wrapped in the format. Pure.
 
 `word` does the expensive part once. `lay_out` and `count_tokens_of` only order and add up, so a budget can try many
 shorter contexts, and its count is exactly that of `render`.
@@ -10,7 +10,7 @@ from app.context import format_anthropic, format_openai, format_segments, format
 from app.context.blocks import Block, BlockLayout, Part, add_up, charge, count_text
 from app.context.breakpoints import count_stable, hash_prefixes, place
 from app.context.calls import find_native, inner_positions, name_results
-from app.context.segments import Format, HistoryMessage, Plan, Rendered, RenderOptions, Segment
+from app.context.segments import Arrangement, Format, HistoryMessage, Rendered, RenderOptions, Segment
 from app.context.wording import is_blank
 
 _RENDER_MESSAGE: Mapping[Format, Callable[[HistoryMessage, Part, RenderOptions], Block]] = {
@@ -25,17 +25,17 @@ _RENDER_SEGMENT: Mapping[Format, Callable[[Segment, Part], tuple[str, str]]] = {
 }
 
 
-def word(plan: Plan, render_options: RenderOptions) -> BlockLayout:
-    """Render every text of `plan` in the format and count its tokens. Blank texts are left out."""
-    newest = plan.newest if plan.newest and is_said(plan.newest) else None
+def word(arrangement: Arrangement, render_options: RenderOptions) -> BlockLayout:
+    """Render every text of `arrangement` in the format and count its tokens. Blank texts are left out."""
+    newest = arrangement.newest if arrangement.newest and is_said(arrangement.newest) else None
     return BlockLayout(
         render_options=render_options,
-        prefix=_word_segments(plan.prefix, "prefix", render_options),
-        history=_word_history(plan.history, render_options),
-        in_chat=_word_segments(plan.in_chat, "in_chat", render_options),
-        volatile=_word_segments(plan.volatile, "volatile", render_options),
+        prefix=_word_segments(arrangement.prefix, "prefix", render_options),
+        history=_word_history(arrangement.history, render_options),
+        in_chat=_word_segments(arrangement.in_chat, "in_chat", render_options),
+        volatile=_word_segments(arrangement.volatile, "volatile", render_options),
         newest=_RENDER_MESSAGE[render_options.format](newest, "newest", render_options) if newest else None,
-        cut_seq=plan.anchor_seq,
+        cut_seq=arrangement.anchor_seq,
     )
 
 

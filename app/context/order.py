@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.context.segments import HistoryMessage, Plan, Segment
+from app.context.segments import Arrangement, HistoryMessage, Segment
 from app.context.tables import BASE, SegmentTables
 
 _AMONG_MESSAGES = frozenset({"in_chat", "newest"})
@@ -29,7 +29,7 @@ def arrange(
     newest: HistoryMessage | None,
     anchor_seq: int,
     tables: SegmentTables = BASE,
-) -> Plan:
+) -> Arrangement:
     """Arrange `segments`, given in any order, around the messages. Segments that follow the same one keep their order.
 
     A segment that follows `newest` becomes an in-chat segment at depth 0. Raises ValueError if a segment follows an
@@ -39,7 +39,7 @@ def arrange(
     placed = sorted(
         ((place_of(one, tables), one) for one in segments if one.after not in _AMONG_MESSAGES), key=lambda at: at[0]
     )
-    return Plan(
+    return Arrangement(
         prefix=[one for at, one in placed if at[0] < history_at],
         history=history,
         in_chat=[

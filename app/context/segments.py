@@ -70,7 +70,7 @@ class Segment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Arrangement:
     """The arranged parts of a context.
 
     Attributes:

@@ -33,10 +33,10 @@ def parse_diary_entry(answer: str) -> str | None:
     text = read_prose(answer, refusing=declines)
     if is_empty_answer(text):
         return None
-    return _cut_off(" ".join(text.split()))
+    return _shorten(" ".join(text.split()))
 
 
-def _cut_off(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return `text` up to the last sentence that ends within the limit, or else up to the last word."""
     if len(text) <= MAX_ENTRY_CHARS:
         return text

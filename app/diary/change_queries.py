@@ -100,7 +100,7 @@ async def list_reaching(db_session: DbSession, line: Line, from_seq: int) -> dic
     return {row["character"]: row["number"] for row in await db_session.raw.fetch(_REACHING, *line, from_seq)}
 
 
-async def cut_off(db_session: DbSession, line: Line, from_seq: int) -> Gone:
+async def truncate(db_session: DbSession, line: Line, from_seq: int) -> Gone:
     """Delete the entries from `from_seq` on; those that a person wrote or edited move to the new head instead."""
     deleted = await db_session.raw.fetch(_DELETE_UNWRITTEN, *line, from_seq)
     moved = await db_session.raw.fetch(_MOVE_WRITTEN, *line, from_seq)

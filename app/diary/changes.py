@@ -128,7 +128,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
         return
     line = head.line
     reaching = await change_queries.list_reaching(db_session, line, from_seq)
-    gone = await change_queries.cut_off(db_session, line, from_seq)
+    gone = await change_queries.truncate(db_session, line, from_seq)
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, from_seq)
     keys = [*(f"{ENTRY}{entry_id}" for entry_id in gone.entry_ids), *(row["key"] for row in writing)]
     await unschedule(db_session, head, NAME, keys)
@@ -138,7 +138,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     behind_all = head.cursors[NAME]["number"] + 1
     for name in sorted({*reaching, *await queries.list_names(db_session, line)}):
         number = reaching.get(name, behind_all)
-        await narratives.cut_off(db_session, line, narrative_of(name), number, begins_seq=from_seq - 1)
+        await narratives.truncate(db_session, line, narrative_of(name), number, begins_seq=from_seq - 1)
         await reconcile_fold_work(
             db_session, head, name, now=event.now, settle_s=event.settle_s, again=name in reaching
         )

@@ -115,7 +115,7 @@ class Settings(BaseSettings):
     ] = None
 
     settle_s: Seconds = 2.0
-    poll_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -51,7 +51,7 @@ async def write_person_memo(
         line_id=head.line_id,
         memo_id=uuid7(),
         number=head.memo_number,
-        place=2 * at_seq + 1,
+        sort_key=2 * at_seq + 1,
         status="ready",
         origin="person",
         created_at=now,

@@ -37,22 +37,22 @@ _REACHING = """
     ORDER BY first_seq"""
 
 _WRITTEN_AFTER = """
-    SELECT memo_id, place / 2 AS seq FROM memos
-    WHERE chat_key = $1 AND line_id = $2 AND place > 2 * $3::int + 1 AND deleted_at IS NULL
+    SELECT memo_id, sort_key / 2 AS seq FROM memos
+    WHERE chat_key = $1 AND line_id = $2 AND sort_key > 2 * $3::int + 1 AND deleted_at IS NULL
         AND origin = 'person'
-    ORDER BY place, number"""
+    ORDER BY sort_key, number"""
 
 _COPY_WRITTEN = f"""
-    INSERT INTO memos (chat_key, line_id, memo_id, number, place, status, origin, highlights, text, tokens, model,
+    INSERT INTO memos (chat_key, line_id, memo_id, number, sort_key, status, origin, highlights, text, tokens, model,
         prompt_version, attempts, pinned, edited, created_at, generated_at)
-    SELECT $1, $2, m.memo_id, m.number, n.place, m.status, 'person', m.highlights, m.text, m.tokens, m.model,
+    SELECT $1, $2, m.memo_id, m.number, n.sort_key, m.status, 'person', m.highlights, m.text, m.tokens, m.model,
         m.prompt_version, m.attempts, m.pinned, m.edited, m.created_at, m.generated_at
-    FROM unnest($4::uuid[], $5::int[]) AS n (memo_id, place) CROSS JOIN LATERAL (
+    FROM unnest($4::uuid[], $5::int[]) AS n (memo_id, sort_key) CROSS JOIN LATERAL (
         SELECT * FROM memos WHERE chat_key = $1 AND line_id = $3 AND memo_id = n.memo_id {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
 
 # A memo that a person edited loses its batch and becomes a memo that covers no messages.
 _KEEP_WRITTEN = """
-    UPDATE memos SET place = $4, first_seq = NULL, last_seq = NULL, first_message_id = NULL,
+    UPDATE memos SET sort_key = $4, first_seq = NULL, last_seq = NULL, first_message_id = NULL,
         size = NULL, filters = NULL, source_hash = NULL, current_hash = NULL
     WHERE chat_key = $1 AND line_id = $2 AND memo_id = ANY($3) AND origin = 'person' AND deleted_at IS NULL"""
 
@@ -60,8 +60,8 @@ _DELETE_BATCHES = """
     DELETE FROM memos WHERE chat_key = $1 AND line_id = $2 AND memo_id = ANY($3) AND first_seq IS NOT NULL"""
 
 _MOVE_WRITTEN = """
-    UPDATE memos SET place = $3
-    WHERE chat_key = $1 AND line_id = $2 AND place > $3 AND first_seq IS NULL"""
+    UPDATE memos SET sort_key = $3
+    WHERE chat_key = $1 AND line_id = $2 AND sort_key > $3 AND first_seq IS NULL"""
 
 
 _COUNT_BOOK = "SELECT count(*) FROM memos WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL"
@@ -100,10 +100,10 @@ async def list_written_after(db_session: DbSession, chat_key: UUID, line_id: UUI
 
 
 async def copy_written(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, from_line_id: UUID, places: Sequence[tuple[UUID, int]]
+    db_session: DbSession, chat_key: UUID, line_id: UUID, from_line_id: UUID, sort_keys: Sequence[tuple[UUID, int]]
 ) -> None:
-    """Copy memos that people wrote or edited from another line, without their batches, to `places` (memo_id, place)."""
-    await db_session.raw.execute(_COPY_WRITTEN, chat_key, line_id, from_line_id, *zip(*places, strict=True))
+    """Copy memos that people wrote or edited from another line, without their batches, to (memo_id, sort_key)."""
+    await db_session.raw.execute(_COPY_WRITTEN, chat_key, line_id, from_line_id, *zip(*sort_keys, strict=True))
 
 
 async def count_book(db_session: DbSession, chat_key: UUID, line_id: UUID) -> int:

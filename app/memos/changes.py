@@ -99,8 +99,8 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     line = head.line
     written = await change_queries.list_written_after(db_session, head.chat_key, event.from_line_id, event.kept_seq)
     if written:
-        places = [(row["memo_id"], 2 * event.seq_here(row["seq"]) + 1) for row in written]
-        await change_queries.copy_written(db_session, *line, event.from_line_id, places)
+        sort_keys = [(row["memo_id"], 2 * event.seq_here(row["seq"]) + 1) for row in written]
+        await change_queries.copy_written(db_session, *line, event.from_line_id, sort_keys)
         head.memo_count = await change_queries.count_book(db_session, *line)
 
 

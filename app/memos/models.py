@@ -21,7 +21,7 @@ NAME = "memos"
 class Memo(MessageRangeColumns, Table):
     """A memo of the batch `first_seq…last_seq` (inclusive), or a memo that a person wrote, which covers no messages.
 
-    `place` orders the book: twice the first seq of a batch; for a person's memo twice the seq it follows, plus one.
+    `sort_key` orders the book: twice the first seq of a batch; for a person's memo twice the seq it follows, plus one.
     `source_hash` is the hash of the messages that the text was made from, `current_hash` that of the messages as they
     are now; the memo is stale while they differ.
     `size` and `filters` are those that the batch was opened with; a truncation that reopens the batch needs them.
@@ -34,8 +34,8 @@ class Memo(MessageRangeColumns, Table):
         CheckConstraint("origin IN ('model', 'extractive', 'person')", name="origin"),
         CheckConstraint("(first_seq IS NULL) = (last_seq IS NULL) AND first_seq <= last_seq", name="range"),
         CheckConstraint("first_seq IS NOT NULL OR origin = 'person'", name="person"),
-        Index("ix_memos_place", "chat_key", "line_id", "place", "number"),
-        Index("ix_memos_pinned", "chat_key", "line_id", "place", postgresql_where=text("pinned")),
+        Index("ix_memos_sort_key", "chat_key", "line_id", "sort_key", "number"),
+        Index("ix_memos_pinned", "chat_key", "line_id", "sort_key", postgresql_where=text("pinned")),
         Index(
             "uq_memos_batch",
             "chat_key",
@@ -51,14 +51,14 @@ class Memo(MessageRangeColumns, Table):
             "first_seq",
             postgresql_where=text("source_hash IS DISTINCT FROM current_hash AND deleted_at IS NULL"),
         ),
-        {"info": {"begins": "place / 2"}},
+        {"info": {"begins": "sort_key / 2"}},
     )
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
     line_id: Mapped[UUID] = mapped_column(primary_key=True)
     memo_id: Mapped[UUID] = mapped_column(primary_key=True)
     number: Mapped[int]
-    place: Mapped[int]
+    sort_key: Mapped[int]
     first_message_id: Mapped[str | None]
     status: Mapped[str] = mapped_column(server_default="pending")
     highlights: Mapped[list[dict[str, Any]]] = mapped_column(Json, server_default="[]")

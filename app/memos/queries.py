@@ -18,7 +18,7 @@ _SHOWN = """
     AND (origin = 'person' OR ($4 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
 DOCUMENTS = """
-    SELECT 'memo:' || m.memo_id, m.text, coalesce(m.first_seq, m.place / 2), coalesce(m.last_seq, m.place / 2)
+    SELECT 'memo:' || m.memo_id, m.text, coalesce(m.first_seq, m.sort_key / 2), coalesce(m.last_seq, m.sort_key / 2)
     FROM memos m
     WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.status = 'ready'
         AND (m.origin = 'person' OR m.source_hash IS NOT DISTINCT FROM m.current_hash)"""
@@ -27,23 +27,23 @@ _BOOK_COLUMNS = """memo_id, number, first_seq, last_seq, text, tokens, origin, e
     source_hash IS DISTINCT FROM current_hash AS stale"""
 
 _WINDOW = f"""
-    SELECT {_BOOK_COLUMNS}, place FROM memos
+    SELECT {_BOOK_COLUMNS}, sort_key FROM memos
     WHERE chat_key = $1 AND line_id = $2 AND NOT pinned AND {_SHOWN}
-    ORDER BY place DESC, number DESC LIMIT $5"""  # noqa: S608 - constants only
+    ORDER BY sort_key DESC, number DESC LIMIT $5"""  # noqa: S608 - constants only
 
 _PINNED = f"""
-    SELECT {_BOOK_COLUMNS}, place FROM memos
+    SELECT {_BOOK_COLUMNS}, sort_key FROM memos
     WHERE chat_key = $1 AND line_id = $2 AND pinned AND {_SHOWN}
-    ORDER BY place, number"""  # noqa: S608 - constants only
+    ORDER BY sort_key, number"""  # noqa: S608 - constants only
 
 _GAPS = """
     SELECT first_seq, least(last_seq, $3 - 1) AS last_seq FROM memos
-    WHERE chat_key = $1 AND line_id = $2 AND first_seq < $3 AND place >= $4 AND deleted_at IS NULL
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq < $3 AND sort_key >= $4 AND deleted_at IS NULL
         AND (status = 'pending' OR (origin <> 'person' AND source_hash IS DISTINCT FROM current_hash))
     ORDER BY first_seq"""
 
 _INSERT_BATCHES = """
-    INSERT INTO memos (chat_key, line_id, memo_id, number, place, first_seq, last_seq, first_message_id, origin,
+    INSERT INTO memos (chat_key, line_id, memo_id, number, sort_key, first_seq, last_seq, first_message_id, origin,
         size, filters, current_hash, created_at)
     SELECT $1, $2, b.memo_id, b.number, 2 * b.first_seq, b.first_seq, b.last_seq, b.first_message_id, 'model',
         b.size, b.filters::jsonb, b.current_hash, $3
@@ -121,7 +121,7 @@ async def list_pinned(
 async def list_gaps(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_unit: int
 ) -> list[tuple[int, int]]:
-    """Return the ranges before the anchor whose memo is pending or stale and whose `place` is at least `from_unit`."""
+    """Return the ranges before the anchor whose memo is pending or stale, with a `sort_key` of at least `from_unit`."""
     rows = await db_session.raw.fetch(_GAPS, chat_key, line_id, anchor_seq, from_unit)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
 
@@ -175,8 +175,8 @@ async def list_book(
     """Return memos in story order, each with its work item."""
     query = _with_work(chat_key, line_id, layer).where(Memo.deleted_at.is_(None))
     if after:
-        query = query.where(tuple_(Memo.place, Memo.number) > after)
-    rows = await db_session.execute(query.order_by(Memo.place, Memo.number).limit(limit))
+        query = query.where(tuple_(Memo.sort_key, Memo.number) > after)
+    rows = await db_session.execute(query.order_by(Memo.sort_key, Memo.number).limit(limit))
     return [(memo, work) for memo, work in rows]
 
 

@@ -48,7 +48,7 @@ async def list_memos(
         return not_modified(tag)
     items = [_memo_out(memo, work, source_of(memo.memo_id) in sources) for memo, work in memos[:limit]]
     last = memos[limit - 1][0] if len(memos) > limit else None
-    return tagged({"items": items, "next_cursor": encode_cursor(last.place, last.number) if last else None}, tag)
+    return tagged({"items": items, "next_cursor": encode_cursor(last.sort_key, last.number) if last else None}, tag)
 
 
 @router.get("/{memo_id}", response_model=MemoOut, responses=TAGGED)
@@ -116,7 +116,7 @@ def _memo_out(memo: Memo, work: WorkItem | None, in_prompt: bool) -> dict[str, A
         "number": memo.number,
         "first_seq": memo.first_seq,
         "last_seq": memo.last_seq,
-        "after_seq": memo.place // 2 if memo.first_seq is None else None,
+        "after_seq": memo.sort_key // 2 if memo.first_seq is None else None,
         "first_message_id": memo.first_message_id,
         "status": "failed" if failed else memo.status,
         "stale": memo.status != "pending" and memo.source_hash != memo.current_hash,

@@ -66,7 +66,7 @@ def _item(memo: Mapping[str, Any], *, pinned: bool) -> Item:
     first_seq = memo["first_seq"]
     covers = None if first_seq is None else (first_seq, memo["last_seq"])
     sources = (source_of(memo["id"]),)
-    return Item(memo["text"], memo["tokens"], sources, "", group, covers, (memo["place"], number), pinned)
+    return Item(memo["text"], memo["tokens"], sources, "", group, covers, (memo["sort_key"], number), pinned)
 
 
 @lru_cache(maxsize=1_024)

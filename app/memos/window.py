@@ -21,7 +21,7 @@ def _entry(memo: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": str(memo["memo_id"]),
         "number": memo["number"],
-        "place": memo["place"],
+        "sort_key": memo["sort_key"],
         "first_seq": memo["first_seq"],
         "last_seq": memo["last_seq"],
         "text": memo["text"],

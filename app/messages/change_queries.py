@@ -67,7 +67,7 @@ _HIDE_BY_SCENES = f"""
     ) AS n WHERE messages.ctid = n.row_ref
     RETURNING {RANGE_COLUMNS}"""  # noqa: S608
 
-_SWIPES = f"SELECT seq, place, content FROM swipes WHERE {_OF_LINE} AND seq = ANY($3) ORDER BY seq, place"  # noqa: S608
+_SWIPES = f"SELECT seq, swipe_index, content FROM swipes WHERE {_OF_LINE} AND seq = ANY($3) ORDER BY seq, swipe_index"  # noqa: S608
 
 Visibility = tuple[int, int, str | None]
 """A range of seqs (inclusive) and its value of `hidden_by`; None un-hides it."""
@@ -102,7 +102,7 @@ async def list_left_from(db_session: DbSession, head: Head, from_seq: int) -> li
     return [RangeMessage(*row) for row in rows]
 
 
-async def cut_off(db_session: DbSession, head: Head, from_seq: int, now: datetime) -> None:
+async def truncate(db_session: DbSession, head: Head, from_seq: int, now: datetime) -> None:
     """Soft-delete the messages from `from_seq` on."""
     await db_session.raw.execute(_CUT_OFF, *head.line, from_seq, now)
 
@@ -135,7 +135,7 @@ async def hide_by_scenes(
 async def list_swipes(
     db_session: DbSession, chat_key: UUID, line_id: UUID, seqs: Sequence[int]
 ) -> list[asyncpg.Record]:
-    """Return the unselected alternatives of messages: (seq, place, content), in this order."""
+    """Return the unselected alternatives of messages: (seq, swipe_index, content), in this order."""
     return await db_session.raw.fetch(_SWIPES, chat_key, line_id, list(seqs))
 
 
@@ -147,9 +147,9 @@ async def count_swipes(db_session: DbSession, message: Message) -> int:
     return (await db_session.execute(query)).scalar_one()
 
 
-async def find_swipe(db_session: DbSession, message: Message, place: int) -> Swipe | None:
+async def find_swipe(db_session: DbSession, message: Message, swipe_index: int) -> Swipe | None:
     """Return an unselected alternative of a message, or None."""
-    return await db_session.get(Swipe, (message.chat_key, message.line_id, message.seq, place))
+    return await db_session.get(Swipe, (message.chat_key, message.line_id, message.seq, swipe_index))
 
 
 async def next_revision(db_session: DbSession, message: Message) -> int:

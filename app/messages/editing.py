@@ -68,7 +68,7 @@ async def cut_off_end(db_session: DbSession, ref: ChatRef, from_seq: int, *, now
         return
     left = await change_queries.list_left_from(db_session, head, from_seq)
     async with recounting_turns(db_session, head, from_seq, head.head_seq):
-        await change_queries.cut_off(db_session, head, from_seq, now)
+        await change_queries.truncate(db_session, head, from_seq, now)
     count_changes(head, [(message, message._replace(deleted=True)) for message in left])
     defer(db_session, LineTruncated(head=head, now=now, settle_s=db_session.settle_s, from_seq=from_seq))
 

@@ -20,9 +20,9 @@ async def add_swipe(db_session: DbSession, ref: ChatRef, message_id: str, conten
     """Add an alternative text after the others and select it. Raises MessageNotFound."""
     head, message = await lock_message(db_session, ref, message_id)
     before = as_range(message)
-    place = 1 + await change_queries.count_swipes(db_session, message)
+    swipe_index = 1 + await change_queries.count_swipes(db_session, message)
     _put_aside(db_session, message)
-    message.selected_swipe = place
+    message.selected_swipe = swipe_index
     say(message, content)
     await save_message(db_session, head, before, message, now)
     return message
@@ -70,7 +70,7 @@ def _put_aside(db_session: DbSession, message: Message) -> None:
             chat_key=message.chat_key,
             line_id=message.line_id,
             seq=message.seq,
-            place=message.selected_swipe,
+            swipe_index=message.selected_swipe,
             content=message.content,
         )
     )

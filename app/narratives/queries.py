@@ -214,7 +214,7 @@ async def update_hashes(
     await db_session.raw.execute(_UPDATE_HASHES, chat_key, line_id, layer, *zip(*rows, strict=True))
 
 
-async def cut_off(db_session: DbSession, key: Key, from_unit: int, begins_seq: int) -> None:
+async def truncate(db_session: DbSession, key: Key, from_unit: int, begins_seq: int) -> None:
     """Delete the service's versions that end at or after `from_unit`, and shorten a person's to end before it."""
     await db_session.raw.execute(_DELETE_REACHING, *key, from_unit)
     await db_session.raw.execute(_CLIP_WRITTEN, *key, from_unit, begins_seq)

@@ -238,7 +238,7 @@ async def reset_current(db_session: DbSession, line: Line, narrative: Narrative)
     await queries.set_current(db_session, _key(line, narrative), None)
 
 
-async def cut_off(db_session: DbSession, line: Line, narrative: Narrative, from_unit: int, *, begins_seq: int) -> None:
+async def truncate(db_session: DbSession, line: Line, narrative: Narrative, from_unit: int, *, begins_seq: int) -> None:
     """Remove coverage of `from_unit` and everything after it.
 
     The service's versions that end there or later are deleted, and so are a person's deleted ones. A person's other
@@ -250,7 +250,7 @@ async def cut_off(db_session: DbSession, line: Line, narrative: Narrative, from_
     left = [
         link for link in chain.links if not link.deleted and (link.last_unit < from_unit or link.origin == "person")
     ]
-    await queries.cut_off(db_session, key, from_unit, begins_seq)
+    await queries.truncate(db_session, key, from_unit, begins_seq)
     if not left:  # a copy that ends before the current version begins has no current one, but can have others
         newest = await queries.find_newest(db_session, key)
         await queries.set_current(db_session, key, newest)
@@ -261,7 +261,7 @@ async def cut_off(db_session: DbSession, line: Line, narrative: Narrative, from_
 async def rename_subject(db_session: DbSession, line: Line, narrative: Narrative, to: Narrative) -> None:
     """Rename a narrative to `to`. If `to` already has versions, remove the coverage of the narrative instead."""
     if not await queries.rename(db_session, _key(line, narrative), to.subject):
-        await cut_off(db_session, line, narrative, 1, begins_seq=0)
+        await truncate(db_session, line, narrative, 1, begins_seq=0)
 
 
 async def carry_over_edits(

@@ -59,8 +59,8 @@ _BRING_MARKS = f"""
     ) AS n WHERE m.ctid = n.row_ref"""  # noqa: S608 - constants only
 
 _BRING_SWIPES = f"""
-    INSERT INTO swipes (chat_key, line_id, seq, place, content)
-    SELECT $1, $2, new_seq, s.place, s.content FROM {_MOVED} CROSS JOIN LATERAL (
+    INSERT INTO swipes (chat_key, line_id, seq, swipe_index, content)
+    SELECT $1, $2, new_seq, s.swipe_index, s.content FROM {_MOVED} CROSS JOIN LATERAL (
         SELECT * FROM swipes WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq
         {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 

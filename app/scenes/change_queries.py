@@ -21,7 +21,7 @@ _HOLDING = f"""
 
 _LIFTED_BETWEEN = f"""
     SELECT s.last_seq FROM scenes s
-    WHERE {_OF} AND s.lifted_at IS NOT NULL AND NOT s.cut_off AND s.last_seq BETWEEN $3 AND $4"""  # noqa: S608
+    WHERE {_OF} AND s.lifted_at IS NOT NULL AND NOT s.truncated AND s.last_seq BETWEEN $3 AND $4"""  # noqa: S608
 
 _BREAK_BEFORE = f"SELECT max(s.last_seq) FROM scenes s WHERE {_LIVE} AND s.last_seq < $3"  # noqa: S608
 
@@ -64,13 +64,13 @@ async def find_lifted(db_session: DbSession, head: Head, last_seq: int) -> Scene
 async def list_lifted_written(db_session: DbSession, head: Head, last_seqs: Sequence[int]) -> Sequence[Scene]:
     """Return the scenes whose breaks on `last_seqs` were removed and that have text by a person, in order."""
     written = Scene.is_written | Scene.titled
-    query = _all(head).where(Scene.lifted_at.is_not(None), ~Scene.cut_off, Scene.last_seq.in_(last_seqs), written)
+    query = _all(head).where(Scene.lifted_at.is_not(None), ~Scene.truncated, Scene.last_seq.in_(last_seqs), written)
     return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
 
 
-async def list_cut_off(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Sequence[Scene]:
-    """Return the `cut_off` scenes that end in a range (inclusive), in order; all have text by a person."""
-    query = _all(head).where(Scene.cut_off, Scene.lifted_at.is_not(None), Scene.last_seq.between(first_seq, last_seq))
+async def list_truncated(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Sequence[Scene]:
+    """Return the `truncated` scenes that end in a range (inclusive), in order; all have text by a person."""
+    query = _all(head).where(Scene.truncated, Scene.lifted_at.is_not(None), Scene.last_seq.between(first_seq, last_seq))
     return (await db_session.execute(query.order_by(Scene.last_seq, Scene.first_seq))).scalars().all()
 
 

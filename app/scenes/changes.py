@@ -86,7 +86,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     await unschedule(db_session, head, NAME, [str(scene.scene_id) for scene in reaching])
     for scene in reaching:
         await _open_again(db_session, head, scene, event)
-    await narratives.cut_off(db_session, head.line, RECAP, from_seq, begins_seq=max(from_seq - 1, 1))
+    await narratives.truncate(db_session, head.line, RECAP, from_seq, begins_seq=max(from_seq - 1, 1))
     await follow(
         db_session, head, [], from_seq=from_seq, until_seq=head.head_seq, now=event.now, settle_s=event.settle_s
     )
@@ -155,19 +155,19 @@ async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]
     await db_session.flush()
 
 
-async def _open_again(db_session: DbSession, head: Head, scene: Scene, cut_off: LineTruncated) -> None:
+async def _open_again(db_session: DbSession, head: Head, scene: Scene, event: LineTruncated) -> None:
     """Delete a scene that reaches past the end of a truncated line.
 
-    With a title or recap by a person, it is kept as `cut_off`, its break removed, for the next scene that ends there.
+    With a title or recap by a person, it is kept as `truncated`, its break removed, for the next scene that ends there.
     """
     if not (scene.is_written or scene.titled):
         await db_session.delete(scene)
         return
-    until_seq = cut_off.from_seq - 1
+    until_seq = event.from_seq - 1
     if scene.first_seq <= until_seq:
         left_seq = await change_queries.find_last_not_deleted(db_session, head, scene.first_seq, until_seq)
         scene.last_seq = left_seq or until_seq
-    scene.lifted_at, scene.cut_off = scene.lifted_at or cut_off.now, True
+    scene.lifted_at, scene.truncated = scene.lifted_at or event.now, True
 
 
 async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: datetime) -> None:
@@ -183,18 +183,18 @@ async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: dateti
 def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
     """Return where the `scenes` of the other line end on this one, in the order of these ends.
 
-    A scene whose last message did not move is left out. A scene that is `cut_off` has no last message, so it ends on
+    A scene whose last message did not move is left out. A scene that is `truncated` has no last message, so it ends on
     the message that it follows.
     """
     seqs = dict(move.seqs)
-    ends = ((max(move.seq_here(one.last_seq), 1) if one.cut_off else seqs.get(one.last_seq), one) for one in scenes)
+    ends = ((max(move.seq_here(one.last_seq), 1) if one.truncated else seqs.get(one.last_seq), one) for one in scenes)
     return sorted(((last_seq, one) for last_seq, one in ends if last_seq), key=lambda placed: placed[0])
 
 
 async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
-    """Delete the `cut_off` copies on this line of scenes that move here as a whole."""
+    """Delete the `truncated` copies on this line of scenes that move here as a whole."""
     whole = {scene.scene_id for _, scene in moving}
-    for left in await change_queries.list_cut_off(db_session, move.head, 1, max(move.kept_seq, 1)):
+    for left in await change_queries.list_truncated(db_session, move.head, 1, max(move.kept_seq, 1)):
         if left.scene_id in whole:
             await db_session.delete(left)
 

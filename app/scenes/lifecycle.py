@@ -68,7 +68,7 @@ async def close_at(
         scene = new_scene(head, now)
         db_session.add(scene)
     scene.number, scene.first_seq, scene.last_seq = number, first_seq, last_seq
-    scene.lifted_at, scene.cut_off = None, False
+    scene.lifted_at, scene.truncated = None, False
     scene.closed_by, scene.reason = by, reason
     if after is not None:
         after.first_seq = last_seq + 1
@@ -179,7 +179,7 @@ def new_scene(head: Head, now: datetime) -> Scene:
         edited=False,
         titled=False,
         attempts=0,
-        cut_off=False,
+        truncated=False,
         created_at=now,
     )
 
@@ -189,14 +189,14 @@ async def _take_up(db_session: DbSession, head: Head, first_seq: int, last_seq: 
 
     The first of these that exists is used:
 
-    1. The scene whose break on `last_seq` was removed, if a person wrote its recap and it is not `cut_off`.
-    2. The `cut_off` scenes that end in the range, merged into the first.
+    1. The scene whose break on `last_seq` was removed, if a person wrote its recap and it is not `truncated`.
+    2. The `truncated` scenes that end in the range, merged into the first.
     3. The scene whose break on `last_seq` was removed, whoever wrote its recap.
     """
     lifted = await change_queries.find_lifted(db_session, head, last_seq)
-    if lifted is not None and lifted.is_written and not lifted.cut_off:
+    if lifted is not None and lifted.is_written and not lifted.truncated:
         return lifted
-    gone = await change_queries.list_cut_off(db_session, head, first_seq, last_seq)
+    gone = await change_queries.list_truncated(db_session, head, first_seq, last_seq)
     if not gone:
         return lifted
     taken, *others = gone

@@ -23,8 +23,8 @@ class Scene(MessageRangeColumns, Table):
 
     - `lifted_at`: when the break was removed. The row stays with its recap in case the break is set again, but is not a
       scene meanwhile.
-    - `cut_off`: the line was truncated before the end of the scene. A row with a title or recap by a person stays, its
-      break removed; its text goes to the next scene that ends there or later.
+    - `truncated`: the line was truncated before the end of the scene. A row with a title or recap by a person stays,
+      its break removed; its text goes to the next scene that ends there or later.
     - `closed_by`: who set the break. `time` is a pause if there is no model, `cut` a forced cut of the history.
     - `source_hash`, `current_hash`: the hash of what the recap was made from, and that of the range now. The recap is
       stale if they differ.
@@ -38,7 +38,7 @@ class Scene(MessageRangeColumns, Table):
         CheckConstraint("status IN ('pending', 'ready', 'empty')", name="status"),
         CheckConstraint("origin IN ('model', 'extractive', 'person')", name="origin"),
         CheckConstraint("first_seq >= 1 AND first_seq <= last_seq", name="range"),
-        CheckConstraint("lifted_at IS NOT NULL OR NOT cut_off", name="cut_off"),
+        CheckConstraint("lifted_at IS NOT NULL OR NOT truncated", name="truncated"),
         Index(
             "uq_scenes_break",
             "chat_key",
@@ -85,7 +85,7 @@ class Scene(MessageRangeColumns, Table):
     created_at: Mapped[datetime] = mapped_column(Time)
     generated_at: Mapped[datetime | None] = mapped_column(Time)
     lifted_at: Mapped[datetime | None] = mapped_column(Time)
-    cut_off: Mapped[bool] = mapped_column(server_default="false")
+    truncated: Mapped[bool] = mapped_column(server_default="false")
 
     @hybrid_property
     def is_written(self) -> bool:

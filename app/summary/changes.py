@@ -44,7 +44,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
         return
     await unschedule(db_session, head, NAME, [FOLD])
     line = head.line
-    await narratives.cut_off(db_session, line, SUMMARY, event.from_seq, begins_seq=event.from_seq - 1)
+    await narratives.truncate(db_session, line, SUMMARY, event.from_seq, begins_seq=event.from_seq - 1)
     await reconcile_fold_work(db_session, head, now=event.now, settle_s=event.settle_s)
 
 

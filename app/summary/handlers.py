@@ -46,7 +46,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 async def request_coverage(db_session: DbSession, head: Head, until_seq: int, *, now: datetime) -> bool:
     """Schedule a fold so that a version ends at `until_seq`; return False if a person's text prevents that."""
-    if not SummarySettings.of(head.settings).enabled or await _told_seq(db_session, head, until_seq) >= until_seq:
+    if not SummarySettings.of(head.settings).enabled or await _covered_seq(db_session, head, until_seq) >= until_seq:
         return True
     onto = await read_onto(db_session, head, until_seq=until_seq)
     if not await find_range(db_session, head, onto, until_seq=until_seq):
@@ -69,7 +69,7 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
     """Return the last seq up to which a version covers everything, `until_seq` if nothing is missing up to there.
 
-    A version that ends after `until_seq` does not count, because it is held back until a cut. None if the summary is
+    A version that ends after `until_seq` does not count, because it waits for a cut. None if the summary is
     off or its fold has failed for good.
     """
     if not SummarySettings.of(head.settings).enabled:
@@ -77,7 +77,7 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
     work = await find_scheduled(db_session, head, NAME, FOLD)
     if work is not None and work.failed_at is not None:
         return None  # a later fold includes what this one could not fold
-    return await _told_seq(db_session, head, until_seq)
+    return await _covered_seq(db_session, head, until_seq)
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
@@ -111,9 +111,9 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
             "stale": chain.is_stale(link.version),
         }
     if enabled:
-        told_seq = link.last_unit if link else 0
-        if await is_missing(db_session, head, told_seq, anchor_seq - 1):
-            shown["gaps"] = [[told_seq + 1, anchor_seq - 1]]
+        covered_seq = link.last_unit if link else 0
+        if await is_missing(db_session, head, covered_seq, anchor_seq - 1):
+            shown["gaps"] = [[covered_seq + 1, anchor_seq - 1]]
         if head.settings.history.edges == FOLD_EDGES:
             shown["edges"] = [edge for edge in _edges_of(chain) if edge >= anchor_seq]
     await update_cache(db_session, *line, NAME, shown or None)
@@ -122,15 +122,15 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
 async def list_coverage(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return what the version in contexts covers and, if the summary is on, what is held for a cut or not folded."""
+    """Return what the version in contexts covers and, if the summary is on, what waits for a cut or is not folded."""
     head = await read_head(db_session, chat_key, line_id)
     if head is None:
         return ()
     shown = await find_cache(db_session, chat_key, line_id, NAME)
-    told_seq = shown.get("last_seq", 0)
-    covers = await _list_told(db_session, head, shown, first_seq, last_seq) if told_seq >= first_seq else []
+    covered_seq = shown.get("last_seq", 0)
+    covers = await _list_told(db_session, head, shown, first_seq, last_seq) if covered_seq >= first_seq else []
     if SummarySettings.of(head.settings).enabled:
-        covers += await _list_coming(db_session, head, told_seq, first_seq, last_seq)
+        covers += await _list_coming(db_session, head, covered_seq, first_seq, last_seq)
     return covers
 
 
@@ -138,10 +138,10 @@ async def _list_told(
     db_session: DbSession, head: Head, shown: Mapping[str, Any], first_seq: int, last_seq: int
 ) -> list[Coverage]:
     """Return what the version in contexts covers of a range, step by step, because each step has its own filters."""
-    told_seq, version = shown["last_seq"], shown["version"]
+    covered_seq, version = shown["last_seq"], shown["version"]
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)
     known = {link.version for link in chain.links if link.version <= version}
-    steps = await narratives.list_steps(db_session, head.line, NAME, first_seq, min(last_seq, told_seq))
+    steps = await narratives.list_steps(db_session, head.line, NAME, first_seq, min(last_seq, covered_seq))
     covers = [
         Coverage(
             step.first_unit,
@@ -154,34 +154,34 @@ async def _list_told(
         for step in steps
         if step.version in known
     ]
-    begins_seq = covers[0].first_seq if covers else told_seq + 1
+    begins_seq = covers[0].first_seq if covers else covered_seq + 1
     if begins_seq > first_seq:  # covered by a person's text, without the steps that it replaced
         covers.insert(0, Coverage(1, begins_seq - 1, "summary", str(version), "made"))
     return covers
 
 
 async def _list_coming(
-    db_session: DbSession, head: Head, told_seq: int, first_seq: int, last_seq: int
+    db_session: DbSession, head: Head, covered_seq: int, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return what covers a range after `told_seq` outside contexts: a version held for a cut, a scheduled fold."""
+    """Return what covers a range after `covered_seq` outside contexts: a waiting version, a scheduled fold."""
     covers = []
-    held = (await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)).latest_valid()
-    if held and held.last_unit > told_seq:
-        covers.append(Coverage(told_seq + 1, held.last_unit, "summary", str(held.version), "pending"))
-        told_seq = held.last_unit
+    waiting = (await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)).latest_valid()
+    if waiting and waiting.last_unit > covered_seq:
+        covers.append(Coverage(covered_seq + 1, waiting.last_unit, "summary", str(waiting.version), "pending"))
+        covered_seq = waiting.last_unit
     work = await find_scheduled(db_session, head, NAME, FOLD)
-    if work is not None and last_seq > told_seq:
+    if work is not None and last_seq > covered_seq:
         state: Literal["failed", "pending"] = "failed" if work.failed_at is not None else "pending"
-        covers.append(Coverage(told_seq + 1, last_seq, "summary", None, state))
+        covers.append(Coverage(covered_seq + 1, last_seq, "summary", None, state))
     return covers
 
 
-async def _told_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
+async def _covered_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
     """Return up to which seq the latest valid version that ends by `until_seq` covers everything."""
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=until_seq + 1)
     link = chain.latest_valid(until_seq + 1)
-    told_seq = link.last_unit if link else 0
-    return told_seq if await is_missing(db_session, head, told_seq, until_seq) else until_seq
+    covered_seq = link.last_unit if link else 0
+    return covered_seq if await is_missing(db_session, head, covered_seq, until_seq) else until_seq
 
 
 def _edges_of(chain: Chain) -> list[int]:

@@ -9,62 +9,66 @@ from hypothesis import given
 from app.context.formats import is_said
 from app.context.order import arrange
 from app.context.parts import Parts
-from app.context.segments import Plan, Rendered, RenderOptions, Segment
-from tests.context.plans import all_segments, entry, manners, parts, render_options, rendered, segment, talk
+from app.context.segments import Arrangement, Rendered, RenderOptions, Segment
+from tests.context.arrangements import all_segments, entry, manners, parts, render_options, rendered, segment, talk
 from tests.talk import FORMATS
 
 PREFIX = [segment("system"), segment("user"), segment("facts"), segment("memos")]
 
 
-def marks(plan: Plan) -> list[str]:
-    return [one.after for one in rendered(plan, render_options("anthropic")).breakpoints]
+def marks(arrangement: Arrangement) -> list[str]:
+    return [one.after for one in rendered(arrangement, render_options("anthropic")).breakpoints]
 
 
 def test_breakpoints_follow_user_memos_16th_message_and_newest() -> None:
-    plan = Plan(prefix=PREFIX, history=talk(40), newest=entry(41))
-    assert marks(plan) == ["segment:user", "segment:memos", "message:m32", "message:m41"]
+    arrangement = Arrangement(prefix=PREFIX, history=talk(40), newest=entry(41))
+    assert marks(arrangement) == ["segment:user", "segment:memos", "message:m32", "message:m41"]
 
 
 def test_the_16th_message_is_counted_from_the_anchor() -> None:
-    plan = Plan(history=talk(40)[9:], newest=entry(41))
-    assert marks(plan) == ["message:m25", "message:m41"]
+    arrangement = Arrangement(history=talk(40)[9:], newest=entry(41))
+    assert marks(arrangement) == ["message:m25", "message:m41"]
 
 
 def test_a_volatile_segment_moves_the_last_one_before_it() -> None:
-    plan = Plan(prefix=PREFIX, history=talk(18), volatile=[segment("time")], newest=entry(19))
-    assert marks(plan) == ["segment:user", "segment:memos", "message:m16", "message:m18"]
-    assert marks(Plan(prefix=PREFIX, volatile=[segment("time")], newest=entry(1))) == ["segment:user", "segment:memos"]
+    arrangement = Arrangement(prefix=PREFIX, history=talk(18), volatile=[segment("time")], newest=entry(19))
+    assert marks(arrangement) == ["segment:user", "segment:memos", "message:m16", "message:m18"]
+    short = Arrangement(prefix=PREFIX, volatile=[segment("time")], newest=entry(1))
+    assert marks(short) == [
+        "segment:user",
+        "segment:memos",
+    ]
 
 
 def test_without_newest_the_last_one_is_at_the_history_end() -> None:
-    assert marks(Plan(history=talk(4))) == ["message:m4"]
+    assert marks(Arrangement(history=talk(4))) == ["message:m4"]
 
 
 def test_without_its_segment_it_follows_the_nearest_one_before() -> None:
-    assert marks(Plan(prefix=[segment("system"), segment("facts")])) == ["segment:system", "segment:facts"]
-    assert marks(Plan(prefix=[segment("system")])) == ["segment:system"]
-    assert marks(Plan(prefix=[segment("facts")])) == ["segment:facts"]
-    assert marks(Plan(newest=entry(1))) == ["message:m1"]
+    assert marks(Arrangement(prefix=[segment("system"), segment("facts")])) == ["segment:system", "segment:facts"]
+    assert marks(Arrangement(prefix=[segment("system")])) == ["segment:system"]
+    assert marks(Arrangement(prefix=[segment("facts")])) == ["segment:facts"]
+    assert marks(Arrangement(newest=entry(1))) == ["message:m1"]
 
 
 def test_none_follows_a_callers_segment_that_moves() -> None:
     note = segment("note", after="in_chat", depth=4)
-    plan = Plan(prefix=PREFIX, history=talk(20), in_chat=[note], newest=entry(21))
-    assert marks(plan) == ["segment:user", "segment:memos", "message:m16", "message:m17"]
+    arrangement = Arrangement(prefix=PREFIX, history=talk(20), in_chat=[note], newest=entry(21))
+    assert marks(arrangement) == ["segment:user", "segment:memos", "message:m16", "message:m17"]
 
 
 def test_a_callers_segment_after_newest_changes_none() -> None:
-    plan = Plan(history=talk(2), in_chat=[segment("note", after="in_chat")], newest=entry(3))
-    assert marks(plan) == ["message:m3"]
+    arrangement = Arrangement(history=talk(2), in_chat=[segment("note", after="in_chat")], newest=entry(3))
+    assert marks(arrangement) == ["message:m3"]
 
 
 def test_none_stands_behind_a_segment_that_is_not_cacheable() -> None:
-    plan = Plan(prefix=[segment("user"), segment("facts", cacheable=False)], history=talk(2))
-    assert marks(plan) == ["segment:user"]
+    arrangement = Arrangement(prefix=[segment("user"), segment("facts", cacheable=False)], history=talk(2))
+    assert marks(arrangement) == ["segment:user"]
 
 
 def test_cache_control_is_on_the_blocks_of_the_breakpoints() -> None:
-    answer = rendered(Plan(prefix=PREFIX, history=talk(2), newest=entry(3)), render_options("anthropic"))
+    answer = rendered(Arrangement(prefix=PREFIX, history=talk(2), newest=entry(3)), render_options("anthropic"))
     kept = [block["text"] for block in blocks_of(answer) if "cache_control" in block]
     assert kept == ["The user.", "The memos.", "Hello."]
 
@@ -74,11 +78,11 @@ def blocks_of(answer: Rendered) -> list[dict[str, Any]]:
 
 
 def test_tokens_and_hash_of_a_breakpoint_are_of_all_up_to_there() -> None:
-    plan = Plan(prefix=PREFIX, history=talk(4), newest=entry(5))
-    answer = rendered(plan, render_options("openai", factor=2.0))
+    arrangement = Arrangement(prefix=PREFIX, history=talk(4), newest=entry(5))
+    answer = rendered(arrangement, render_options("openai", factor=2.0))
     assert answer.breakpoints[-1].tokens == answer.tokens
     assert answer.breakpoints[0].tokens == 2 * sum(one.tokens + 4 for one in PREFIX[:2])
-    other = rendered(replace(plan, newest=entry(5, text="Hi.")), render_options("openai", factor=2.0))
+    other = rendered(replace(arrangement, newest=entry(5, text="Hi.")), render_options("openai", factor=2.0))
     assert [one.hash for one in answer.breakpoints[:-1]] == [one.hash for one in other.breakpoints[:-1]]
     assert answer.breakpoints[-1].hash != other.breakpoints[-1].hash
     assert len(answer.breakpoints[0].hash) == sha256().digest_size * 2
@@ -119,11 +123,11 @@ def test_there_are_at_most_four_in_order_and_none_twice(drawn: Parts, how: Rende
     assert marked <= {mark for row in stable for mark in (*row["sources"], f"segment:{row['name']}")}
 
 
-def prefix_hash(plan: Plan, how: RenderOptions) -> str:
-    return rendered(plan, how).prefix_hash
+def prefix_hash(arrangement: Arrangement, how: RenderOptions) -> str:
+    return rendered(arrangement, how).prefix_hash
 
 
-PLAN = Plan(prefix=PREFIX, history=talk(3), newest=entry(4))
+PLAN = Arrangement(prefix=PREFIX, history=talk(3), newest=entry(4))
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -141,7 +145,7 @@ def test_the_prefix_hash_ignores_changes_after_its_prefix(fmt: Any) -> None:
         replace(PLAN, history=talk(3)[1:]),
     ],
 )
-def test_the_prefix_hash_changes_with_the_prefix_and_the_anchor(changed: Plan) -> None:
+def test_the_prefix_hash_changes_with_the_prefix_and_the_anchor(changed: Arrangement) -> None:
     assert prefix_hash(PLAN, render_options("openai")) != prefix_hash(changed, render_options("openai"))
 
 
@@ -152,7 +156,7 @@ def test_the_prefix_hash_is_of_one_format() -> None:
 def test_a_text_cannot_pose_as_two_segments() -> None:
     def hashed(*texts: str) -> str:
         prefix: list[Segment] = [segment(name, text) for name, text in zip(("system", "user"), texts, strict=False)]
-        return prefix_hash(Plan(prefix=prefix), render_options("openai"))
+        return prefix_hash(Arrangement(prefix=prefix), render_options("openai"))
 
     assert hashed("a\n\nb") != hashed("a", "b")
     assert hashed("a", "bc") != hashed("ab", "c")

@@ -16,7 +16,18 @@ from app.context.parts import Fitted, Parts
 from app.context.segments import Format, HistoryMessage, Rendered, RenderOptions
 from app.context.tables import ORDER
 from app.layers.contribution import Item, Placement, Position
-from tests.context.plans import all_segments, call, entry, manners, memo, memos_of, parts, render_options, segment, talk
+from tests.context.arrangements import (
+    all_segments,
+    call,
+    entry,
+    manners,
+    memo,
+    memos_of,
+    parts,
+    render_options,
+    segment,
+    talk,
+)
 from tests.talk import FORMATS
 
 FLOOR = {"system", "character", "user", "instruction", "pinned", "newest"}

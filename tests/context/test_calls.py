@@ -1,6 +1,6 @@
 from app.context.calls import find_calls, find_native, inner_positions, name_results, word_calls
 from app.context.segments import HistoryMessage
-from tests.context.plans import call, entry
+from tests.context.arrangements import call, entry
 
 
 def asks(seq: int, *ids: str) -> HistoryMessage:

@@ -2,18 +2,18 @@ from typing import Any
 
 import pytest
 
-from app.context.segments import Plan, Segment
+from app.context.segments import Arrangement, Segment
 from app.kit.tokens import count_tokens
-from tests.context.plans import call, entry, render_options, rendered, segment
+from tests.context.arrangements import call, entry, render_options, rendered, segment
 
 
-def messages(plan: Plan, **style: Any) -> list[dict[str, Any]]:
-    return rendered(plan, render_options("openai", **style)).messages or []
+def messages(arrangement: Arrangement, **style: Any) -> list[dict[str, Any]]:
+    return rendered(arrangement, render_options("openai", **style)).messages or []
 
 
 def test_the_segments_before_the_history_are_one_system_message() -> None:
-    plan = Plan(prefix=[segment("system"), segment("memos")], newest=entry(1))
-    assert messages(plan) == [
+    arrangement = Arrangement(prefix=[segment("system"), segment("memos")], newest=entry(1))
+    assert messages(arrangement) == [
         {"role": "system", "content": "The system.\n\nThe memos."},
         {"role": "user", "content": "Hello."},
     ]
@@ -21,20 +21,22 @@ def test_the_segments_before_the_history_are_one_system_message() -> None:
 
 def test_a_callers_segment_has_its_own_role() -> None:
     prefix = [segment("system"), segment("note", after="system", role="assistant"), segment("memos")]
-    assert [one["role"] for one in messages(Plan(prefix=prefix))] == ["system", "assistant", "system"]
+    assert [one["role"] for one in messages(Arrangement(prefix=prefix))] == ["system", "assistant", "system"]
 
 
 @pytest.mark.parametrize("newest", [[], [{"role": "user", "content": "Hello."}]])
 def test_volatile_segments_are_a_system_message_before_newest(newest: list[Any]) -> None:
     volatile: list[Segment] = [segment("recalled"), segment("time")]
-    plan = Plan(history=[entry(1, "assistant")], volatile=volatile, newest=entry(2) if newest else None)
+    arrangement = Arrangement(history=[entry(1, "assistant")], volatile=volatile, newest=entry(2) if newest else None)
     tail = [{"role": "system", "content": "The recalled.\n\nThe time."}, *newest]
-    assert messages(plan) == [{"role": "assistant", "content": "Hello."}, *tail]
+    assert messages(arrangement) == [{"role": "assistant", "content": "Hello."}, *tail]
 
 
 def test_a_name_is_in_its_field_or_if_invalid_in_the_text() -> None:
-    plan = Plan(history=[entry(1, name="Anna-1"), entry(2, name="Anna Müller"), entry(3, "system", name="The GM")])
-    assert messages(plan) == [
+    arrangement = Arrangement(
+        history=[entry(1, name="Anna-1"), entry(2, name="Anna Müller"), entry(3, "system", name="The GM")]
+    )
+    assert messages(arrangement) == [
         {"role": "user", "content": "Hello.", "name": "Anna-1"},
         {"role": "user", "content": "Anna Müller: Hello."},
         {"role": "system", "content": "[The GM] Hello."},
@@ -42,12 +44,14 @@ def test_a_name_is_in_its_field_or_if_invalid_in_the_text() -> None:
 
 
 def test_inline_timestamps_bring_the_name_into_the_text() -> None:
-    plan = Plan(history=[entry(1, "assistant", name="Sakura")])
-    assert messages(plan, timestamps="inline") == [{"role": "assistant", "content": "[04/01 20:15] Sakura: Hello."}]
+    arrangement = Arrangement(history=[entry(1, "assistant", name="Sakura")])
+    assert messages(arrangement, timestamps="inline") == [
+        {"role": "assistant", "content": "[04/01 20:15] Sakura: Hello."}
+    ]
 
 
 def test_the_narrator_is_the_users_text() -> None:
-    assert messages(Plan(history=[entry(1, "narrator", "It rains.")])) == [
+    assert messages(Arrangement(history=[entry(1, "narrator", "It rains.")])) == [
         {"role": "user", "content": "[Narrator] It rains."}
     ]
 
@@ -58,7 +62,7 @@ def test_tool_calls_and_their_results_are_kept_and_counted() -> None:
         entry(1, "assistant", "", name="Kai", tool_calls=calls),
         entry(2, "tool", "Found.", name="look", tool_call_id="0"),
     ]
-    answer = rendered(Plan(history=history), render_options("openai"))
+    answer = rendered(Arrangement(history=history), render_options("openai"))
     assert answer.messages == [
         {"role": "assistant", "content": None, "name": "Kai", "tool_calls": calls},
         {"role": "tool", "content": "Found.", "tool_call_id": "0"},
@@ -68,13 +72,13 @@ def test_tool_calls_and_their_results_are_kept_and_counted() -> None:
 
 
 def test_a_result_without_its_call_is_a_user_text() -> None:
-    plan = Plan(history=[entry(1, "tool", "Found.", tool_call_id="0")])
-    assert messages(plan) == [{"role": "user", "content": "[tool] Found."}]
+    arrangement = Arrangement(history=[entry(1, "tool", "Found.", tool_call_id="0")])
+    assert messages(arrangement) == [{"role": "user", "content": "[tool] Found."}]
 
 
 def test_a_call_without_a_result_is_told_in_text() -> None:
-    plan = Plan(history=[entry(1, "assistant", "Wait.", tool_calls=[call("0")])], newest=entry(2))
-    assert messages(plan)[0] == {"role": "assistant", "content": "Wait.\n[calls look {}]"}
+    arrangement = Arrangement(history=[entry(1, "assistant", "Wait.", tool_calls=[call("0")])], newest=entry(2))
+    assert messages(arrangement)[0] == {"role": "assistant", "content": "Wait.\n[calls look {}]"}
 
 
 def test_a_callers_segment_never_separates_call_and_result() -> None:
@@ -84,5 +88,5 @@ def test_a_callers_segment_never_separates_call_and_result() -> None:
         entry(3, "tool", tool_call_id="0"),
     ]
     note = segment("note", after="in_chat", depth=1)
-    roles = [one["role"] for one in messages(Plan(history=history, in_chat=[note]))]
+    roles = [one["role"] for one in messages(Arrangement(history=history, in_chat=[note]))]
     assert roles == ["user", "system", "assistant", "tool"]

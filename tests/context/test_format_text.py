@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from app.context.segments import Format, Plan
-from tests.context.plans import call, entry, render_options, rendered, segment
+from app.context.segments import Arrangement, Format
+from tests.context.arrangements import call, entry, render_options, rendered, segment
 from tests.talk import FORMATS
 
-PLAN = Plan(
+PLAN = Arrangement(
     prefix=[segment("system"), segment("memos", sources=("memo:1", "memo:2"))],
     history=[entry(1, "user", "Look!"), entry(2, "assistant", "Where?\nThere?")],
     volatile=[segment("time")],
@@ -22,8 +22,10 @@ def test_the_text_is_segments_and_lines_in_order() -> None:
 
 
 def test_a_segment_in_the_chat_names_its_speaker() -> None:
-    plan = Plan(in_chat=[segment("a", after="in_chat", role="user", depth=1), segment("b", after="in_chat")])
-    assert rendered(replace(plan, newest=entry(1)), render_options("text")).text == (
+    arrangement = Arrangement(
+        in_chat=[segment("a", after="in_chat", role="user", depth=1), segment("b", after="in_chat")]
+    )
+    assert rendered(replace(arrangement, newest=entry(1)), render_options("text")).text == (
         "[User] The a.\n\nUser: Hello.\n\n[System] The b."
     )
 
@@ -34,7 +36,7 @@ def test_tools_and_the_narrator_are_lines_too() -> None:
         entry(2, "assistant", "", tool_calls=[call("0")]),
         entry(3, "tool", "Found.", tool_call_id="0"),
     ]
-    assert rendered(Plan(history=history), render_options("text")).text == (
+    assert rendered(Arrangement(history=history), render_options("text")).text == (
         "[Narrator] It rains.\nAssistant: [calls look {}]\n[look] Found."
     )
 

@@ -12,9 +12,19 @@ from pydantic import TypeAdapter
 from app.context.formats import count_tokens_of, render, word
 from app.context.order import arrange
 from app.context.parts import Parts
-from app.context.segments import Format, Plan, Rendered, RenderOptions
+from app.context.segments import Arrangement, Format, Rendered, RenderOptions
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
-from tests.context.plans import all_segments, entry, manners, parts, render_options, rendered, segment, talk, texts_of
+from tests.context.arrangements import (
+    all_segments,
+    entry,
+    manners,
+    parts,
+    render_options,
+    rendered,
+    segment,
+    talk,
+    texts_of,
+)
 from tests.talk import FORMATS
 
 _OPENAI = TypeAdapter(list[ChatCompletionMessageParam])
@@ -22,7 +32,7 @@ _ANTHROPIC = TypeAdapter(list[MessageParam])
 _SYSTEM = TypeAdapter(list[TextBlockParam])
 
 
-def plan_of(drawn: Parts) -> Plan:
+def plan_of(drawn: Parts) -> Arrangement:
     return arrange(all_segments(drawn), drawn.history, drawn.newest, drawn.anchor_seq)
 
 
@@ -77,13 +87,13 @@ def test_the_tokens_are_never_fewer_than_what_is_sent(drawn: Parts, how: RenderO
 @given(parts(), manners())
 def test_nothing_that_is_said_is_dropped(drawn: Parts, how: RenderOptions) -> None:
     """Every text, every name and every call of a tool is in what is sent, one way or another."""
-    plan = plan_of(drawn)
-    answer = rendered(plan, how)
+    arrangement = plan_of(drawn)
+    answer = rendered(arrangement, how)
     sent = str(answer.messages or "") + str(answer.system or "") + "".join(texts_of(answer))
     everything = "".join(texts_of(answer))
-    for one in (*plan.prefix, *plan.in_chat, *plan.volatile):
+    for one in (*arrangement.prefix, *arrangement.in_chat, *arrangement.volatile):
         assert one.text.strip() in everything
-    for said in (*plan.history, *([plan.newest] if plan.newest else [])):
+    for said in (*arrangement.history, *([arrangement.newest] if arrangement.newest else [])):
         assert said.text.strip() in everything
         if said.tool_calls and how.format in ("anthropic", "text"):
             assert "[calls " in everything
@@ -93,21 +103,21 @@ def test_nothing_that_is_said_is_dropped(drawn: Parts, how: RenderOptions) -> No
 
 @given(parts(), manners())
 def test_every_segment_is_listed_once_with_its_sources(drawn: Parts, how: RenderOptions) -> None:
-    plan = plan_of(drawn)
-    rows = rendered(plan, how).segments
-    shown = [one.name for one in (*plan.prefix, *plan.in_chat, *plan.volatile) if one.text.strip()]
-    said = [one for one in plan.history if one.tool_calls or one.text.strip()]
+    arrangement = plan_of(drawn)
+    rows = rendered(arrangement, how).segments
+    shown = [one.name for one in (*arrangement.prefix, *arrangement.in_chat, *arrangement.volatile) if one.text.strip()]
+    said = [one for one in arrangement.history if one.tool_calls or one.text.strip()]
     names = [row["name"] for row in rows]
     assert sorted(name for name in names if name not in ("history", "newest")) == sorted(shown)
     assert [row["sources"] for row in rows if row["name"] == "history"] == (
         [[f"message:{one.message_id}" for one in said]] if said else []
     )
-    assert ("newest" in names) == bool(plan.newest and plan.newest.text.strip())
+    assert ("newest" in names) == bool(arrangement.newest and arrangement.newest.text.strip())
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_an_empty_chat_gives_an_empty_context(fmt: Format) -> None:
-    answer = rendered(Plan(), render_options(fmt))
+    answer = rendered(Arrangement(), render_options(fmt))
     assert (answer.tokens, answer.segments, list(answer.breakpoints)) == (0, [], [])
     assert not answer.messages
     assert not answer.system
@@ -123,17 +133,17 @@ def test_a_text_that_is_not_altered_is_not_counted_again(fmt: Format) -> None:
         return count_tokens(text)
 
     how = render_options(fmt)
-    plan = Plan(prefix=[segment("system"), segment("memos")], history=talk(4), newest=entry(5))
-    rendered(plan, RenderOptions(how.format, how.style, how.prefill, how.token_factor, count))
+    arrangement = Arrangement(prefix=[segment("system"), segment("memos")], history=talk(4), newest=entry(5))
+    rendered(arrangement, RenderOptions(how.format, how.style, how.prefill, how.token_factor, count))
     assert {"The system.", "The memos."}.isdisjoint(counted)
     assert fmt in ("text", "segments") or not counted
 
 
 def test_the_token_factor_is_applied_to_the_sum_and_rounded_up() -> None:
-    plan = Plan(history=[entry(1, text="Hello.")])
-    assert rendered(plan, render_options("openai")).tokens == 6
-    assert rendered(plan, render_options("openai", factor=1.35)).tokens == 9
-    assert rendered(plan, render_options("openai", factor=1.5)).tokens == 9
+    arrangement = Arrangement(history=[entry(1, text="Hello.")])
+    assert rendered(arrangement, render_options("openai")).tokens == 6
+    assert rendered(arrangement, render_options("openai", factor=1.35)).tokens == 9
+    assert rendered(arrangement, render_options("openai", factor=1.5)).tokens == 9
 
 
 def where(answer: Rendered, text: str) -> Iterable[int]:
@@ -143,5 +153,5 @@ def where(answer: Rendered, text: str) -> Iterable[int]:
 @pytest.mark.parametrize(("depth", "place"), [(0, 5), (1, 4), (3, 2), (5, 0), (99, 0)])
 def test_a_callers_segment_in_the_chat_is_at_its_depth(depth: int, place: int) -> None:
     note = segment("note", "A note.", after="in_chat", depth=depth)
-    answer = rendered(Plan(history=talk(4), in_chat=[note], newest=entry(5)), render_options("openai"))
+    answer = rendered(Arrangement(history=talk(4), in_chat=[note], newest=entry(5)), render_options("openai"))
     assert where(answer, "A note.") == [place]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from app.context.calls import find_calls
 from app.context.order import arrange
 from app.context.parts import build_segment
-from app.context.segments import Format, HistoryMessage, Plan, Rendered, Segment, SegmentRole
+from app.context.segments import Arrangement, Format, HistoryMessage, Rendered, Segment, SegmentRole
 from app.layers.contribution import Contribution, Item, Placement
-from tests.context.plans import call, entry, render_options, rendered, segment, talk, texts_of
+from tests.context.arrangements import call, entry, render_options, rendered, segment, talk, texts_of
 from tests.talk import FORMATS
 
 ROLES: tuple[SegmentRole, ...] = ("system", "user", "assistant")
@@ -26,10 +26,10 @@ def recap(**injected: Any) -> Segment:
 
 def shown(one: Segment, fmt: Format, **messages: Any) -> Rendered:
     """A context of ten messages, or of those given, and a bit of everything."""
-    plan = arrange(
+    arrangement = arrange(
         [*OTHERS, one], messages.get("history", talk(9)), messages.get("newest", entry(10, text="Message 10.")), 1
     )
-    return rendered(plan, render_options(fmt))
+    return rendered(arrangement, render_options(fmt))
 
 
 def order(answer: Rendered, *texts: str) -> list[str]:
@@ -173,8 +173,8 @@ def test_a_recap_before_the_prompt_keeps_the_breakpoints() -> None:
     prefix = [segment("system"), segment("user"), segment("facts"), segment("memos")]
 
     def marks(*segments: Segment) -> list[str]:
-        plan = arrange(segments, talk(40), entry(41), 1)
-        return [one.after for one in rendered(plan, render_options("anthropic")).breakpoints]
+        arrangement = arrange(segments, talk(40), entry(41), 1)
+        return [one.after for one in rendered(arrangement, render_options("anthropic")).breakpoints]
 
     usual = ["segment:user", "segment:memos", "message:m32", "message:m41"]
     assert marks(*prefix) == usual
@@ -185,5 +185,7 @@ def test_a_recap_before_the_prompt_keeps_the_breakpoints() -> None:
 
 
 def test_an_empty_conversation_has_a_recap_behind_its_prefix() -> None:
-    answer = rendered(Plan(prefix=OTHERS[:1], in_chat=[recap(position="in_chat", depth=2)]), render_options("openai"))
+    answer = rendered(
+        Arrangement(prefix=OTHERS[:1], in_chat=[recap(position="in_chat", depth=2)]), render_options("openai")
+    )
     assert texts_of(answer) == [f"The system.\n\n{RECAP}"]

@@ -6,44 +6,44 @@ from app.context.order import arrange
 from app.context.segments import Segment
 from app.context.tables import ORDER, SegmentTables
 from app.layers.contribution import SegmentSpec
-from tests.context.plans import entry, segment
+from tests.context.arrangements import entry, segment
 
 
 def test_segments_are_ordered_by_how_rarely_they_change() -> None:
     own = [name for name in ORDER if name not in ("history", "newest")]
-    plan = arrange([segment(name) for name in reversed(own)], [entry(1)], entry(2), 1)
-    assert [one.name for one in plan.prefix] == own[:-2]
-    assert [one.name for one in plan.volatile] == own[-2:]
-    assert not plan.in_chat
+    arrangement = arrange([segment(name) for name in reversed(own)], [entry(1)], entry(2), 1)
+    assert [one.name for one in arrangement.prefix] == own[:-2]
+    assert [one.name for one in arrangement.volatile] == own[-2:]
+    assert not arrangement.in_chat
 
 
 def test_a_callers_segment_follows_the_one_it_names_if_missing() -> None:
     callers = [segment("b", after="user"), segment("a", after="user"), segment("c", after="facts")]
-    plan = arrange([*callers, segment("memos"), segment("user")], [], None, 1)
-    assert [one.name for one in plan.prefix] == ["user", "b", "a", "c", "memos"]
+    arrangement = arrange([*callers, segment("memos"), segment("user")], [], None, 1)
+    assert [one.name for one in arrangement.prefix] == ["user", "b", "a", "c", "memos"]
 
 
 @pytest.mark.parametrize("after", ["history", "recalled", "time"])
 def test_a_callers_segment_behind_the_history_is_volatile(after: str) -> None:
-    plan = arrange([segment("note", after=after)], [entry(1)], None, 1)
-    assert [one.name for one in plan.volatile] == ["note"]
+    arrangement = arrange([segment("note", after=after)], [entry(1)], None, 1)
+    assert [one.name for one in arrangement.volatile] == ["note"]
 
 
 def test_a_callers_segment_after_newest_is_at_depth_0() -> None:
-    plan = arrange([segment("note", after="newest", depth=3)], [entry(1)], None, 1)
-    assert [(one.name, one.depth) for one in plan.in_chat] == [("note", 0)]
+    arrangement = arrange([segment("note", after="newest", depth=3)], [entry(1)], None, 1)
+    assert [(one.name, one.depth) for one in arrangement.in_chat] == [("note", 0)]
 
 
 def test_segments_before_the_prompt_come_first() -> None:
     recap = segment("recap", after="before_prompt")
-    plan = arrange([segment("note", after="system"), segment("system"), recap, segment("memos")], [], None, 1)
-    assert [one.name for one in plan.prefix] == ["recap", "system", "note", "memos"]
+    arrangement = arrange([segment("note", after="system"), segment("system"), recap, segment("memos")], [], None, 1)
+    assert [one.name for one in arrangement.prefix] == ["recap", "system", "note", "memos"]
 
 
 @pytest.mark.parametrize("recap", [segment("recap"), segment("recap", after="before_prompt")])
 def test_a_callers_segment_after_the_recap_keeps_its_position(recap: Segment) -> None:
-    plan = arrange([segment("note", after="recap"), segment("memos"), segment("user"), recap], [], None, 1)
-    names = [one.name for one in plan.prefix if one.name != "recap"]
+    arrangement = arrange([segment("note", after="recap"), segment("memos"), segment("user"), recap], [], None, 1)
+    names = [one.name for one in arrangement.prefix if one.name != "recap"]
     assert names == ["user", "note", "memos"]
 
 
@@ -58,8 +58,8 @@ def test_a_layer_inserts_its_segment_in_both_tables() -> None:
     assert tables.order[tables.order.index("pinned") + 1] == "words"
     assert tables.trims[tables.trims.index("diary") - 1] == "words"
     assert list(tables.instructions) == ["recap", "words", "memos"]
-    plan = arrange([segment("words"), segment("diary"), segment("pinned")], [], None, 1, tables)
-    assert [one.name for one in plan.prefix] == ["pinned", "words", "diary"]
+    arrangement = arrange([segment("words"), segment("diary"), segment("pinned")], [], None, 1, tables)
+    assert [one.name for one in arrangement.prefix] == ["pinned", "words", "diary"]
 
 
 def test_segments_at_one_position_are_in_registry_order() -> None:

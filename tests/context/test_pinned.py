@@ -10,7 +10,7 @@ from app.context.pinned import PinnedLine, build_pinned, choose_pinned
 from app.context.segments import HistoryMessage, TranscriptStyle
 from app.context.wording import word_line
 from app.kit.tokens import count_tokens
-from tests.context.plans import entries, entry, talk
+from tests.context.arrangements import entries, entry, talk
 
 PLAIN = TranscriptStyle()
 

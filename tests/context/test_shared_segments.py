@@ -11,7 +11,7 @@ from app.context.parts import Fitted, Parts
 from app.context.segments import Format
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contribution, Item, Placement, TrimGroup
-from tests.context.plans import render_options, segment, texts_of
+from tests.context.arrangements import render_options, segment, texts_of
 from tests.talk import FORMATS
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from app.context.segments import TranscriptStyle
 from app.context.wording import word_line, word_message, word_segment
-from tests.context.plans import call, entry, segment
+from tests.context.arrangements import call, entry, segment
 
 PLAIN = TranscriptStyle()
 INLINE = TranscriptStyle(timestamps="inline", time_zone="Asia/Tokyo", character="Sakura", user_name="Mira")

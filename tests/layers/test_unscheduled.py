@@ -23,7 +23,7 @@ _MANY = "FROM generate_series(1, 2000) AS n"
 _HASHES = "'a', CASE WHEN n % 400 = 0 THEN 'b'::bytea ELSE 'a' END"
 _INSERT = {
     "memos": f"""
-        INSERT INTO memos (chat_key, line_id, memo_id, number, place, origin, first_seq, last_seq, created_at,
+        INSERT INTO memos (chat_key, line_id, memo_id, number, sort_key, origin, first_seq, last_seq, created_at,
             source_hash, current_hash)
         SELECT $1, $2, gen_random_uuid(), n, 2 * n, 'model', n, n, now(), {_HASHES} {_MANY}""",
     "diary": f"""
@@ -32,7 +32,7 @@ _INSERT = {
         SELECT $1, $2, gen_random_uuid(), 'Kai', n, n, 'model', 'x', n, n, now(), now(), {_HASHES} {_MANY}""",
     "scenes": f"""
         INSERT INTO scenes (chat_key, line_id, scene_id, number, first_seq, last_seq, closed_by, origin, filters,
-            cut_off, created_at, source_hash, current_hash)
+            truncated, created_at, source_hash, current_hash)
         SELECT $1, $2, gen_random_uuid(), n, n, n, 'model', 'model', '{{}}', false, now(), {_HASHES}
         {_MANY}""",
 }

@@ -27,7 +27,7 @@ async def find_second(api: httpx.AsyncClient, chat: str) -> dict[str, str]:
 SAMPLE = LayerSample(
     last_attempts={"": LastAttempt("%", due_memo, "UPDATE memos SET current_hash = '\\x00'")},
     # A person's memo is placed after a seq.
-    begins={"memos": lambda row: row["first_seq"] or (row["place"] - 1) / 2},
+    begins={"memos": lambda row: row["first_seq"] or (row["sort_key"] - 1) / 2},
     rich=RichRows(write_last=change_book),
     wording={"memo/1": "3e42bbc4aba7"},
     examples=frozenset({"Ilse", "Tomas", "Noor", "Dara", "Voss"}),

@@ -19,7 +19,7 @@ def _memo(number: int, **more: Any) -> dict[str, Any]:
     memo = {
         "memo_id": UUID(int=number),
         "number": number,
-        "place": 16 * number,
+        "sort_key": 16 * number,
         "first_seq": 8 * number,
         "last_seq": 8 * number + 7,
         "text": f"Memo {number}.",
@@ -91,7 +91,7 @@ def test_a_window_is_json_as_the_row_keeps_it() -> None:
         {
             "id": "00000000-0000-0000-0000-000000000001",
             "number": 1,
-            "place": 16,
+            "sort_key": 16,
             "first_seq": None,
             "last_seq": None,
             "text": "Memo 1.",

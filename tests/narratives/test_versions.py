@@ -151,7 +151,7 @@ class Walk:
     async def cut(self) -> None:
         places = [one.last for one in self._idle.told.values()]
         place = self._random.randint(1, max(places, default=0) + 1)
-        await narratives.cut_off(self._db, self._line, STORY, place, begins_seq=0)
+        await narratives.truncate(self._db, self._line, STORY, place, begins_seq=0)
         kept = self._idle.told
         left = [v for v in self._idle.chain() if not kept[v].deleted and (kept[v].last < place or kept[v].person)]
         for one in list(kept.values()):
@@ -229,7 +229,7 @@ async def test_a_stale_personal_text_reads_no_more_of_the_chain(database: Databa
     async with database.unit_of_work() as db_session:
         await fold(db_session, 1)
         await narratives.write_version(db_session, line, STORY, "mine", begins_seq=0, now=clock())
-        await narratives.cut_off(db_session, line, STORY, 4, begins_seq=3)
+        await narratives.truncate(db_session, line, STORY, 4, begins_seq=3)
         assert (await narratives.read_chain(db_session, line, STORY)).is_stale(2)
         for first in range(4, 64, 6):
             await fold(db_session, first)

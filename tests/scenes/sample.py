@@ -47,7 +47,7 @@ async def change_scenes(api: httpx.AsyncClient) -> None:
 
 async def give_reasons(connection: Connection, chat_key: UUID) -> None:
     """Have the scenes look as if a model had closed them."""
-    reason = "reason = 'They leave the island.', closed_by = 'model', cut_off = lifted_at IS NOT NULL"
+    reason = "reason = 'They leave the island.', closed_by = 'model', truncated = lifted_at IS NOT NULL"
     await connection.execute(f"UPDATE scenes SET {reason} WHERE chat_key = $1", chat_key)
 
 

@@ -57,7 +57,7 @@ CONTENTS: tuple[tuple[str, str], ...] = (
     *(("scenes", f"origin = '{origin}'") for origin in ("model", "extractive", "person")),
     ("scenes", "status = 'ready' AND source_hash <> current_hash"),
     ("scenes", "lifted_at IS NOT NULL"),
-    ("scenes", "cut_off"),
+    ("scenes", "truncated"),
     ("scenes", "edited"),
     ("scenes", "titled"),
     *(("work", f"layer = '{layer}'") for layer in ("memos", "summary", "diary", "scenes")),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.context.formats import render, word
 from app.context.parts import Parts, build_segment
-from app.context.segments import Format, HistoryMessage, Plan, Rendered, RenderOptions, Segment, TranscriptStyle
+from app.context.segments import Arrangement, Format, HistoryMessage, Rendered, RenderOptions, Segment, TranscriptStyle
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contribution, Item, Placement, TrimGroup
 from tests.talk import FORMATS
@@ -34,8 +34,8 @@ def render_options(fmt: Format, *, prefill: bool = False, factor: float = 1.0, *
     return RenderOptions(fmt, TranscriptStyle(**style), prefill, factor, count_tokens)
 
 
-def rendered(plan: Plan, how: RenderOptions) -> Rendered:
-    return render(word(plan, how))
+def rendered(arrangement: Arrangement, how: RenderOptions) -> Rendered:
+    return render(word(arrangement, how))
 
 
 def talk(length: int, first: str = "user") -> list[HistoryMessage]:
