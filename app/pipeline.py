@@ -163,7 +163,9 @@ class Pipeline:
         self._record(db_session, head, self._layers, name)
 
     def _record(self, db_session: DbSession, head: Head, layers: Sequence[Layer], *names: str) -> None:
-        record(db_session, head.line, *names, *(name for layer in layers for name in (layer.name, *layer.narratives)))
+        record(
+            db_session, head.line, *names, *(name for layer in layers for name in (layer.name, *layer.also_known_as))
+        )
 
     async def _refresh_caches(self, db_session: DbSession, head: Head) -> None:
         for layer in self._layers:

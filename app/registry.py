@@ -31,7 +31,7 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
     """Return an error message for each reason why these layers cannot be used together. Pure."""
     specs = [spec for layer in layers for spec in layer.segments]
     sections = [layer.settings.section for layer in layers]
-    known_as = [name for layer in layers for name in (layer.name, *layer.narratives)]
+    known_as = [name for layer in layers for name in (layer.name, *layer.also_known_as)]
     return [
         *(f"the layer name {name!r} is reserved" for name in known_as if name in _RESERVED),
         *(

@@ -85,7 +85,8 @@ class Head:
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
         cursors: The state of each layer, by its name, and of the cut; small, and opaque to all others.
-        last_active_at: When messages were last appended, by the service's clock.
+        last_active_at: When messages were last appended, or when the chat was created or forked if that is later, by
+            the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
 
     """

@@ -123,7 +123,7 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Covering
 
 
 async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> tuple[Cut, bool]:
-    """Return the cut that moves the anchor back because too few messages are left, and whether its edge is not sent."""
+    """Return the cut that moves the anchor back if too few messages are left, and whether its message is hidden."""
     rules = _rules_of(head, layers)
     # The edge is usually near, so a long chat is read further back only while no edge is found.
     limit = 2 * rules.keep_messages + 32
@@ -189,7 +189,10 @@ async def _read_history(db_session: DbSession, head: Head, layers: Sequence[Cove
 async def _read_coverage(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], target: int | None
 ) -> int | None:
-    """Return the last seq before `target` that every layer covers; None if no layer has to, or there is no target."""
+    """Return the seq up to which every layer covers the text; it can be after `target`.
+
+    None if no layer has to cover anything, or if there is no target.
+    """
     if target is None:
         return None
     covered = [await layer.covered_through(db_session, head, head.anchor_seq, target - 1) for layer in layers]
@@ -199,7 +202,7 @@ async def _read_coverage(
 async def _list_edges(
     db_session: DbSession, head: Head, sent: Sequence[Sent], layers: Sequence[CoveringLayer], from_seq: int
 ) -> list[int]:
-    """Return the edges from `from_seq` on that the chat's setting selects, and the line's first seq."""
+    """Return the edges of the chat's setting from `from_seq` on, perhaps some before, and the line's first seq."""
     edges: Iterable[int]
     chosen = head.settings.history.edges
     if chosen == EVERY_MESSAGE:

@@ -34,7 +34,7 @@ NO_SOURCE = range_hash([])
 
 @dataclass(frozen=True, slots=True)
 class Narrative:
-    """Identifies a narrative of a line: its layer, and its subject if the layer has several narratives."""
+    """Identifies a narrative of a line: `summary`, `recap` or `diary`, and the subject if a line has several."""
 
     layer: str
     subject: str = ""
@@ -241,9 +241,9 @@ async def reset_current(db_session: DbSession, line: Line, narrative: Narrative)
 async def truncate(db_session: DbSession, line: Line, narrative: Narrative, from_unit: int, *, begins_seq: int) -> None:
     """Remove coverage of `from_unit` and everything after it.
 
-    The service's versions that end there or later are deleted, and so are a person's deleted ones. A person's other
-    versions are shortened to end before `from_unit`, and their `begins_seq` is lowered to at most the given one. The
-    last remaining version of the chain becomes current; if there is none, the highest remaining version does.
+    Of the versions that end there or later, those of the service are deleted, and a person's that are soft-deleted.
+    A person's other versions are shortened to end before `from_unit`, and their `begins_seq` is lowered to at most the
+    given one. The last remaining version of the chain becomes current; if there is none, the highest remaining one.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative, from_unit=from_unit)

@@ -52,7 +52,8 @@ class SceneChange:
         seqs: The messages whose content changed, in order; never empty.
         gone: Those of them that are deleted now.
         touches_open: Whether one of them is in the open scene, so that it has to be counted again.
-        shrinks_open: Whether a deleted one is in the open scene, so that this may have no messages left.
+        shrinks_open: Whether a deleted one is in the open scene, so that it may have no
+            messages left.
 
     """
 
