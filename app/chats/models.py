@@ -34,7 +34,7 @@ class ChatLine(Table):
     - The line's settings: characters, personas, settings, time zone, language. A restore includes them, because
       otherwise the context would not be the same byte for byte.
     - The head: the columns that an append changes. None of them is in an index, so that the updates are HOT updates.
-      `memo_count` is the number of memos in the memo book, `memo_number` the number of the last memo that got one.
+      `memo_count` is the number of memos in the memo book, `memo_number` the highest number of a memo so far.
     - The revision: `revision` rises by one with every committed change. `base_revision` is the revision of the last
       change that did more than append messages. `changed` is the revision of the last change, by name. Only
       `revision.py` decides the values. A new line starts with new numbers; they are never copied.

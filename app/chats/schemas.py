@@ -12,9 +12,7 @@ from app.kit.wire import JsonObject, Name, NullAs, RequestModel, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000
 
-DISABLED = (
-    "A disabled character's messages are not summarised, its persona is not sent, and it is never the sole character."
-)
+DISABLED = "A disabled character's messages are not summarised, its persona is not sent, and it is never the default."
 
 
 class Character(RequestModel):

@@ -61,7 +61,7 @@ class ContextQuery(BaseModel):
     )
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None,
-        description="The character whose diary and blocks are included: one of the chat's characters, if it lists "
+        description="The character whose diary is included: one of the chat's characters, if it lists "
         "any. By default the only character that is not disabled; if there are several, no diary is included.",
     )
     line: UUID | None = Field(None, description="A line other than the current one.")
@@ -219,7 +219,7 @@ class ContextOut(BaseModel):
     history: HistoryOut = Field(description="The messages that are sent verbatim.")
     memo_window: WindowOut = Field(description="The memos in the context.")
     breakpoints: list[BreakpointOut] = Field(description="At most four points for the provider's cache.")
-    omitted: list[OmissionOut] = Field(description="Everything that was left out, in the order in which it was.")
+    omitted: list[OmissionOut] = Field(description="Everything that was left out, the first to be left out first.")
     recalled: list[dict[str, Any]] = Field(description="Search results in the context; always empty for now.")
     prefix_hash: str = Field(description="Equal hashes mean that nothing before the history changed.")
 

@@ -28,7 +28,7 @@ from app.context.tags import find_tag
 from app.context.wording import style_of
 from app.history.cut import every_nth_edge
 from app.kit.db import Database
-from app.kit.etags import is_known, names
+from app.kit.etags import is_known, lists_tag
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contributed, View
 from app.layers.layer import Layer
@@ -80,7 +80,7 @@ async def assemble_unless_known(
     """
     row = await _read_row(database, ref, options)
     tag = find_tag(ref, row, options, own)
-    if tag is not None and names(known, tag):
+    if tag is not None and lists_tag(known, tag):
         return tag, None
     context = _assemble(ref, row, options, layers, own=own, now=now)
     return tag, None if tag is not None and is_known(known, tag) else context
@@ -189,7 +189,7 @@ def _gather(
     contributions = [one for layer in source.contributed.values() for one in layer.segments]
     segments = [build_pinned(pinned)] if pinned else []
     present = {one.name for one in segments}.union(one.segment for one in contributions if one.items)
-    segments += _word_own(source, present, render_options.tables, now)
+    segments += _word_service_segments(source, present, render_options.tables, now)
     segments += [
         Segment(given.name, given.text, count_tokens(given.text), given.role, after=given.after, depth=given.depth)
         for given in own
@@ -204,7 +204,9 @@ def _gather(
     )
 
 
-def _word_own(source: Source, present: Collection[str], tables: SegmentTables, now: datetime) -> list[Segment]:
+def _word_service_segments(
+    source: Source, present: Collection[str], tables: SegmentTables, now: datetime
+) -> list[Segment]:
     """Return the segments that the service makes from the line's row; `present` are the names of memory segments."""
     row, settings = source.row, source.settings
     texts_by_name = [

@@ -58,7 +58,7 @@ async def cut_after_append(
 async def cut_if_settled(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime
 ) -> Cut | None:
-    """Decide again on a waiting full cut, after a layer has settled; return the cut, or None."""
+    """Decide again on a waiting full cut, after a job has ended; return the cut, or None."""
     if not head.cut_waits:
         return None
     head.cut_waits = False

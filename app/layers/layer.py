@@ -77,7 +77,7 @@ def _contribute_nothing(_view: View) -> Contributed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """A kind of memory. The defaults of all optional attributes do nothing.
+    """A kind of memory. The defaults of all optional attributes do nothing, except that of `export_state`.
 
     Attributes:
         name: Its name in due work, usage, the chat's cursors and the context cache.

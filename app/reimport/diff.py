@@ -55,8 +55,9 @@ class Alignment:
     `diverges_at` is the index of the first wanted message that has a smaller matched seq somewhere after it; a new
     message counts as greater than every seq. The messages before the index keep their seqs: the new line is a copy that
     ends with the last of them. All messages from the index on are appended to it. Those that match have greater seqs
-    than all that are kept, so the copy does not contain them and their ids are free. No more messages could keep their
-    seqs: the one at the index is either new, or a copy that includes it also includes a message that must come later.
+    than all that are kept, so the copy does not contain them and their ids are free. No larger number
+    of messages could keep their seqs: the message at the index is new, or one that comes after it in the list has a
+    smaller seq, so a copy that includes the first would include the second too, in the wrong order.
 
     Attributes:
         matches: For each wanted message, the seq of the message that it matches, which may be a tombstone to restore;

@@ -5,7 +5,7 @@ were inserted or reordered, a new line begins with the part that both have in co
 marks, swipes and revisions, and what people wrote about them moves too. The former line does not change.
 
 The deferred events run in this order: what was derived from the cut-off end is dropped, what was derived from changed
-messages is marked as stale, and then the appended messages fill batches, when the head includes all changes.
+messages is marked as stale, then the appended messages fill batches. By then the head includes all changes.
 """
 
 import asyncio

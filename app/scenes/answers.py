@@ -217,7 +217,7 @@ def _unmarked(line: str) -> str:
 
 
 def _divide(lines: Sequence[str]) -> tuple[list[str], _Parts | None]:
-    """Return the lines before the first heading and the lines of the parts, or None for these without a heading."""
+    """Return the lines before the first heading, and the lines of the parts (None if there is no heading)."""
     headings = [_find_part(line) for line in lines]
     if not any(headings):
         marked = [at for at, line in enumerate(lines) if _MARKS.match(line) and not _TITLE.fullmatch(_unmarked(line))]

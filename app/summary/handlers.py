@@ -67,7 +67,7 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Return the last seq up to which a version covers everything, `until_seq` if nothing is missing up to there.
+    """Return the last seq up to which a version covers everything, or `until_seq` if nothing up to it is missing.
 
     A version that ends after `until_seq` does not count, because it waits for a cut. None if the summary is
     off or its fold has failed for good.
@@ -163,7 +163,7 @@ async def _list_told(
 async def _list_coming(
     db_session: DbSession, head: Head, covered_seq: int, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return what covers a range after `covered_seq` outside contexts: a waiting version, a scheduled fold."""
+    """Return what covers a range after `covered_seq` but is in no context yet: a waiting version, a scheduled fold."""
     covers = []
     waiting = (await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)).latest_valid()
     if waiting and waiting.last_unit > covered_seq:

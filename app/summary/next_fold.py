@@ -24,7 +24,7 @@ FOLD = "fold"
 async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
     """Schedule a fold if there is anything to fold.
 
-    Otherwise delete the scheduled fold, unless it has a payload, because a person or a waiting cut asked for it. While
+    Otherwise delete the scheduled fold, unless it has a payload: then a person or a waiting cut asked for it. While
     the summary is off, a fold that only a cut asked for is deleted too.
     """
     work = await find_scheduled(db_session, head, NAME, FOLD)
@@ -43,11 +43,11 @@ async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetim
 async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) -> Chain:
     """Return the chain that the next fold is folded onto.
 
-    Usually this is the chain of the current version. But its latest valid version must not cover messages of the
-    history, neither as it begins now (at the anchor) nor as it will begin after the waiting cut (at `until_seq + 1`).
-    If that version does, and the last valid version that ends before that seq leaves messages before it uncovered, the
-    chain up to that earlier version is returned, so that the next fold can fill the range up to that seq. A version
-    that a person wrote is never dropped this way.
+    Usually this is the chain of the current version. It is shortened if its latest valid version covers messages of
+    the history, and messages before the history are missing from the earlier version on which contexts then depend.
+    The next fold then continues from that earlier version and fills the gap. The history is taken as it begins now (at
+    the anchor), and as it will begin after the waiting cut (at `until_seq + 1`). A version that a person wrote is never
+    dropped this way.
     """
     for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
         chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=begins_seq)
@@ -110,5 +110,5 @@ async def is_missing(db_session: DbSession, head: Head, covered_seq: int, until_
 
 
 def folds_by_itself(head: Head) -> bool:
-    """Return whether enough messages cause a fold, not only a cut: the summary is on and its folds are the edges."""
+    """Return whether a fold starts without waiting for a cut: the summary is on and its folds are the edges."""
     return SummarySettings.of(head.settings).enabled and head.settings.history.edges == FOLD_EDGES

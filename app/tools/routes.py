@@ -1,7 +1,7 @@
 """The HTTP routes of tools.
 
-The arguments of a call are validated by hand, because their model depends on the tool, and because a model must be able
-to act on the error messages.
+The arguments of a call are validated by hand, because their schema depends on the tool, and because the language
+model must be able to act on the error messages.
 """
 
 from functools import reduce
