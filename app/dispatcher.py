@@ -182,7 +182,8 @@ class Dispatcher:
     async def _make(self, claimed: Claimed) -> None:
         ctx, model = self._ctx, None
         if ctx.model is not None:
-            model = MeteredModel(ctx.model, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
+            asked = ctx.layer_models.get(claimed.layer, ctx.model)
+            model = MeteredModel(asked, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
             ctx = replace(ctx, model=model)
         await run_job(ctx, self._layers, claimed)
         if model is not None and model.has_answered:

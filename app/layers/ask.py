@@ -40,14 +40,18 @@ async def ask_model(
         model: The model.
         build: Builds the request.
         read: Reads an answer. Raises UnusableAnswer with a reason that does not quote the answer.
-        answer_tokens: The maximum length of the answer; the request may use the rest of the model's context.
-        temperature: The sampling temperature; 0 selects the most probable words.
+        answer_tokens: The maximum length of the answer, unless the deployment sets another. The request may use the
+            rest of the model's context.
+        temperature: The sampling temperature, unless the deployment sets another; 0 selects the most probable words.
         tries: The maximum number of requests. Each after the first contains the reason why the previous answer was
             unusable.
 
     Raises ModelError with the last reason, and DoesNotFit if the request does not fit the model's context.
 
     """
+    settings = model.settings
+    answer_tokens = answer_tokens if settings.max_tokens is None else settings.max_tokens
+    temperature = temperature if settings.temperature is None else settings.temperature
     complaint: str | None = None
     for _ in range(tries):
         request = build(model.context_tokens - answer_tokens, complaint)
