@@ -15,6 +15,7 @@ from app.chats.ranges import join_ranges
 from app.chats.settings import ChatSettings, effective_json
 from app.context import texts
 from app.context.budget import BudgetTooSmallError, fit
+from app.context.calls import drop_unanswered
 from app.context.errors import BudgetTooSmall, UnknownCharacter
 from app.context.formats import is_said, render
 from app.context.in_use import in_use
@@ -150,7 +151,7 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
         characters=characters,
         contributed=contributed,
         edges=[edge for one in layers if one.edges == settings.history.edges for edge in contributed[one.name].edges],
-        history=read_history(row["history"]),
+        history=drop_unanswered(read_history(row["history"])),
         pinned=read_history(row["pinned"]),
     )
 
