@@ -160,7 +160,7 @@ def _line_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
     """Return the line's columns that `put` sets. Raises RequestValidationError for settings that are not valid."""
     given = put.model_dump(exclude_unset=True, mode="json")
     values: dict[str, Any] = {
-        name: given[name] for name in ("user_persona", "system_prompt", "language") if name in given
+        name: given[name] for name in ("user_name", "user_persona", "system_prompt", "language") if name in given
     }
     if "characters" in given:
         values["characters"] = given["characters"] or []

@@ -112,7 +112,7 @@ def _assemble(
     max_tokens = options.max_tokens or settings.context_tokens
     render_options = RenderOptions(
         format=options.format,
-        style=style_of(settings, source.characters, row["time_zone"]),
+        style=style_of(settings, source.characters, row["time_zone"], row["user_name"]),
         prefill=options.prefill,
         token_factor=settings.token_factor,
         count=count_tokens,

@@ -45,6 +45,7 @@ class MemoRequest:
         history: The batch, preceded by up to `history_messages` earlier messages, for word frequencies. Not the history
             of the prompt. The model's summariser does not use it.
         characters: Names of the chat's characters.
+        user_name: The user's name, if it is known.
         language: BCP 47, if the chat has one.
         instruction: A person's instruction for this one generation.
 
@@ -53,6 +54,7 @@ class MemoRequest:
     batch: Sequence[Utterance]
     history: Sequence[Utterance]
     characters: Sequence[str]
+    user_name: str | None
     language: str | None
     instruction: str | None
 
@@ -93,6 +95,7 @@ class ModelSummariser:
                 request.batch,
                 language=request.language,
                 characters=request.characters,
+                user_name=request.user_name,
                 instruction=request.instruction,
                 prompt=self._prompt,
                 budget_tokens=budget_tokens,

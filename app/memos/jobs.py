@@ -29,6 +29,7 @@ class _Source:
     history: Sequence[Utterance]
     hash: bytes
     characters: Sequence[str]
+    user_name: str | None
     language: str | None
 
 
@@ -46,9 +47,11 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
     wanted = _choose(ctx).history_messages
     if wanted:
         before = await queries.list_before(db_session.raw, *line, before_seq=row["first_seq"], limit=wanted)
-    history = [name_speaker(m["seq"], m["role"], m["name"], m["content"], source.sole) for m in before]
+    history = [
+        name_speaker(m["seq"], m["role"], m["name"], m["content"], source.sole, source.user_name) for m in before
+    ]
     batch = source.utterances
-    return _Source(batch, [*history, *batch], source.hash, source.names, source.language)
+    return _Source(batch, [*history, *batch], source.hash, source.names, source.user_name, source.language)
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraft:
@@ -60,6 +63,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraf
             batch=source.batch,
             history=source.history,
             characters=source.characters,
+            user_name=source.user_name,
             language=source.language,
             instruction=claimed.payload.get("instruction"),
         )

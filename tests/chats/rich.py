@@ -35,6 +35,7 @@ async def make_rich_chat(
     await put(
         api,
         user_id="mira",
+        user_name="Mira",
         user_persona="Mira, a cartographer.",
         characters=[{"name": "Kai", "persona": "A lighthouse keeper."}],
         system_prompt="You are Kai.",

@@ -36,7 +36,7 @@ async def client(model: ScriptedModel) -> AsyncIterator[ModelClient]:
 
 
 def request(instruction: str | None = None, batch: tuple[Utterance, ...] = BATCH) -> MemoRequest:
-    return MemoRequest(batch, batch, ("Kai",), "de", instruction)
+    return MemoRequest(batch, batch, ("Kai",), "Mira", "de", instruction)
 
 
 async def test_a_model_gets_the_batch_and_its_answer_gives_highlights(
