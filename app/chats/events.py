@@ -102,7 +102,7 @@ class MessagesMoved(LineEvent):
     seqs: Sequence[tuple[int, int]]
 
     def seq_here(self, seq: int) -> int:
-        """Return the seq on this line of the last message at or before `seq` on the other line that this line has."""
+        """Return the seq here of the last message at or before `seq` on the other line that is on both lines."""
         before = bisect_right(self.seqs, seq, key=lambda pair: pair[0])
         return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
 

@@ -12,7 +12,9 @@ from app.kit.wire import JsonObject, Name, NullAs, RequestModel, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000
 
-DISABLED = "A disabled character's messages are not summarised, its persona is not sent, and it is never the default."
+DISABLED = (
+    "A disabled character's messages are not summarised, its persona is not sent, and no request means it by default."
+)
 
 
 class Character(RequestModel):
@@ -121,7 +123,7 @@ class ChatOut(BaseModel):
     head_seq: int = Field(description="The highest seq used so far, even by a deleted message; 0 for an empty chat.")
     work: WorkCounts = Field(description="Due and failed background work.")
     created_at: datetime = Field(description="When the chat was created.")
-    last_active_at: datetime = Field(description="When messages were last appended.")
+    last_active_at: datetime = Field(description="When messages were last appended, or the chat was created or forked.")
 
 
 class PresetOut(BaseModel):

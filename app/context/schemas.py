@@ -148,8 +148,8 @@ class SegmentOut(BaseModel):
 
     name: str = Field(description="Its name.")
     role: str | None = Field(description="Its role; null for the history, which has several.")
-    text: str = Field(description="The text that the model reads.")
-    tokens: int = Field(description="The o200k tokens of its text, without the overhead of messages.")
+    text: str = Field(description="The text that the model reads; for the history, a transcript.")
+    tokens: int = Field(description="The o200k tokens of its text in this format, without the overhead of messages.")
     cacheable: bool = Field(description="Whether it and everything before it stay the same in the next turn.")
     sources: list[str] = Field(description="What it was made from: `memo:…`, `message:…`, `summary:3`.")
     depth: int | None = Field(None, description="Only for a segment among the messages: how many messages follow it.")

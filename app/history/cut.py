@@ -48,8 +48,8 @@ class AwaitEdge:
 
     Attributes:
         recheck_messages: How many messages the history needs before a cut at its first edge would leave
-            `keep_messages`. None if there is no edge after its beginning, if the first such edge leaves enough already,
-            or if the history is overdue, because each append then decides again.
+            `keep_messages`. None if there is no edge after its beginning, or if the first such edge leaves enough
+            already. While the history is overdue, each append decides again anyway.
 
     """
 
@@ -113,7 +113,7 @@ class History:
         from_seq: The seq at which the history begins, usually the anchor. A cut is after it.
         sent: The messages, in seq order.
         edges: The seqs at which a cut may fall, in any order.
-        uncounted: How many of the newest messages a cut leaves in addition to those that it has to keep.
+        uncounted: How many of the newest messages do not count towards `keep_messages`; a cut leaves them as well.
 
     """
 

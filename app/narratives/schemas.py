@@ -26,11 +26,13 @@ class VersionOut(BaseModel):
     text: str = Field(description="The whole text, as the prompt contains it.")
     first_seq: int | None = Field(description="The first message that it covers.")
     last_seq: int | None = Field(description="The last message that it covers, inclusive.")
-    stale: bool = Field(description="Whether messages that it covers have changed since.")
+    stale: bool = Field(description="Whether what it was made from has changed since.")
     in_prompt: bool = Field(description=IN_PROMPT)
     edited: bool = Field(description=EDITED)
     created_at: datetime | None = Field(description="When it was generated or written.")
-    current: bool = Field(description="Whether the next fold builds on it.")
+    current: bool = Field(
+        description="Whether it is the current version. Folds build on it, or on an earlier one while it is stale."
+    )
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")
     prompt_version: str | None = Field(description="The version of the prompt it was generated with.")

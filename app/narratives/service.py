@@ -198,7 +198,7 @@ async def write_version(
 
 
 async def make_current(db_session: DbSession, line: Line, narrative: Narrative, version: int) -> None:
-    """Make a version the current one, into which the next step is folded. Raises VersionNotFound."""
+    """Make a version the current one, on which later folds build. Raises VersionNotFound."""
     await read_version(db_session, line, narrative, version)
     await queries.set_current(db_session, _key(line, narrative), version)
 
