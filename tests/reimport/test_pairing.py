@@ -35,7 +35,7 @@ def test_in_a_gap_role_then_speaker_then_words_decide(old: str, new: str, pairs:
     assert pair_gap(_say(old), _say(new), at_end=False) == pairs
 
 
-def test_at_the_end_messages_after_an_unpaired_one_are_not_paired() -> None:
+def test_at_the_end_nothing_after_an_unpaired_one_is_paired() -> None:
     assert pair_gap(_say("u:a Kai:b"), _say("Kai:x u:y Kai:z"), at_end=True) == [1, None, None]
     assert pair_gap(_say("Kai:b"), _say("u:y Kai:z"), at_end=True) == [None, None]
 
