@@ -1,7 +1,8 @@
 """Plans a re-import: which message of the list matches which row, and which of them differ."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import asyncpg
@@ -26,6 +27,7 @@ class Match:
         row: The row on the line, which may be a tombstone; None if the message is new.
         former: The row as a message that can be appended.
         differs: Whether there is a row and it differs from `wanted`.
+        swipe_index: The unselected swipe of the row that has the wanted text; it is selected, and no text is edited.
 
     """
 
@@ -33,6 +35,12 @@ class Match:
     row: asyncpg.Record | None = None
     former: NewMessage | None = None
     differs: bool = False
+    swipe_index: int | None = None
+
+    @property
+    def changes_text(self) -> bool:
+        """Whether there is a row, with another text."""
+        return self.row is not None and self.row["content"] != self.wanted.content
 
     @property
     def is_added(self) -> bool:
@@ -88,6 +96,20 @@ def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: 
         for message, new, seq in zip(given, made, alignment.matches, strict=True)
     ]
     return Plan(matches, [by_seq[seq] for seq in alignment.removed], alignment.diverges_at)
+
+
+def choose_swipes(plan: Plan, swipes: Iterable[asyncpg.Record]) -> Plan:
+    """Return the plan in which a text that is a swipe of its message is selected; `swipes` are the unselected ones."""
+    by_seq: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for swipe in swipes:
+        by_seq[swipe["seq"]].setdefault(swipe["content"], swipe["swipe_index"])
+    matches = [
+        replace(match, swipe_index=by_seq[match.row["seq"]].get(match.wanted.content))
+        if match.row and match.changes_text and match.row["seq"] in by_seq
+        else match
+        for match in plan.matches
+    ]
+    return replace(plan, matches=matches)
 
 
 def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:

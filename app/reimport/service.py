@@ -1,8 +1,9 @@
 """Re-import: replaces a chat's messages with a given list, changing only what differs.
 
-`diff` matches the list with the line. In place, messages are edited, deleted, restored and appended. If messages
-were inserted or reordered, a new line begins with the part that both have in common. Messages that moved keep their
-marks, swipes and revisions, and what people wrote about them moves too. The former line does not change.
+`diff` matches the list with the line. In place, messages are edited, deleted, restored and appended. If the new text
+of a message is one of its swipes, that swipe is selected, and the text is not edited. If messages were inserted or
+reordered, a new line begins with the part that both have in common. Messages that moved keep their marks, swipes and
+revisions, and what people wrote about them moves too. The former line does not change.
 
 The deferred events run in this order: what was derived from the cut-off end is dropped, what was derived from changed
 messages is marked as stale, then the appended messages fill batches. By then the head includes all changes.
@@ -22,13 +23,13 @@ from app.chats.head import Head, NewMessage, RangeMessage
 from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
 from app.lines.service import begin_line, truncate_copy
-from app.messages.change_queries import recounting_turns
+from app.messages.change_queries import list_swipes, recounting_turns
 from app.messages.editing import record_changes
 from app.messages.queries import insert_messages
 from app.messages.schemas import MessageIn
 from app.messages.service import make_messages
 from app.reimport import queries as reimport_queries
-from app.reimport.plan import Match, Plan, make_plan
+from app.reimport.plan import Match, Plan, choose_swipes, make_plan
 
 _MANY_MESSAGES = 1_000
 """Matching so many messages takes about 10 ms."""
@@ -56,6 +57,8 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
         plan = make_plan(rows, given, made)
     else:
         plan = await asyncio.to_thread(make_plan, rows, given, made)
+    if seqs := [match.row["seq"] for match in plan.matches if match.row and match.changes_text]:
+        plan = choose_swipes(plan, await list_swipes(db_session, *head.line, seqs))
     if plan.is_in_place:
         await _change(db_session, head, plan.matches, plan.removed, now)
         fresh = await _append(db_session, head, [match.wanted for match in plan.matches if match.row is None])
@@ -92,10 +95,12 @@ async def _change(
     changed = [(match.wanted, match.row) for match in matches if match.row and (match.differs or match.is_added)]
     if not changed and not removed:
         return
+    chosen = [(match.wanted.seq, match.swipe_index) for match in matches if match.swipe_index is not None]
     record(db_session, head.line, MESSAGES)
     async with recounting_turns(db_session, head, 1, head.head_seq):
         if removed:
             await reimport_queries.soft_delete(db_session, head, [row["seq"] for row in removed], now)
+        await reimport_queries.select_swipes(db_session, head, chosen)
         if changed:
             await reimport_queries.rewrite(db_session, head, [wanted for wanted, _ in changed], now)
     gone = [(before, before._replace(deleted=True)) for before in map(_as_range, removed)]
@@ -122,6 +127,10 @@ async def _move(
     moved = [(match.row["seq"], place.seq) for match, place in zip(matches, placed, strict=True) if match.row]
     await reimport_queries.bring_along(db_session, head, from_line_id, moved)
     fresh = [match.wanted._replace(seq=place.seq) for match, place in zip(matches, placed, strict=True)]
+    chosen = [
+        (m.seq, match.swipe_index) for m, match in zip(fresh, matches, strict=True) if match.swipe_index is not None
+    ]
+    await reimport_queries.select_swipes(db_session, head, chosen)
     differing = [message for message, match in zip(fresh, matches, strict=True) if match.differs]
     if differing:
         await reimport_queries.rewrite(db_session, head, differing, now)
