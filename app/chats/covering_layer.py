@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.chats.coverage import Coverage
 from app.chats.head import Head
+from app.chats.settings import BUILT_IN_EDGES, EVERY_8, ChatSettings
 from app.kit.db import DbSession
 
 
@@ -26,6 +27,10 @@ class CoveringLayer(Protocol):
     @property
     def sets_memo_id(self) -> bool:
         """Whether a message's `memo_id` is the id of the layer's row that covers it."""
+        ...
+
+    def is_enabled(self, settings: ChatSettings) -> bool:
+        """Return whether these settings switch it on."""
         ...
 
     def covered_through(
@@ -49,3 +54,11 @@ class CoveringLayer(Protocol):
     def list_edges(self, db_session: DbSession, head: Head, from_seq: int, /) -> Awaitable[Sequence[int]]:
         """Return the seqs where a cut may fall, from `from_seq` on and perhaps some before."""
         ...
+
+
+def edges_in_effect(settings: ChatSettings, layers: Sequence[CoveringLayer]) -> str:
+    """Return the edges of a chat: those of its settings, or every 8th message if the layer that gives them is off."""
+    chosen = settings.history.edges
+    if chosen in BUILT_IN_EDGES or any(layer.edges == chosen and layer.is_enabled(settings) for layer in layers):
+        return chosen
+    return EVERY_8

@@ -114,7 +114,9 @@ class HistorySettings(Section):
         description="From this many messages on, the cut no longer waits for memos. "
         "By default `keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
     )
-    edges: str = Field(EVERY_8, description="Where a cut may fall.")
+    edges: str = Field(
+        EVERY_8, description="Where a cut may fall. If the layer that makes these edges is off, at every 8th message."
+    )
     keep_scenes: int = Field(2, ge=0, le=50, description="With scene edges: how many of the last scenes a cut leaves.")
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ import orjson
 
 from app.chats.characters import Characters, accepts, find_meant, list_names
 from app.chats.chat_lock import ChatRef
+from app.chats.covering_layer import edges_in_effect
 from app.chats.errors import LineNotFound
 from app.chats.ranges import join_ranges
 from app.chats.settings import ChatSettings, effective_json
@@ -47,6 +48,7 @@ class Source:
     settings: ChatSettings
     characters: Characters
     contributed: Mapping[str, Contributed]
+    edge_kind: str
     edges: Sequence[int]
     history: Sequence[HistoryMessage]
     pinned: Sequence[HistoryMessage]
@@ -141,6 +143,7 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
     characters = orjson.loads(row["characters"])
     cache = orjson.loads(row["context_cache"])
     chosen = find_meant(characters, character)
+    edge_kind = edges_in_effect(settings, layers)
     contributed = {}
     for layer in layers:
         queried = row[f"q_{layer.name}"] if layer.context_query else None
@@ -150,7 +153,8 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
         settings=settings,
         characters=characters,
         contributed=contributed,
-        edges=[edge for one in layers if one.edges == settings.history.edges for edge in contributed[one.name].edges],
+        edge_kind=edge_kind,
+        edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
         history=drop_unanswered(read_history(row["history"])),
         pinned=read_history(row["pinned"]),
     )
@@ -236,7 +240,7 @@ def _list_edges(source: Source, history: Sequence[HistoryMessage]) -> Sequence[i
     message, the history would begin at another message in each turn. So every 8th message is an edge there, except
     among the last 16 messages.
     """
-    match source.settings.history.edges:
+    match source.edge_kind:
         case "every_8":
             return [entry.seq for entry in history if entry.seq % 8 == 1]
         case "every_message":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from app.chats.covering_layer import CoveringLayer
+from app.chats.covering_layer import CoveringLayer, edges_in_effect
 from app.chats.events import MessagesAppended
 from app.chats.head import Head, Sent
 from app.chats.settings import EVERY_8, EVERY_MESSAGE
@@ -171,11 +171,11 @@ def _is_decision_due(head: Head, layers: Sequence[CoveringLayer]) -> bool:
 
 
 def _rules_of(head: Head, layers: Sequence[CoveringLayer]) -> CutRules:
-    history = head.settings.history
+    history, edges = head.settings.history, edges_in_effect(head.settings, layers)
     return CutRules(
         keep_messages=history.keep_messages,
         max_messages=head.settings.max_messages,
-        layers_add_edges=any(one.adds_edges_late for one in layers if one.edges == history.edges),
+        layers_add_edges=any(one.adds_edges_late for one in layers if one.edges == edges),
     )
 
 
@@ -202,9 +202,9 @@ async def _read_coverage(
 async def _list_edges(
     db_session: DbSession, head: Head, sent: Sequence[Sent], layers: Sequence[CoveringLayer], from_seq: int
 ) -> list[int]:
-    """Return the edges of the chat's setting from `from_seq` on, perhaps some before, and the line's first seq."""
+    """Return the edges in effect from `from_seq` on, perhaps some before, and the line's first seq."""
     edges: Iterable[int]
-    chosen = head.settings.history.edges
+    chosen = edges_in_effect(head.settings, layers)
     if chosen == EVERY_MESSAGE:
         edges = (one.seq for one in sent)
     elif chosen == EVERY_8:

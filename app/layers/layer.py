@@ -24,7 +24,7 @@ from app.chats.events import (
     SettingsChanged,
 )
 from app.chats.head import Head
-from app.chats.settings import LayerSettings
+from app.chats.settings import ChatSettings, LayerSettings
 from app.kit.db import DbSession, Table
 from app.kit.owners import OwnerErased
 from app.layers.contribution import Contributed, SegmentSpec, View
@@ -106,7 +106,7 @@ class Layer:
             cut that finds no edge then waits for one.
         sets_memo_id: Whether the `memo_id` of a message is the id of the layer's row that covers it.
         list_edges: (db_session, head, from_seq) → the seqs at which a cut may begin the history; called only for chats
-            whose `history.edges` are this layer's.
+            whose `history.edges` are this layer's, while the layer is on.
         export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
         documents: A query on the line's row `c` for the layer's valid texts (`app/layers/documents.py`), for a search
             that is to come.
@@ -153,6 +153,10 @@ class Layer:
     def tables(self) -> list[CoreTable]:
         """The tables of its models."""
         return [cast("CoreTable", model.__table__) for model in self.models]
+
+    def is_enabled(self, settings: ChatSettings) -> bool:
+        """Return whether these settings switch the layer on."""
+        return self.settings.of(settings).enabled
 
     def job_for(self, key: str) -> Job[Any, Any]:
         """Return the job that runs the work item `key`. Raises LookupError."""

@@ -32,8 +32,6 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     if not scenes.enabled:
         if NAME in head.cursors:
             head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).uncounted().to_json()
-            if head.settings.history.edges == SCENE_EDGES:  # a message after the last break can make that an edge
-                await refresh_cache(db_session, head)
         return
     former = OpenScene.from_json(head.cursors.get(NAME))
     opened = await _count(db_session, event, former)
@@ -77,7 +75,8 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
 
     Edges are left out if a cut there would leave fewer than `history.keep_scenes` scenes, the open one counted.
     """
-    if head.settings.history.edges != SCENE_EDGES or NAME not in head.cursors:
+    has_scenes = SceneSettings.of(head.settings).enabled and NAME in head.cursors
+    if head.settings.history.edges != SCENE_EDGES or not has_scenes:
         return ()
     breaks = await queries.list_breaks(db_session, head, from_seq)
     if not breaks:

@@ -166,6 +166,27 @@ async def test_a_cut_falls_where_the_settings_have_an_edge(
     assert (await context(api))["history"]["anchor_seq"] == anchor_seq
 
 
+@pytest.mark.parametrize(
+    ("preset", "layer", "anchors"),
+    [
+        ("memo", "memos", [1, 17, 33, 49]),
+        ("diary", "summary", [1, *range(9, 57, 8)]),
+        ("scenes", "scenes", [1, *range(9, 57, 8)]),
+    ],
+)
+async def test_without_the_layer_of_its_edges_every_8th_is_one(
+    api: httpx.AsyncClient, settle: Settle, preset: str, layer: str, anchors: list[int]
+) -> None:
+    await put(api, settings={"preset": preset, layer: {"enabled": False}})
+    found = []
+    for n in range(1, 71):
+        history = (await append(api, [said(n)], context={}))["context"]["history"]
+        found.append(history["anchor_seq"])
+        assert history["last_cut"] is None or history["last_cut"]["reason"] == "full"
+        await settle()
+    assert list(dict.fromkeys(found)) == anchors
+
+
 async def test_no_cut_parts_a_tool_call_from_its_result(api: httpx.AsyncClient, settle: Settle) -> None:
     call = {"id": "m16", "role": "assistant", "content": "Let me look.", "tool_calls": [CALL]}
     result = {"role": "tool", "content": "Waves.", "tool_call_id": "call-1"}

@@ -185,13 +185,15 @@ async def test_gaps_of_all_layers_are_listed_together(api: httpx.AsyncClient, le
     [
         ("folds", [1, 5, 11, 12, 13, 14, 15]),
         ("scenes", [1, 4, 8, 9, 10, 11, 12, 13, 14, 15]),
+        ("batches", [1, 9, 10, 11, 12, 13, 14, 15]),  # memos are off, so every 8th message is an edge
         ("every_message", [*range(1, 16)]),
     ],
 )
 async def test_a_history_is_trimmed_at_its_layers_edges(
     api: httpx.AsyncClient, leave: Any, edges: str, starts: list[int]
 ) -> None:
-    await put(api, settings={"preset": "agent", "history": {"edges": edges}})
+    on = {"summary": {"enabled": edges == "folds"}, "scenes": {"enabled": edges == "scenes"}}
+    await put(api, settings={"preset": "agent", "history": {"edges": edges}, **on})
     await append(api, talk(1, 15))
     await leave(summary={"edges": [5, 11]}, scenes={"edges": [4, 8]})
     whole = (await context(api))["tokens"]

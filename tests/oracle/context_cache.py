@@ -112,7 +112,7 @@ def _recap(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
     cached = _cached_version(chain, one, "Running Recap")
     if line.settings.scenes:
         cached["gaps"] = _join(sorted(_recap_gaps(line, tables, one.last_unit if one else 0, anchor)))
-    if line.settings.edges == "scenes":
+    if line.settings.scenes and line.settings.edges == "scenes":
         edges = [scene.last_seq + 1 for scene in old_scenes(line, tables, line.settings.keep_scenes)]
         cached["edges"] = [edge for edge in edges if edge >= anchor]
     return cached
