@@ -8,7 +8,7 @@ from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
 from app.chats.head import Head
 from app.chats.models import ChatLine
-from app.chats.scheduling import get_scheduled
+from app.chats.scheduling import get_scheduled, unschedule
 from app.chats.service import get_line
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
@@ -72,6 +72,18 @@ async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, keep:
     begin(head)
     line = head.line
     await narratives.write_version(db_session, line, SUMMARY, text, keep=keep, begins_seq=0, now=now)
+    await reconcile_fold_work(db_session, head, now=now, settle_s=db_session.settle_s)
+    defer(db_session, LayerChanged(head, NAME))
+
+
+async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
+    """Make a version the current one, and schedule the fold of what follows it; later versions are kept.
+
+    Cancels a fold that a person asked for. Raises ChatNotFound, VersionNotFound.
+    """
+    head = await lock_head(db_session, ref)
+    await narratives.make_current(db_session, head.line, SUMMARY, version)
+    await unschedule(db_session, head, NAME, [FOLD])
     await reconcile_fold_work(db_session, head, now=now, settle_s=db_session.settle_s)
     defer(db_session, LayerChanged(head, NAME))
 

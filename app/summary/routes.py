@@ -11,7 +11,7 @@ from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor
 from app.kit.wire import OrjsonResponse
-from app.narratives.schemas import RegenerateNarrative, VersionPath, versions_page
+from app.narratives.schemas import ChooseVersion, RegenerateNarrative, VersionPath, versions_page
 from app.summary import book
 from app.summary.schemas import RegeneratingSummary, SummaryIn, SummaryOut, summary_out
 
@@ -35,6 +35,14 @@ async def write_summary(ref: WritingChat, body: SummaryIn, db_session: Db, clock
     """
     await book.write_summary(db_session, ref, body.text, keep=body.keep, now=clock())
     return OrjsonResponse(await _summary_out(db_session, ref))
+
+
+@router.put("/current", response_model=SummaryOut)
+async def choose_summary_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
+    """Make another version current. What follows it is folded again; later versions stay in the list."""
+    await book.choose_version(db_session, ref, body.version, now=clock())
+    await db_session.run_deferred()
+    return OrjsonResponse(summary_out(await book.get_version(db_session, ref, body.version, line=None)))
 
 
 @router.post("/regenerate", status_code=202, response_model=RegeneratingSummary)

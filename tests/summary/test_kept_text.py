@@ -45,6 +45,10 @@ async def write(api: httpx.AsyncClient, text: str = KEPT, status: int = 200, **m
     return ok(await api.put("/v1/chats/c/summary", json={"text": text, **more}), status)
 
 
+async def choose(api: httpx.AsyncClient, version: int, status: int = 200) -> Json:
+    return ok(await api.put("/v1/chats/c/summary/current", json={"version": version}), status)
+
+
 async def texts(api: httpx.AsyncClient, path: str = "/summary") -> tuple[str, str]:
     found = await get(api, path)
     return found["kept_text"], found["text"]
@@ -369,3 +373,46 @@ async def test_a_replacement_survives_an_edit_made_meanwhile(
     await edit(api, "m8", content="user says a sentence about lamp number 800.")
     await settle(dispatcher, clock)
     assert await texts(api) == ("", "They spoke of #1 #2 #3 #4 #5 #6 #7 #800 #9 #10 #11 #12.")
+
+
+# --- choosing a version ---
+
+
+async def test_a_chosen_version_is_followed_by_a_gap_that_is_due(
+    api: httpx.AsyncClient, kept: None, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    chosen = await choose(api, 1)
+    assert (chosen["version"], chosen["current"], chosen["in_prompt"]) == (1, True, True)
+    assert (chosen["kept_text"], chosen["text"]) == ("", spoke_of(1, 6))
+    assert await shown(api) == numbers(1, 6)
+    assert await gaps(api) == [[7, 12]]
+    assert len(ok(await api.get("/v1/work"), 200)["items"]) == 1
+    await settle(dispatcher, clock)
+    assert (await shown(api), await gaps(api)) == (numbers(1, 12), [])
+    assert [version for version, _, _ in await versions(api)] == [4, 3, 2, 1]
+
+
+async def test_a_chosen_kept_text_is_carried_on(
+    api: httpx.AsyncClient, kept: None, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await write(api, "It began at #5.")
+    await choose(api, 3)
+    assert await segment(api) == in_prompt(KEPT, spoke_of(7, 12))
+    await append(api, talk(28, 33))
+    await settle(dispatcher, clock)
+    assert await segment(api) == in_prompt(KEPT, spoke_of(7, 18))
+
+
+async def test_choosing_cancels_a_fold_that_was_asked_for(
+    api: httpx.AsyncClient, kept: None, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
+    await choose(api, 3)
+    calls = len(model.calls)
+    await settle(dispatcher, clock)
+    assert len(model.calls) == calls
+    assert await segment(api) == in_prompt(KEPT, spoke_of(7, 12))
+
+
+async def test_an_unknown_version_cannot_be_chosen(api: httpx.AsyncClient, kept: None) -> None:
+    assert (await choose(api, 9, status=404))["code"] == "version_not_found"
