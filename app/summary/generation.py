@@ -19,15 +19,19 @@ TEMPERATURE = 0.3
 
 
 async def ask_for_summary(
-    model: LanguageModel, prompt: PromptTemplate, former: str, source: Source, instruction: str | None
+    model: LanguageModel, prompt: PromptTemplate, former: str, kept_text: str, source: Source, instruction: str | None
 ) -> FoldDraft:
-    """Return the former summary with the source's messages folded in. Raises ModelError, DoesNotFit."""
+    """Return the former summary with the source's messages folded in. Raises ModelError, DoesNotFit.
+
+    `kept_text` is what a person wrote before `former`; the model reads it, so that it does not repeat it.
+    """
     zone = ZoneInfo(source.time_zone)
 
     def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
         return summary_messages(
             former,
             source.utterances,
+            kept_text=kept_text,
             times={seq: f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for seq, at in source.sent_at.items()},
             characters=source.names,
             user_name=source.user_name,

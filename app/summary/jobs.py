@@ -1,6 +1,7 @@
 """The job that folds messages into the summary."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from app.summary import prompts
 from app.summary.extractive import EXTRACT_VERSION, fold_quotes
 from app.summary.folding import MOST_MESSAGES
 from app.summary.generation import ask_for_summary
-from app.summary.next_fold import SUMMARY, find_range, read_onto, schedule_fold
+from app.summary.next_fold import SUMMARY, find_range, read_before_replaced, read_onto, schedule_fold
 
 _MOST_SEQS = 16 * MOST_MESSAGES
 """The most seqs that are read for a fold: a range can hold any number of messages that scenes hide."""
@@ -38,6 +39,7 @@ class _Fold:
     last_seq: int
     filters: Filters
     base_text: str
+    kept_text: str
     source: Source
 
 
@@ -56,13 +58,13 @@ class _Onto:
     Attributes:
         chain: Its newest valid version is the base.
         until_seq: The fold reaches at least this seq.
-        again: The version that a person wants made again, if it is still the newest.
+        replaced: The versions that the fold replaces, because a person wants the newest of them made again.
 
     """
 
     chain: Chain
     until_seq: int
-    again: Link | None
+    replaced: Sequence[Link]
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Fold | None:
@@ -111,8 +113,8 @@ async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
         filters=fold.filters.to_json(),
         now=made.now,
     )
-    if onto.again:
-        await narratives.discard_replaced(db_session, head.line, SUMMARY, onto.again, now=made.now)
+    for link in onto.replaced:
+        await narratives.discard_replaced(db_session, head.line, SUMMARY, link, now=made.now)
     chain = await read_onto(db_session, head, until_seq=onto.until_seq)
     if await find_range(db_session, head, chain, until_seq=onto.until_seq):
         asked = {"until_seq": onto.until_seq, "instruction": payload.get("instruction")}
@@ -139,21 +141,24 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
         return None
     base = onto.chain.latest_valid()
     base_text = await narratives.find_text(db_session.raw, line, SUMMARY, base.version) if base else ""
-    return _Fold(base, first_seq, last_seq, head.filters, base_text or "", source)
+    kept_text = await narratives.find_kept_text(db_session.raw, line, SUMMARY, base) if base else ""
+    return _Fold(base, first_seq, last_seq, head.filters, base_text or "", kept_text, source)
 
 
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> _Onto:
     """Return the base of the next fold, and up to which seq to fold.
 
     If the latest valid version is to be made again, the base is the chain before it, and everything at least up to
-    where that version ends is folded again.
+    where that version ends is folded again. A kept text that is to be replaced is replaced even if versions that were
+    folded after it have become stale meanwhile, but not if a person has written another one.
     """
-    line, until_seq = head.line, payload.get("until_seq", 0)
-    newest = (await narratives.read_chain(db_session, line, SUMMARY)).latest_valid()
-    if newest is None or payload.get("again") != newest.version:
-        return _Onto(await read_onto(db_session, head, until_seq=until_seq), until_seq, None)
-    before = await narratives.read_before(db_session, line, SUMMARY, newest)
-    return _Onto(before, max(until_seq, newest.last_unit), newest)
+    until_seq, again = payload.get("until_seq", 0), payload.get("again") or 0
+    newest = (await narratives.read_chain(db_session, head.line, SUMMARY)).latest_valid()
+    replaces_kept = newest is not None and newest.has_kept and bool(payload.get("replaces_kept"))
+    if newest is None or newest.version > again or (newest.version < again and not replaces_kept):
+        return _Onto(await read_onto(db_session, head, until_seq=until_seq), until_seq, ())
+    before, replaced = await read_before_replaced(db_session, head, newest, replaces_kept=replaces_kept)
+    return _Onto(before, max(until_seq, newest.last_unit), replaced)
 
 
 async def _fold(ctx: JobContext, fold: _Fold, instruction: str | None) -> FoldDraft:
@@ -164,7 +169,9 @@ async def _fold(ctx: JobContext, fold: _Fold, instruction: str | None) -> FoldDr
         # In a thread, because long messages would block the event loop.
         text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
         return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_summary(ctx.model, ctx.prompt(prompts.SUMMARY), fold.base_text, source, instruction)
+    return await ask_for_summary(
+        ctx.model, ctx.prompt(prompts.SUMMARY), fold.base_text, fold.kept_text, source, instruction
+    )
 
 
 FOLD_SUMMARY = Job(read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

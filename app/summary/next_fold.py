@@ -1,5 +1,6 @@
 """Finds and schedules the next fold of a line's summary."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from app.kit import work_queue
 from app.kit.db import DbSession
 from app.messages.reads import list_sent_after, list_summarisable_after
 from app.narratives import service as narratives
-from app.narratives.chain import Chain
+from app.narratives.chain import Chain, Link
 from app.narratives.service import Narrative
 from app.summary.folding import choose_range_over, choose_range_up_to, find_due_end, keep_before, reach
 from app.summary.settings import FOLD_EDGES, SummarySettings
@@ -55,6 +56,22 @@ async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) ->
         if kept is not None and await is_missing(db_session, head, kept.covered, begins_seq - 1):
             return kept
     return chain
+
+
+async def read_before_replaced(
+    db_session: DbSession, head: Head, newest: Link, *, replaces_kept: bool
+) -> tuple[Chain, Sequence[Link]]:
+    """Return the chain onto which the step of `newest` is folded again, and the versions that this replaces.
+
+    With `replaces_kept`, these are all versions since the last one without a kept text, because a kept text covers
+    messages that are then folded again.
+    """
+    if not replaces_kept:
+        return await narratives.read_before(db_session, head.line, SUMMARY, newest), [newest]
+    whole = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=1)
+    links = [link for link in whole.links if link.version <= newest.version]
+    before = Chain(links[:-1]).without_kept()
+    return before, links[len(before.links) :]
 
 
 async def is_idle(db_session: DbSession, head: Head) -> bool:

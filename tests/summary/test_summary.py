@@ -238,4 +238,5 @@ async def test_switched_off_it_shows_only_what_a_person_wrote(
     await put(api, status=200, settings={"summary": {"enabled": True}})
     await append(api, talk(22, 60))
     await settle(dispatcher, clock)
-    assert numbers_in((await get(api, "/summary"))["text"])[0] == 999
+    assert numbers_in((await get(api, "/summary"))["kept_text"]) == [999]
+    assert (await shown(api))[:2] == [999, 7]

@@ -136,7 +136,7 @@ async def test_a_personal_summary_shows_while_disabled_after_folds(
         await settle(dispatcher, clock)
     await put(api, status=200, settings={"summary": {"enabled": False}})
     assert await shown(api) == [999]
-    assert (await get(api, "/summary"))["text"] == "It began at #999."
+    assert (await get(api, "/summary"))["kept_text"] == "It began at #999."
 
 
 async def test_a_fork_keeps_the_newest_version_within_its_range(
@@ -301,7 +301,7 @@ async def test_a_reimport_keeps_a_personal_text_below_later_folds(
     inserted = [*talk(1, 4), {**talk(40, 40)[0], "id": "between"}, *talk(5, 33)]
     ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
     await settle(dispatcher, clock)
-    assert numbers_in((await get(api, "/summary"))["text"])[0] == 999
+    assert numbers_in((await get(api, "/summary"))["kept_text"]) == [999]
 
 
 async def test_a_fold_that_no_part_can_hold_fails_and_ends(
@@ -309,7 +309,7 @@ async def test_a_fold_that_no_part_can_hold_fails_and_ends(
 ) -> None:
     await put(api, settings=OWN_FOLDS)
     await append(api, talk(1, 21))
-    ok(await api.put("/v1/chats/c/summary", json={"text": "之" * 19_000}), 200)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "之" * 19_000, "keep": False}), 200)
     async with asyncio.timeout(20):
         await settle(dispatcher, clock)
     (work,) = ok(await api.get("/v1/work"), 200)["items"]

@@ -138,7 +138,7 @@ async def test_a_full_cut_covered_by_a_personal_text_needs_an_append(
     await append(api, talk(1, 30))
     await settle(dispatcher, clock)
     assert await anchor(api) == 25
-    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999.", "keep": False}), 200)
     await soft_delete(api, *[f"m{n}" for n in range(18, 31)])
     assert await anchor(api) == 9
     for n in (34, 35, 36):  # from the third on, 17 leaves enough, in the middle of the text's range
@@ -147,4 +147,18 @@ async def test_a_full_cut_covered_by_a_personal_text_needs_an_append(
         assert (await anchor(api), await shown(api)) == (9, [])
     await append(api, talk(37, 37))
     assert (await anchor(api), await shown(api)) == (31, [999])
+    assert await gaps(api) == []
+
+
+async def test_a_full_cut_does_not_wait_for_what_a_kept_text_covers(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await put(api, settings=EVERY_8)
+    await append(api, talk(1, 30))
+    await settle(dispatcher, clock)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    await soft_delete(api, *[f"m{n}" for n in range(18, 31)])
+    assert (await anchor(api), await shown(api)) == (9, [999])
+    await append(api, talk(34, 36))
+    assert (await anchor(api), await shown(api)) == (17, [999])
     assert await gaps(api) == []
