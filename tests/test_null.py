@@ -30,6 +30,7 @@ CLEARED: dict[tuple[str, str], tuple[Any, Any]] = {
     ("edit_message", "hidden"): (True, None),
     ("edit_message", "metadata"): ({"a": 1}, None),
     ("edit_memo", "pinned"): (True, False),
+    ("edit_diary_entry", "kept"): (True, False),
     ("edit_scene", "title"): ("The pier", None),
 }
 """What is set of each field that may be null, and what it is after null."""

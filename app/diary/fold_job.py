@@ -21,7 +21,7 @@ from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.chain import Link
-from app.narratives.service import FoldDraft, Line, Narrative
+from app.narratives.service import FoldDraft, Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
         base=fold.base,
         first_unit=fold.first_number,
         last_unit=fold.last_number,
-        begins_seq=await _find_begin(db_session, head.line, narrative, fold),
+        begins_seq=await _find_begin(db_session, head.line, character, fold),
         source_hash=hash_of(fold.entries),
         filters=None,
         now=made.now,
@@ -108,12 +108,15 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
     await reconcile_fold_work(db_session, head, character, now=made.now, settle_s=0)
 
 
-async def _find_begin(db_session: DbSession, line: Line, narrative: Narrative, fold: _Fold) -> int:
-    """Return the highest `at_seq` that the fold or its base covers: a copy that ends earlier must not have the fold."""
-    last_seq = max(entry.at_seq for entry in fold.entries)
+async def _find_begin(db_session: DbSession, line: Line, character: str, fold: _Fold) -> int:
+    """Return the highest `at_seq` that the fold or its base covers: a copy that ends earlier must not have the fold.
+
+    Hidden entries count, because a fold that covers one is stale while it is shown.
+    """
+    last_seq = await queries.find_last_seq(db_session, line, character, fold.first_number, fold.last_number)
     if fold.base is None:
         return last_seq
-    base = await narratives.read_version(db_session, line, narrative, fold.base.version)
+    base = await narratives.read_version(db_session, line, narrative_of(character), fold.base.version)
     return max(last_seq, base.begins_seq)
 
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from sqlalchemy import Table as CoreTable
 
+from app.bindings.events import BindingsChanged
 from app.chats.coverage import Coverage
 from app.chats.events import (
     AnchorMoved,
@@ -91,6 +92,8 @@ class Layer:
         on_append: Messages were appended: schedule work that becomes due.
         on_change: Messages changed: mark rows derived from them as stale and schedule them.
         on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
+        on_bindings: Replies arrived for what the layer's tools wrote, or have another text, or their text again: show,
+            hide or delete it.
         on_move: Messages moved to a new line: copy people's texts about them.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
@@ -131,6 +134,7 @@ class Layer:
     on_append: Handler[MessagesAppended] = _ignore
     on_change: Handler[MessagesChanged] = _ignore
     on_truncate: Handler[LineTruncated] = _ignore
+    on_bindings: Handler[BindingsChanged] = _ignore
     on_move: Handler[MessagesMoved] = _ignore
     on_settings_changed: Handler[SettingsChanged] = _ignore
     on_cut: Handler[AnchorMoved] = _ignore

@@ -84,7 +84,9 @@ async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now:
     await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted
     await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
     fresh = await _move(db_session, head, plan.moved, former.line_id, now)
-    defer(db_session, count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=False))
+    moved = frozenset(one.seq for one, match in zip(fresh, plan.moved, strict=True) if match.row)
+    event = count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=False, moved=moved)
+    defer(db_session, event)
     return line_id
 
 

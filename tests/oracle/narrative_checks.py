@@ -172,7 +172,7 @@ def check_settled(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> No
             assert shown is not None
             assert shown.last_unit == limit or (shown.by_person and shown.last_unit > limit)
     if line.settings.diary:
-        assert all(entry.is_valid() or entry.is_empty for entry in tables.entries if not entry.deleted)
+        assert all(e.is_valid() or e.is_empty or e.hidden for e in tables.entries if not e.deleted)
     check_hidden(line, tables)
 
 

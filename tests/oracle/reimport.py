@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
+from tests.oracle.call_reference import move_calls, resolve
 from tests.oracle.reference import Line, Message
 
 
@@ -76,7 +77,12 @@ def reimport(line: Line, wanted: Sequence[Wanted]) -> tuple[Line, dict[str, int]
             kept_message.deleted = False
             kept_message.set_text(entry.text)
     if moved:
-        result.append(_copy_of(entry) for entry in moved)
+        known = {entry.message.id for entry in moved if entry.known}
+        waiting, result.calls = result.calls, []
+        fresh = [_copy_of(entry) for entry in moved]
+        result.append(fresh)
+        result.calls = waiting if at is None else move_calls(line, result, result.head - len(fresh), known)
+        result.calls = resolve(result.calls, [message for message in fresh if message.id not in known])
     if at is not None:
         _carry_over_edits(line, result, max((entry.message.seq for entry in kept), default=0), moved)
     return result, counts

@@ -61,6 +61,8 @@ class DiaryEntry:
     source_hash: bytes | None
     current_hash: bytes | None
     edited: bool
+    kept: bool
+    hidden: bool
     deleted: bool
     dated_at: datetime
 
@@ -71,7 +73,7 @@ class DiaryEntry:
 
     def is_valid(self, *, generated: bool = True) -> bool:
         """Whether the entry is shown; a generated one must be fresh, and is not shown without `generated`."""
-        if self.deleted or not self.content:
+        if self.deleted or self.hidden or not self.content:
             return False
         return self.origin != "model" or (generated and self.source_hash == self.current_hash)
 
@@ -147,7 +149,7 @@ _VERSIONS = """
 
 _ENTRIES = """
     SELECT entry_id, character, number, at_seq, origin, content, first_seq, last_seq, filters::text AS filters,
-        source_hash, current_hash, edited, deleted_at IS NOT NULL AS deleted, dated_at
+        source_hash, current_hash, edited, kept, hidden, deleted_at IS NOT NULL AS deleted, dated_at
     FROM diary_entries WHERE chat_key = $1 AND line_id = $2 ORDER BY number"""
 
 _SCENES = """
