@@ -74,9 +74,10 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
     """Make the new text; a range that does not fit the model is halved until it does. Raises ModelError, DoesNotFit."""
     part = fold
+    inquiry = Inquiry.of(ctx.model, ctx.database, claimed) if ctx.model else None
     while True:
         try:
-            return _Folded(part, await _fold(ctx, claimed, part))
+            return _Folded(part, await _fold(ctx, inquiry, part, claimed.payload.get("instruction")))
         except DoesNotFit:
             messages = len(part.source.utterances)
             if messages <= 1:
@@ -158,14 +159,13 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
     return _Onto(before, max(until_seq, newest.last_unit), newest)
 
 
-async def _fold(ctx: JobContext, claimed: Claimed, fold: _Fold) -> FoldDraft:
+async def _fold(ctx: JobContext, inquiry: Inquiry | None, fold: _Fold, instruction: str | None) -> FoldDraft:
     source = fold.source
     if not source.utterances:  # no message is eligible, so no model is called
         return FoldDraft(fold.base_text, "extractive")
-    if ctx.model is not None:
-        inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(prompts.SUMMARY)
+    if inquiry is not None:
         with suppress(NoUsableAnswer):
-            return await ask_for_summary(inquiry, prompt, fold.base_text, source, claimed.payload.get("instruction"))
+            return await ask_for_summary(inquiry, ctx.prompt(prompts.SUMMARY), fold.base_text, source, instruction)
     # In a thread, because long messages would block the event loop.
     text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
     return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
