@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from app.chats.heads import read_head
@@ -18,6 +19,7 @@ from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.chain import Link
@@ -68,17 +70,19 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> FoldDraft:
-    if ctx.model is None:
-        # In a thread, because long entries would block the event loop.
-        text = await asyncio.to_thread(
-            fold_quotes,
-            fold.former,
-            [(entry.date, entry.text) for entry in dated(fold.entries, fold.cast.time_zone)],
-            most_lines=fold.most_lines,
-            count_tokens=count_tokens,
-        )
-        return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_diary(ctx.model, ctx.prompt(DIARY), _character(claimed), fold.cast, fold.former, fold.entries)
+    if ctx.model is not None:
+        inquiry, character = Inquiry.of(ctx.model, ctx.database, claimed), _character(claimed)
+        with suppress(NoUsableAnswer):
+            return await ask_for_diary(inquiry, ctx.prompt(DIARY), character, fold.cast, fold.former, fold.entries)
+    # In a thread, because long entries would block the event loop.
+    text = await asyncio.to_thread(
+        fold_quotes,
+        fold.former,
+        [(entry.date, entry.text) for entry in dated(fold.entries, fold.cast.time_zone)],
+        most_lines=fold.most_lines,
+        count_tokens=count_tokens,
+    )
+    return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> bool:

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.kit.db import DbSession, Table, defer
 from app.kit.ids import uuid7
 from app.kit.owners import NO_LINE, Owner
+from app.kit.refusals import Refusal, read_refusals
 
 Time = TIMESTAMP(timezone=True)
 
@@ -42,7 +43,8 @@ class WorkItem(Table):
 
     `failed_at` is set when the last attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
-    `user_id` is set if the owner is a user.
+    `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item became
+    due for its current reason.
     """
 
     __tablename__ = "work"
@@ -75,6 +77,7 @@ class WorkItem(Table):
     transient: Mapped[bool] = mapped_column(server_default="false")
     failed_at: Mapped[datetime | None] = mapped_column(Time)
     payload: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    refusals: Mapped[list[dict[str, str]]] = mapped_column(JSONB, server_default="[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class Claimed:
     attempts: int
     lease: UUID
     payload: dict[str, Any] = field(default_factory=dict)
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def tenant(self) -> str:
@@ -125,7 +129,7 @@ async def schedule(
     - The settle time starts again, but the item ripens at most 30 s after it was first scheduled.
     - A new payload replaces the old one. Without a new payload the old one stays.
     - The lease is cleared, because the source has changed. A worker that holds it cannot save its result.
-    - The attempts start at zero.
+    - The attempts start at zero, and the refused answers are forgotten.
 
     An item that has failed for good is replaced, including its payload and the time it was first scheduled. If
     `parked`, the items are parked at once, like all others of their owner.
@@ -147,7 +151,7 @@ async def schedule(
             first_due_at = CASE WHEN work.failed_at IS NULL THEN work.first_due_at ELSE excluded.first_due_at END,
             payload = CASE WHEN work.failed_at IS NULL
                 THEN coalesce(excluded.payload, work.payload) ELSE excluded.payload END,
-            attempts = 0, error = NULL, transient = false, failed_at = NULL,
+            attempts = 0, error = NULL, transient = false, failed_at = NULL, refusals = '[]',
             lease = NULL, leased_until = NULL
         """,
         owner.key,
@@ -188,7 +192,7 @@ async def claim(
         UPDATE work SET attempts = attempts + 1, lease = $6,
             leased_until = clock_timestamp() + make_interval(secs => $7)
         FROM ripe WHERE owner_key = $1 AND line_id = $2 AND work.layer = ripe.layer AND work.key = ripe.key
-        RETURNING work.layer, work.key, work.attempts, work.payload::text AS payload
+        RETURNING work.layer, work.key, work.attempts, work.payload::text AS payload, work.refusals::text AS refusals
         """,
         owner.key,
         owner.line_id,
@@ -206,6 +210,7 @@ async def claim(
             attempts=row["attempts"],
             lease=lease,
             payload=orjson.loads(row["payload"]) if row["payload"] else {},
+            refusals=read_refusals(row["refusals"]),
         )
         for row in rows
     ]

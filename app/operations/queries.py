@@ -166,6 +166,7 @@ def _due_from(now: datetime) -> dict[str, Any]:
         "attempts": 0,
         "error": None,
         "transient": False,
+        "refusals": [],
         "lease": None,
         "leased_until": None,
         "run_after": now,

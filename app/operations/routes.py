@@ -187,6 +187,7 @@ def _work_out(row: Any, *, held: bool) -> dict[str, Any]:
         "held": "monthly_token_limit" if held and status == "due" else None,
         "attempts": work.attempts,
         "error": work.error,
+        "refusals": work.refusals,
         "run_after": work.run_after,
         "failed_at": work.failed_at,
     }

@@ -4,6 +4,7 @@ One search finds at most one break. If enough messages are left after it, or hav
 scheduled.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +14,7 @@ from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted
 from app.scenes import change_queries, queries
@@ -85,21 +87,24 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _L
     return _Look(first_seq, head.head_seq, source, candidates, scenes.offset) if candidates else None
 
 
-async def _draft(ctx: JobContext, _claimed: Claimed, look: _Look) -> _Looked:
-    return _Looked(await _find_break(ctx, look))
+async def _draft(ctx: JobContext, claimed: Claimed, look: _Look) -> _Looked:
+    return _Looked(await _find_break(ctx, claimed, look))
 
 
-async def _find_break(ctx: JobContext, look: _Look) -> _Found | None:
+async def _find_break(ctx: JobContext, claimed: Claimed, look: _Look) -> _Found | None:
     if ctx.model is not None:
-        last_seq, reason = await ask_for_break(
-            ctx.model, ctx.prompt(SCENE_BREAK), look.source, candidates=look.candidates, offset=look.offset
-        )
-        return None if last_seq is None else _Found(last_seq, "model", reason)
+        inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(SCENE_BREAK)
+        with suppress(NoUsableAnswer):
+            last_seq, reason = await ask_for_break(
+                inquiry, prompt, look.source, candidates=look.candidates, offset=look.offset
+            )
+            return None if last_seq is None else _Found(last_seq, "model", reason)
     seqs = [said.seq for said in look.source.utterances]
     pause = find_pause(seqs, look.source.sent_at, look.candidates, look.offset)
     if pause is None:
         return None
-    return _Found(pause[0], "time", f"no model: {pause[1].total_seconds() / 3600:.0f} h passed here")
+    why = "no model" if ctx.model is None else "no usable answer"
+    return _Found(pause[0], "time", f"{why}: {pause[1].total_seconds() / 3600:.0f} h passed here")
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Look, _Looked]) -> bool:

@@ -1,6 +1,7 @@
 """The job that makes the recap of a scene."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
@@ -10,6 +11,7 @@ from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.scenes import queries
 from app.scenes.answers import SceneText, render_recap
@@ -45,14 +47,15 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
     origin: Literal["model", "extractive"] = "extractive" if ctx.model is None else "model"
     if not source.utterances:  # no message is eligible, so no model is called
         return _Draft(None, origin)
-    if ctx.model is None:
-        # In a thread, because long messages would block the event loop.
-        text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
-        return _Draft(text, origin, None, EXTRACT_VERSION)
-    scene_text, model, version = await ask_for_scene(
-        ctx.model, ctx.prompt(SCENE_RECAP), ctx.prompt(RECAP), source, instruction=claimed.payload.get("instruction")
-    )
-    return _Draft(scene_text, origin, model, version)
+    if ctx.model is not None:
+        inquiry, instruction = Inquiry.of(ctx.model, ctx.database, claimed), claimed.payload.get("instruction")
+        prompts = ctx.prompt(SCENE_RECAP), ctx.prompt(RECAP)
+        with suppress(NoUsableAnswer):
+            scene_text, model, version = await ask_for_scene(inquiry, *prompts, source, instruction=instruction)
+            return _Draft(scene_text, "model", model, version)
+    # In a thread, because long messages would block the event loop.
+    text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
+    return _Draft(text, "extractive", None, EXTRACT_VERSION)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[Source, _Draft]) -> bool | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from app.kit.job_context import JobContext
 from app.kit.llm import ModelError
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted
 from app.narratives import service as narratives
@@ -74,9 +76,10 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
     """Make the new text; a range that does not fit the model is halved until it does. Raises ModelError, DoesNotFit."""
     part = fold
+    inquiry = Inquiry.of(ctx.model, ctx.database, claimed) if ctx.model else None
     while True:
         try:
-            return _Folded(part, await _fold(ctx, part, claimed.payload.get("instruction")))
+            return _Folded(part, await _fold(ctx, inquiry, part, claimed.payload.get("instruction")))
         except DoesNotFit:
             messages = len(part.source.utterances)
             if messages <= 1:
@@ -161,17 +164,18 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
     return _Onto(before, max(until_seq, newest.last_unit), replaced)
 
 
-async def _fold(ctx: JobContext, fold: _Fold, instruction: str | None) -> FoldDraft:
+async def _fold(ctx: JobContext, inquiry: Inquiry | None, fold: _Fold, instruction: str | None) -> FoldDraft:
     source = fold.source
     if not source.utterances:  # no message is eligible, so no model is called
         return FoldDraft(fold.base_text, "extractive")
-    if ctx.model is None:
-        # In a thread, because long messages would block the event loop.
-        text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
-        return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_summary(
-        ctx.model, ctx.prompt(prompts.SUMMARY), fold.base_text, fold.kept_text, source, instruction
-    )
+    if inquiry is not None:
+        with suppress(NoUsableAnswer):
+            return await ask_for_summary(
+                inquiry, ctx.prompt(prompts.SUMMARY), fold.base_text, fold.kept_text, source, instruction
+            )
+    # In a thread, because long messages would block the event loop.
+    text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
+    return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
 
 
 FOLD_SUMMARY = Job(read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -9,7 +9,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
 from tests.background import settle
-from tests.scripted_model import Request, ScriptedModel
+from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown
 from tests.talk import append, context, cut_off, edit, get, ok, put, soft_delete, talk
 from tests.words import numbers, numbers_in
@@ -59,7 +59,7 @@ async def test_a_later_cut_includes_messages_of_a_failed_fold(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
-    model.otherwise = lambda request: "" if is_fold(request) else MEMO
+    model.otherwise = lambda request: refuses(400) if is_fold(request) else MEMO
     await append(api, talk(1, 33))
     await settle(dispatcher, clock)
     for delay_s in RETRY_DELAYS_S:

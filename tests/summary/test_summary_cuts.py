@@ -9,7 +9,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
 from tests.background import settle
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, refuses
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown
 from tests.talk import Json, append, cut_off, edit, ok, put, soft_delete, talk
 
@@ -73,7 +73,7 @@ async def test_a_full_cut_waits_for_a_fold_even_if_it_reaches_further(
     draining = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     await soft_delete(api, "m28", "m29", "m30")
-    model.otherwise = lambda _: ""
+    model.otherwise = lambda _: refuses(400)
     gate.release()
     await draining
     for _ in range(5):
@@ -89,7 +89,7 @@ async def test_a_full_cut_waits_for_a_fold_even_if_it_reaches_further(
 async def test_an_edit_makes_a_fold_that_waits_for_an_hour_due_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, settings: Json
 ) -> None:
-    model.otherwise = lambda _: ""
+    model.otherwise = lambda _: refuses(400)
     await put(api, settings=settings)
     await append(api, talk(1, 30))
     await settle(dispatcher, clock)
