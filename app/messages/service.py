@@ -52,7 +52,7 @@ class Appended:
 async def append_messages(
     db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime
 ) -> Appended:
-    """Append messages, creating the chat if it is missing; existing messages do not change.
+    """Append messages, creating the chat if it is missing; existing messages do not change, and get no swipes.
 
     Raises MessageIdTaken, naming the ids, if one was appended before with another role or text; then nothing is
     appended.
@@ -67,6 +67,7 @@ async def append_messages(
         if rows[message.message_id]["same"] is None
     ]
     if fresh:
+        await message_queries.insert_given_swipes(db_session, head, fresh)
         event = count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=created)
         defer(db_session, event)
         record_append(db_session, head.line)
@@ -150,6 +151,8 @@ def _new_message(given: MessageIn, now: datetime) -> NewMessage:
         sent_at=given.sent_at or now,
         identity=identity(given.role, given.content),
         digest=content_digest(given.role, given.name, given.content),
+        swipes=given.swipes or (),
+        selected_swipe=given.selected_swipe or 0,
     )
 
 
