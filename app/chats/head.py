@@ -93,6 +93,7 @@ class Head:
         cursors: The state of each layer, by its name, and of the cut; small, and opaque to all others.
         last_active_at: When messages were last appended, by the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
+        sole_character: The name of the chat's only active character; None if there are none or several.
 
     """
 
@@ -115,6 +116,7 @@ class Head:
     last_cut: dict[str, Any] | None = None
     cursors: dict[str, Any] = field(default_factory=dict)
     is_current: bool = True
+    sole_character: str | None = None
 
     @property
     def line(self) -> tuple[UUID, UUID]:

@@ -25,6 +25,7 @@ from app.kit.ids import uuid7
 from app.kit.tokens import count_tokens
 from app.messages import change_queries
 from app.messages import queries as message_queries
+from app.messages.echoes import without_echo
 from app.messages.reads import list_messages
 from app.messages.schemas import MessageIn
 
@@ -59,6 +60,8 @@ async def append_messages(
     """
     messages = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
+    if head.settings.timestamps == "inline":
+        messages = [without_echo(head, message) for message in messages]
     rows = {row["message_id"]: row for row in await message_queries.insert_messages(db_session, head, messages)}
     _refuse_taken([message.message_id for message in messages], rows)
     fresh = [

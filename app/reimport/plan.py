@@ -9,7 +9,8 @@ import asyncpg
 import orjson
 
 from app.chats.hashes import content_digest
-from app.chats.head import NewMessage
+from app.chats.head import Head, NewMessage
+from app.messages.echoes import drop_echo
 from app.messages.schemas import MessageIn
 from app.reimport.diff import Existing, Wanted, align
 from app.reimport.swipe_choice import SwipeChoice, choose_swipe
@@ -86,15 +87,20 @@ class Plan:
         return max((match.wanted.seq for match in self.kept), default=0)
 
 
-def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: Sequence[NewMessage]) -> Plan:
-    """Match the messages `given` with the line's rows, both in order; `made` are the same with tokens and hashes."""
+def make_plan(
+    head: Head, rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: Sequence[NewMessage]
+) -> Plan:
+    """Match the messages `given` with the line's rows, both in order; `made` are the same as they are stored.
+
+    The texts of the rows are compared without imitated time stamps, as those of `made` are stored without them.
+    """
     alignment = align(
-        [Existing(r["seq"], r["message_id"], r["role"], r["name"], r["content"], r["deleted"]) for r in rows],
-        [Wanted(message.id, message.role, message.name, message.content) for message in given],
+        [Existing(r["seq"], r["message_id"], r["role"], r["name"], _compared(head, r), r["deleted"]) for r in rows],
+        [Wanted(message.id, new.role, new.name, new.content) for message, new in zip(given, made, strict=True)],
     )
     by_seq = {row["seq"]: row for row in rows}
     matches = [
-        Match(new) if seq is None else _match(message, new, by_seq[seq])
+        Match(new) if seq is None else _match(head, message, new, by_seq[seq])
         for message, new, seq in zip(given, made, alignment.matches, strict=True)
     ]
     return Plan(matches, [by_seq[seq] for seq in alignment.removed], alignment.diverges_at)
@@ -118,8 +124,14 @@ def _choose_swipe(match: Match, unselected: Mapping[int, Mapping[int, str]]) -> 
     return match if swipe == (selected, []) else replace(match, swipe=swipe, differs=True)
 
 
-def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
+def _compared(head: Head, row: asyncpg.Record) -> str:
+    return drop_echo(head, row["role"], row["name"], row["content"])
+
+
+def _match(head: Head, given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
     former = _as_former(row)
+    if made.content == _compared(head, row):
+        made = made._replace(content=former.content, tokens=former.tokens)
     left_out = {name: getattr(former, name) for name in _OPTIONAL if name not in given.model_fields_set}
     wanted = made._replace(
         seq=former.seq,
@@ -128,7 +140,7 @@ def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
         hidden_by=former.hidden_by,
         **left_out,
     )
-    if left_out.get("name") is not None:
+    if left_out.get("name") is not None or made.content == former.content:
         wanted = wanted._replace(digest=content_digest(wanted.role, wanted.name, wanted.content))
     if left_out.get("tool_calls") is not None:
         wanted = wanted._replace(blank=False)

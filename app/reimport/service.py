@@ -24,6 +24,7 @@ from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
 from app.lines.service import begin_line, truncate_copy
 from app.messages.change_queries import list_swipes, recounting_turns
+from app.messages.echoes import without_echo
 from app.messages.editing import record_changes
 from app.messages.queries import insert_given_swipes, insert_messages, insert_swipes
 from app.messages.schemas import MessageIn
@@ -53,11 +54,12 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
     """
     made = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
+    made = [without_echo(head, message) for message in made]
     rows = await reimport_queries.list_existing(db_session, head)
     if len(rows) + len(given) < _MANY_MESSAGES:
-        plan = make_plan(rows, given, made)
+        plan = make_plan(head, rows, given, made)
     else:
-        plan = await asyncio.to_thread(make_plan, rows, given, made)
+        plan = await asyncio.to_thread(make_plan, head, rows, given, made)
     if seqs := [match.row["seq"] for match in plan.matches if match.row and match.may_change_swipes]:
         plan = choose_swipes(plan, await list_swipes(db_session, *head.line, seqs))
     if plan.is_in_place:
