@@ -174,7 +174,11 @@ class ChatSettings(Section):
         1.0, ge=0.1, le=10, description="Multiplies o200k counts; about 1.35 suits Claude's tokenizer."
     )
     cache_ttl_s: int = Field(300, ge=0, le=86_400, description="How long the provider keeps a prompt prefix.")
-    timestamps: Literal["off", "inline"] = Field("off", description="`inline` writes `[04/01 22:15] Sakura: …`.")
+    timestamps: Literal["off", "inline"] = Field(
+        "off",
+        description="`inline` writes `[04/01 22:15] Sakura: …` in contexts. A reply that begins with such a stamp is "
+        "stored without it.",
+    )
     time: bool = Field(False, description="Whether a segment after the history contains the time.")
     instruction: str | None = Field(
         None,

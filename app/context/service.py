@@ -194,7 +194,8 @@ def _gather(
     contributions = [one for layer in source.contributed.values() for one in layer.segments]
     segments = [build_pinned(pinned)] if pinned else []
     present = {one.name for one in segments}.union(one.segment for one in contributions if one.items)
-    segments += _word_service_segments(source, present, render_options.tables, now)
+    stamped = last is not None and source.settings.timestamps == "inline"
+    segments += _word_service_segments(source, present, render_options.tables, now, stamped=stamped)
     segments += [
         Segment(given.name, given.text, count_tokens(given.text), given.role, after=given.after, depth=given.depth)
         for given in own
@@ -210,7 +211,7 @@ def _gather(
 
 
 def _word_service_segments(
-    source: Source, present: Collection[str], tables: SegmentTables, now: datetime
+    source: Source, present: Collection[str], tables: SegmentTables, now: datetime, *, stamped: bool
 ) -> list[Segment]:
     """Return the segments that the service makes from the line's row; `present` are the names of memory segments."""
     row, settings = source.row, source.settings
@@ -218,7 +219,7 @@ def _word_service_segments(
         ("system", row["system_prompt"] or ""),
         ("character", texts.word_characters(source.characters)),
         ("user", texts.word_user(row["user_persona"])),
-        ("instruction", texts.word_instruction(settings.instruction, present, tables.instructions)),
+        ("instruction", texts.word_instruction(settings.instruction, present, tables.instructions, stamped=stamped)),
     ]
     segments = [Segment(name, text, count_tokens(text)) for name, text in texts_by_name if text.strip()]
     if settings.time:

@@ -13,7 +13,7 @@ from app.kit.planner import ONE_LOOKUP_EACH
 _STANDING = """
     SELECT seq, message_id, role, name, kind, content, tokens, blank, importance, tool_calls::text AS tool_calls,
         tool_call_id, metadata::text AS metadata, sent_at, identity, digest, excluded, hidden_by,
-        deleted_at IS NOT NULL AS deleted
+        selected_swipe, deleted_at IS NOT NULL AS deleted
     FROM messages WHERE chat_key = $1 AND line_id = $2 ORDER BY seq"""
 
 _BURY = """
@@ -99,7 +99,10 @@ async def soft_delete(db_session: DbSession, head: Head, seqs: Sequence[int], no
 
 
 async def select_swipes(db_session: DbSession, head: Head, chosen: Sequence[tuple[int, int]]) -> None:
-    """Select unselected swipes, given as (seq, swipe_index), one per message; `rewrite` then sets all other columns."""
+    """Select unselected swipes, given as (seq, swipe_index), one per message; `rewrite` then sets all other columns.
+
+    A swipe that is selected already is ignored.
+    """
     if chosen:
         await db_session.raw.execute(_SELECT_SWIPES, *head.line, *zip(*chosen, strict=True))
 

@@ -252,7 +252,7 @@ async def test_an_append_stands_also_when_its_context_cannot_be(
 
 
 async def test_timestamps_are_told_in_the_chats_time_zone(api: httpx.AsyncClient) -> None:
-    await put(api, time_zone="Asia/Tokyo", settings={"timestamps": "inline", "time": True})
+    await put(api, time_zone="Asia/Tokyo", settings={"timestamps": "inline", "time": True, "instruction": ""})
     await append(api, [said(1, name="Sakura", content="Hi.", sent_at="2026-04-01T13:15:00Z")])
     shown = await context(api, format="openai", now="2026-04-01T15:30:00Z")
     assert [one["content"] for one in shown["messages"]] == [
