@@ -37,7 +37,7 @@ _MESSAGES = """
 _MEMOS = """
     SELECT memo_id::text AS id, number, first_seq, last_seq, deleted_at IS NOT NULL AS deleted, source_hash,
         current_hash
-    FROM memos WHERE chat_key = $1 AND line_id = $2 ORDER BY place, number"""
+    FROM memos WHERE chat_key = $1 AND line_id = $2 ORDER BY sort_key, number"""
 
 _WORK = """
     SELECT key, error, failed_at IS NOT NULL AS failed, work_id::text AS id FROM work
