@@ -126,9 +126,20 @@ class NarrativeMachine(ToolRules):
 
     # --- the summary ---
 
-    @rule()
-    def write_summary(self) -> None:
-        self.request("PUT", f"{self.chat.path}/summary", 200, {"text": self.new_person_text()})
+    @rule(keep=st.booleans())
+    def write_summary(self, keep: bool) -> None:
+        text = self.new_person_text()
+        written = self.request("PUT", f"{self.chat.path}/summary", 200, {"text": text, "keep": keep})
+        assert (written["kept_text"], written["text"]) == ((text, "") if keep else ("", text))
+        assert written["in_prompt"] or not keep
+
+    @precondition(lambda self: self.tables.summary_versions)
+    @rule(pick=picks)
+    def choose_summary(self, pick: int) -> None:
+        versions = self.tables.summary_versions
+        chosen = {"version": versions[pick % len(versions)]}
+        assert self.request("PUT", f"{self.chat.path}/summary/current", 200, chosen)["current"]
+        assert self.tables.summary_versions == versions
 
     @rule(replace=st.booleans())
     def regenerate_summary(self, replace: bool) -> None:

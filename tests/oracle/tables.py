@@ -26,6 +26,7 @@ class Version:
     first_unit: int
     last_unit: int
     origin: str
+    kept_text: str
     text: str
     tokens: int
     filters: Filters
@@ -38,6 +39,16 @@ class Version:
     @property
     def by_person(self) -> bool:
         return self.origin == "person"
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a person wrote this version's kept text with it."""
+        return self.by_person and self.kept_text != ""
+
+    @property
+    def whole(self) -> str:
+        """The kept text and the folded one, as a context contains them."""
+        return "\n\n".join(part for part in (self.kept_text, self.text) if part)
 
     @property
     def is_fresh(self) -> bool:
@@ -139,11 +150,19 @@ class Tables:
     @property
     def recap_versions(self) -> list[int]:
         """The versions of the running recap that are not deleted."""
-        return [one.version for one in self.versions if one.layer == "recap" and not one.deleted]
+        return self._listed("recap")
+
+    @property
+    def summary_versions(self) -> list[int]:
+        """The versions of the summary that are not deleted."""
+        return self._listed("summary")
+
+    def _listed(self, layer: str) -> list[int]:
+        return [one.version for one in self.versions if one.layer == layer and not one.deleted]
 
 
 _VERSIONS = """
-    SELECT layer, subject, version, base_version, first_unit, last_unit, origin, text, tokens,
+    SELECT layer, subject, version, base_version, first_unit, last_unit, origin, kept_text, text, tokens,
         filters::text AS filters, source_hash, current_hash, current, created_at, deleted_at IS NOT NULL AS deleted
     FROM narrative_versions WHERE chat_key = $1 AND line_id = $2 ORDER BY layer, subject, version"""
 
