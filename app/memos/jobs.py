@@ -46,9 +46,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
     if source is None:
         return None
     batch, names = source.utterances, source.names
-    found = _Source(
-        batch, batch, source.hash, names, source.user_name, source.language, row["first_seq"], source.sole
-    )
+    found = _Source(batch, batch, source.hash, names, source.user_name, source.language, row["first_seq"], source.sole)
     return await _with_history(db_session, claimed, found, _choose(ctx, claimed).history_messages)
 
 
