@@ -77,7 +77,10 @@ class Filters:
 
 
 def why_ineligible(message: Marked, filters: Filters) -> Ineligible | None:
-    """Return why `message` is not summarised, or None if it is. The first match wins."""
+    """Return why `message` is not summarised, or None if it is. The first match wins.
+
+    A message that only calls a tool is sent, but there is nothing to summarise: it has no tokens (`count_said`).
+    """
     role = message.role
     checks: tuple[tuple[bool, Ineligible], ...] = (
         (message.deleted, "deleted"),
@@ -89,7 +92,7 @@ def why_ineligible(message: Marked, filters: Filters) -> Ineligible | None:
         (role == "narrator" and not filters.include_narrator, "narrator"),
         (role == "assistant" and message.name in filters.disabled, "disabled"),
         (role == "tool", "tool"),
-        (message.blank, "blank"),
+        (message.blank or message.tokens == 0, "blank"),
         (message.tokens < filters.min_tokens, "short"),
     )
     return next((reason for matched, reason in checks if matched), None)

@@ -18,10 +18,10 @@ from app.chats.models import Message, Revision
 from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
-from app.kit.tokens import count_tokens
 from app.messages import change_queries
 from app.messages.change_queries import recounting_turns
 from app.messages.echoes import drop_echo
+from app.messages.service import count_said
 
 
 async def edit_message(
@@ -151,7 +151,7 @@ async def keep_revision(db_session: DbSession, message: Message, now: datetime) 
 def say(message: Message, content: str) -> None:
     """Set the content of a message and the columns computed from it."""
     message.content = content
-    message.tokens = count_tokens(content)
+    message.tokens = count_said(content, calls=bool(message.tool_calls))
     message.blank = not content.strip() and not message.tool_calls
     message.digest = content_digest(message.role, message.name, content)
 

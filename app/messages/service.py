@@ -136,6 +136,11 @@ async def list_revisions(
     )
 
 
+def count_said(content: str, *, calls: bool) -> int:
+    """Return the tokens of a message's text; 0 for a message that only calls a tool, so that it is not summarised."""
+    return 0 if calls and not content.strip() else count_tokens(content)
+
+
 def _new_message(given: MessageIn, now: datetime) -> NewMessage:
     return NewMessage(
         message_id=given.id or str(uuid7()),
@@ -143,7 +148,7 @@ def _new_message(given: MessageIn, now: datetime) -> NewMessage:
         name=given.name,
         kind=given.kind,
         content=given.content,
-        tokens=count_tokens(given.content),
+        tokens=count_said(given.content, calls=bool(given.tool_calls)),
         blank=not given.content.strip() and not given.tool_calls,
         importance=given.importance,
         tool_calls=orjson.dumps([call.model_dump() for call in given.tool_calls]).decode()

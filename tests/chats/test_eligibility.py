@@ -91,7 +91,6 @@ def test_every_reason_is_in_the_list() -> None:
         Row("assistant", name="Kai"),
         Row("narrator"),
         Row(hidden_by="scenes"),
-        Row(tokens=0),
         Row("user", name="Kai"),
     ],
 )
@@ -121,6 +120,7 @@ def test_a_message_is_eligible_when_nothing_speaks_against_it(row: Row, chosen: 
     heard = {"user": chosen.include_user, "system": chosen.include_system, "narrator": chosen.include_narrator}
     speaks = heard.get(row.role, row.role == "assistant" and row.name not in chosen.disabled)
     marked = row.deleted or row.excluded or row.hidden_by == "user" or row.kind == "thought" or row.blank
+    marked = marked or row.tokens == 0
     assert is_eligible(row, chosen) is (speaks and not marked and row.tokens >= chosen.min_tokens)
 
 
@@ -145,3 +145,9 @@ def test_every_role_is_sent_and_so_is_what_is_never_summarised(role: str, exclud
 )
 def test_deleted_hidden_or_blank_messages_are_not_sent(change: dict[str, Any]) -> None:
     assert not is_sent(replace(Row("user"), **change))
+
+
+def test_a_message_that_only_calls_a_tool_is_sent_but_not_summarised() -> None:
+    call = Row("assistant", tokens=0)
+    assert is_sent(call)
+    assert not is_eligible(call, Filters())

@@ -1,10 +1,13 @@
 """The main flow, end to end: eight messages become a memo, which later replaces them in the context."""
 
 import httpx
+import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from tests.background import settle
 from tests.scripted_model import ScriptedModel
+from tests.talk import CALL, append, get, put, said
 
 
 def turn(n: int) -> list[dict[str, str]]:
@@ -39,3 +42,18 @@ async def test_memos_are_made_in_the_background_and_shown_at_the_cut(
     assert context["history"]["last_cut"]["reason"] == "full"
     assert context["memo_window"] == {"memos": 2, "first_seq": 1, "last_seq": 16, "gaps": []}
     assert any("lamp number 1." in said["content"] for said in context["messages"] if said["role"] == "system")
+
+
+@pytest.mark.parametrize("content", ["", " \n"])
+async def test_a_message_that_only_calls_a_tool_fills_no_batch(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, content: str
+) -> None:
+    await put(api, settings={"memos": {"every_messages": 3}})
+    result = said(3, role="tool", content="Nothing there.", tool_call_id=CALL["id"])
+    await append(api, [said(1), said(2, content=content, tool_calls=[CALL]), result, said(4)])
+    await settle(dispatcher, clock)
+    assert model.calls == [], "two eligible messages are no batch of three"
+    await append(api, [said(5)])
+    await settle(dispatcher, clock)
+    assert [(memo["first_seq"], memo["last_seq"]) for memo in (await get(api, "/memos"))["items"]] == [(1, 5)]
+    assert model.requests[0]["messages"][-1]["content"].count('"message"') == 3

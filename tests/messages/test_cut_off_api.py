@@ -517,7 +517,7 @@ async def test_a_context_does_not_scan_truncated_or_hidden_messages(
         await append(api, talk(first, first + 999))
     await cut_off(api, 2_001)
     await hide(api, (31, 2_000))
-    assert (await context(api))["history"]["messages"] == 30
+    assert (await context(api))["history"]["messages"] == 22
     async with database.raw() as connection:
         statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True)
         plan = await connection.fetch(f"EXPLAIN (ANALYZE) {statement}", chat_key(tenant, "c"), tenant_key(tenant))

@@ -201,7 +201,7 @@ async def test_an_append_is_of_one_to_a_thousand_messages(api: httpx.AsyncClient
         ({"role": "user", "content": "x", "metadata": {"a": "x" * 16_384}}, "metadata"),
         ({"role": "user", "content": "x", "metadata": [1]}, "metadata"),
         ({"role": "user", "content": "x", "tool_calls": []}, "tool_calls"),
-        ({"role": "user", "content": "x", "swipes": ["y"]}, "swipes"),
+        ({"role": "user", "content": "x", "swipes": ["y"]}, "content"),
     ],
 )
 async def test_a_message_that_cannot_be_names_its_place_and_field(
