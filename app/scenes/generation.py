@@ -4,7 +4,7 @@ Each function raises ModelError, and DoesNotFit if the request does not fit the 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -36,7 +36,7 @@ RECAP_TOKENS = 2_000
 
 
 async def ask_for_break(
-    model: LanguageModel, prompt: PromptTemplate, source: Source, *, candidates: Sequence[int], offset: int
+    model: LanguageModel, prompt: PromptTemplate, source: Source, *, candidates: Sequence[int], context: Collection[int]
 ) -> tuple[int | None, str]:
     """Return the candidate on which the scene ends, or None, and the reason; ask again once if that is unusable."""
 
@@ -44,7 +44,7 @@ async def ask_for_break(
         return scene_break_messages(
             source.utterances,
             candidates=candidates,
-            offset=offset,
+            context=context,
             language=source.language,
             complaint=complaint,
             prompt=prompt,
