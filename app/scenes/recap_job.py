@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.chats.head import Head
 from app.chats.heads import read_head
@@ -15,6 +15,7 @@ from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
 from app.scenes import prompts, queries
+from app.scenes.answers import find_state_scene, has_state, head_state
 from app.scenes.extractive import EXTRACT_VERSION, fold_quotes
 from app.scenes.folding import RECAP, Fold, find_fold, read_recap_state, reconcile_fold_work
 from app.scenes.generation import ask_for_recap
@@ -33,6 +34,7 @@ class _Source:
         former: The text of that version; empty if there is none.
         scene_recaps: The recaps of those scenes that have one, in order.
         language: The chat's language as a BCP 47 tag, if it is known.
+        state_scene: The title, or else the number, of the newest scene that has a state, also in `former`.
 
     """
 
@@ -40,6 +42,7 @@ class _Source:
     former: str
     scene_recaps: Sequence[SceneRecap]
     language: str | None
+    state_scene: str | None
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
@@ -59,8 +62,15 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _S
     if fold.base:
         former = await narratives.find_text(db_session.raw, head.line, RECAP, fold.base.version) or ""
     made = [scene.scene_id for scene in fold.scenes if scene.state == "made"]
-    scene_recaps = [SceneRecap(title, recap) for title, recap in await queries.list_recaps(db_session, head, made)]
-    return _Source(fold, former, scene_recaps, await queries.find_language(db_session, head))
+    rows = await queries.list_recaps(db_session, head, made)
+    with_state = [title or str(number) for number, title, recap in rows if has_state(recap)]
+    return _Source(
+        fold,
+        former,
+        [SceneRecap(title, recap) for _, title, recap in rows],
+        await queries.find_language(db_session, head),
+        with_state[-1] if with_state else find_state_scene(former),
+    )
 
 
 async def _find_fold(db_session: DbSession, head: Head, claimed: Claimed) -> Fold | None:
@@ -83,10 +93,11 @@ async def _draft(ctx: JobContext, _claimed: Claimed, source: _Source) -> FoldDra
     if ctx.model is None:
         recaps = [scene.recap for scene in source.scene_recaps]
         text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
-        return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_recap(
+        return FoldDraft(head_state(text, source.state_scene), "extractive", None, EXTRACT_VERSION)
+    draft = await ask_for_recap(
         ctx.model, ctx.prompt(prompts.RECAP), source.former, source.scene_recaps, language=source.language
     )
+    return replace(draft, text=head_state(draft.text, source.state_scene))
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Source, FoldDraft]) -> bool:
