@@ -5,7 +5,8 @@ and which revisions it has raised. A deferred constraint trigger compares both a
 the rule, with each of its tests. What counts:
 
 - Every table whose key begins (chat_key, line_id), with all of its columns.
-- Due work of a line, except for claims and renewals of leases: `attempts`, `lease`, `leased_until`.
+- Due work of a line, except for claims and renewals of leases (`attempts`, `lease`, `leased_until`) and for what an
+  attempt has made so far (`progress`), which no answer shows.
 - The columns of `chats` itself, except for those of the revision.
 
 A statement outside a transaction block is free: only a test writes like that, to bring about a state. The service
@@ -25,7 +26,7 @@ _LOG = dict.fromkeys(("messages", "swipes", "revisions"), "'messages'") | {"work
 """The name of a change in `changed`, as SQL, by table of the log; "" where any name will do."""
 
 _IGNORED = {
-    "work": ("attempts", "lease", "leased_until"),
+    "work": ("attempts", "lease", "leased_until", "progress"),
     "chats": ("revision", "base_revision", "changed"),
 }
 

@@ -1,11 +1,13 @@
 """The job that makes the recap of a scene."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.eligibility import Filters
+from app.kit import work_queue
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.tokens import count_tokens
@@ -16,6 +18,7 @@ from app.scenes.answers import SceneText, render_recap
 from app.scenes.extractive import EXTRACT_VERSION, quote_scene
 from app.scenes.folding import reconcile_fold_work, rehash_steps
 from app.scenes.generation import ask_for_scene
+from app.scenes.parts import ScenePart, parts_from_json, parts_to_json
 from app.scenes.prompts import RECAP, SCENE_RECAP
 from app.scenes.schedule import hides, schedule_hide
 from app.summarising.source import Source, read_source
@@ -49,8 +52,21 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
         # In a thread, because long messages would block the event loop.
         text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
         return _Draft(text, origin, None, EXTRACT_VERSION)
+    prompt = ctx.prompt(SCENE_RECAP)
+    made_from = f"{prompt.version} {source.hash.hex()}"
+
+    async def keep(parts: Sequence[ScenePart]) -> None:
+        async with ctx.database.unit_of_work() as db_session:
+            await work_queue.save_progress(db_session, claimed, parts_to_json(made_from, parts))
+
     scene_text, model, version = await ask_for_scene(
-        ctx.model, ctx.prompt(SCENE_RECAP), ctx.prompt(RECAP), source, instruction=claimed.payload.get("instruction")
+        ctx.model,
+        prompt,
+        ctx.prompt(RECAP),
+        source,
+        instruction=claimed.payload.get("instruction"),
+        parts=parts_from_json(made_from, claimed.progress),
+        keep=keep,
     )
     return _Draft(scene_text, origin, model, version)
 
