@@ -247,10 +247,7 @@ async def holds_lease(db_session: DbSession, claimed: Claimed) -> bool:
 
 
 async def save_progress(db_session: DbSession, claimed: Claimed, progress: dict[str, Any]) -> None:
-    """Store what an attempt has made so far, if its lease is still held; the next attempt finds it.
-
-    It is dropped when the item is scheduled again, because its source has changed then.
-    """
+    """Store what an attempt has made for the next one, if the lease is still held; `schedule` drops it."""
     await db_session.raw.execute(
         "UPDATE work SET progress = $6::jsonb"
         " WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
