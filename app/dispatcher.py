@@ -36,7 +36,7 @@ AWAY_S = 1.0
 """Seconds to wait before the next poll while PostgreSQL is unavailable."""
 
 LOST_S = 0.1
-"""Seconds to wait before the next poll if fewer items could be claimed than were found, for example locked ones."""
+"""Seconds to wait before the next poll if fewer items could be claimed than were found, as when some are locked."""
 
 
 class Dispatcher:
@@ -146,7 +146,7 @@ class Dispatcher:
         return min(self._poll_s, max(0.0, (soonest - self._ctx.clock()).total_seconds()))
 
     def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
-        """Return the owners sorted by their last turn, those without one first; otherwise in the order of `found`."""
+        """Return the owners sorted by the round that last served them, new ones first; else in the order of `found`."""
         self._last_rounds = {ripe.owner: round_ for ripe in found if (round_ := self._last_rounds.get(ripe.owner))}
         return sorted(found, key=lambda ripe: self._last_rounds.get(ripe.owner, 0))
 
@@ -182,7 +182,8 @@ class Dispatcher:
     async def _make(self, claimed: Claimed) -> None:
         ctx, model = self._ctx, None
         if ctx.model is not None:
-            model = MeteredModel(ctx.model, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
+            asked = ctx.layer_models.get(claimed.layer, ctx.model)
+            model = MeteredModel(asked, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
             ctx = replace(ctx, model=model)
         await run_job(ctx, self._layers, claimed)
         if model is not None and model.has_answered:

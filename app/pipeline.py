@@ -7,6 +7,8 @@ conversation are always consistent.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from app.bindings import service as bindings
+from app.bindings.events import BindingsChanged
 from app.chats.events import (
     AnchorMoved,
     ChatEdited,
@@ -17,6 +19,7 @@ from app.chats.events import (
     MessagesChanged,
     MessagesMoved,
     SettingsChanged,
+    SwipeAdded,
 )
 from app.chats.head import Head
 from app.chats.heads import lock_line, update_head
@@ -66,6 +69,8 @@ class Pipeline:
         """Return the follower of each type of event."""
         return {
             MessagesAppended: self._on_append,
+            SwipeAdded: self._on_swipe,
+            BindingsChanged: self._on_bindings,
             MessagesChanged: self._on_change,
             LineTruncated: self._on_truncate,
             MessagesMoved: self._on_move,
@@ -76,18 +81,43 @@ class Pipeline:
         }
 
     async def _on_append(self, db_session: DbSession, event: MessagesAppended) -> None:
-        """Let the layers schedule work, decide on a cut, and write the head."""
+        """Bind open tool calls, let the layers schedule work, decide on a cut, and write the head."""
         record(db_session, event.head.line, MESSAGES, in_context=False)
+        changed = await self._pass_on(db_session, await bindings.on_append(db_session, event))
         for layer in self._layers:
             await layer.on_append(db_session, event)
         if cut := await cut_after_append(db_session, event, self._layers):
             await self._on_cut(db_session, event, cut)
+        if cut or changed:
             await self._refresh_caches(db_session, event.head)
         await update_head(db_session, event.head)
+
+    async def _on_swipe(self, db_session: DbSession, event: SwipeAdded) -> None:
+        """Bind the tool calls that wait for this alternative."""
+        if changed := await bindings.on_swipe(db_session, event):
+            await self._on_bindings(db_session, changed)
+
+    async def _on_bindings(self, db_session: DbSession, event: BindingsChanged) -> None:
+        """Let the layers show, hide or drop what tools wrote, then refresh the caches and write the head."""
+        await self._pass_on(db_session, event)
+        await self._refresh_caches(db_session, event.head)
+        await update_head(db_session, event.head)
+
+    async def _pass_on(self, db_session: DbSession, event: BindingsChanged | None) -> bool:
+        """Pass changed bindings on to the layers that wrote for the tools; return whether there are any."""
+        if event is None:
+            return False
+        line, names = event.head.line, event.layers
+        record(db_session, line, *names, in_context=event.in_context)
+        for layer in self._layers:
+            if layer.name in names:
+                await layer.on_bindings(db_session, event.of(layer.name))
+        return True
 
     async def _on_change(self, db_session: DbSession, event: MessagesChanged) -> None:
         """Let the layers mark stale rows, settle the anchor, and recheck a waiting cut."""
         self._record_all(db_session, event.head, MESSAGES)
+        await self._pass_on(db_session, await bindings.on_change(db_session, event))
         for layer in self._layers:
             await layer.on_change(db_session, event)
         if event.alters_history:
@@ -99,6 +129,7 @@ class Pipeline:
     async def _on_truncate(self, db_session: DbSession, event: LineTruncated) -> None:
         """Let the layers drop rows derived from the removed end of the line, and settle the anchor."""
         self._record_all(db_session, event.head, MESSAGES)
+        await bindings.on_truncate(db_session, event)
         for layer in self._layers:
             await layer.on_truncate(db_session, event)
         if move := await settle_anchor(db_session, event.head, self._layers, now=event.now):
@@ -108,6 +139,7 @@ class Pipeline:
     async def _on_move(self, db_session: DbSession, event: MessagesMoved) -> None:
         """Let the layers copy people's texts about messages that moved to a new line."""
         self._record_all(db_session, event.head, MESSAGES)
+        await bindings.on_move(db_session, event)
         for layer in self._layers:
             await layer.on_move(db_session, event)
         await self._refresh_caches(db_session, event.head)
@@ -163,7 +195,9 @@ class Pipeline:
         self._record(db_session, head, self._layers, name)
 
     def _record(self, db_session: DbSession, head: Head, layers: Sequence[Layer], *names: str) -> None:
-        record(db_session, head.line, *names, *(name for layer in layers for name in (layer.name, *layer.narratives)))
+        record(
+            db_session, head.line, *names, *(name for layer in layers for name in (layer.name, *layer.also_known_as))
+        )
 
     async def _refresh_caches(self, db_session: DbSession, head: Head) -> None:
         for layer in self._layers:

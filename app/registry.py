@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from app.bindings.service import CURSOR as BINDINGS
 from app.chats import revision
 from app.chats.settings import BUILT_IN_EDGES, ChatSettings, use_sections
 from app.context.in_use import use_layers
@@ -20,8 +21,11 @@ LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 
-_RESERVED = {CURSOR, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
+_RESERVED = {CURSOR, BINDINGS, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
 """Names that a chat's cursors or its revision already use for something else."""
+
+RESERVED_TOOLS = {"calls", "discard"}
+"""Names below `…/tools/` that are no tools."""
 
 _ALIAS = re.compile(r"[a-z_][a-z0-9_]{0,59}")
 """A valid SQL identifier without quotes, even with a short prefix."""
@@ -31,7 +35,7 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
     """Return an error message for each reason why these layers cannot be used together. Pure."""
     specs = [spec for layer in layers for spec in layer.segments]
     sections = [layer.settings.section for layer in layers]
-    known_as = [name for layer in layers for name in (layer.name, *layer.narratives)]
+    known_as = [name for layer in layers for name in (layer.name, *layer.also_known_as)]
     return [
         *(f"the layer name {name!r} is reserved" for name in known_as if name in _RESERVED),
         *(
@@ -45,6 +49,12 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
         *(f"the segment name {spec.name!r} is reserved" for spec in specs if spec.name in OWN),
         *find_unplaced(specs),
         *_find_duplicates("tool", [tool.name for layer in layers for tool in layer.tools]),
+        *(
+            f"the tool name {tool.name!r} is reserved"
+            for layer in layers
+            for tool in layer.tools
+            if tool.name in RESERVED_TOOLS
+        ),
         *_find_duplicates("prompt", [prompt.name for layer in layers for prompt in layer.prompts]),
         *_find_duplicates("edges", [*BUILT_IN_EDGES, *(layer.edges for layer in layers if layer.edges)]),
         *_find_duplicates("settings section", sections),

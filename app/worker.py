@@ -48,6 +48,7 @@ def make_model(settings: Settings) -> ModelClient | None:
         timeout_s=settings.llm_timeout_s,
         concurrency=settings.llm_concurrency,
         context_tokens=settings.llm_context_tokens,
+        settings=settings.requests,
     )
 
 
@@ -62,7 +63,8 @@ async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] |
         notify=lambda: dispatcher.wake(),
         pool_size=settings.llm_concurrency + 4,
     )
-    ctx = JobContext(database, system_clock, model, prompts or {})
+    layer_models = {layer: model.with_settings(of) for layer, of in settings.requests_of.items()} if model else {}
+    ctx = JobContext(database, system_clock, model, prompts or {}, layer_models)
     dispatcher = Dispatcher(
         ctx, LAYERS, slots=settings.llm_concurrency, poll_s=settings.sweep_s, limits=settings.token_limits
     )

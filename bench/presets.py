@@ -23,6 +23,7 @@ from statistics import median
 import httpx
 import orjson
 
+from app.bindings.rule import Target
 from app.chats.chat_lock import ChatRef
 from app.chats.schemas import ChatPut
 from app.chats.service import put_chat
@@ -143,7 +144,7 @@ async def _write(database: Database, ref: ChatRef, preset: str, seq: int, clock:
     async with database.unit_of_work() as db_session:
         if preset in ("diary", "companion") and seq % _ENTRY_EVERY == 0:
             entry = f"At {seq} they spoke of the sea again."
-            await save_memory(db_session, ref, entry, character=None, now=clock())
+            await save_memory(db_session, ref, entry, tool="save_memory", character=None, target=Target(), now=clock())
         if preset == "scenes" and seq % _SCENE_EVERY == 0:
             await set_break(db_session, ref, seq, now=clock())
 

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 
-CALL = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+CALL: Json = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 """A tool call of an assistant's message."""
 
 

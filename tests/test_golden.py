@@ -23,8 +23,8 @@ NIGHT = 138
 """The last message of the night in which there is one hour twice."""
 
 SETTINGS: dict[str, tuple[str, Json, set[str]]] = {
-    "timestamps on": ("memo", {"timestamps": "inline"}, {"pinned", "history", "newest"}),
-    "timestamps off": ("diary", {"timestamps": "off"}, {"pinned", "history", "newest"}),
+    "timestamps on": ("memo", {"timestamps": "inline"}, {"instruction", "pinned", "history", "newest"}),
+    "timestamps off": ("diary", {"timestamps": "off"}, {"instruction", "pinned", "history", "newest"}),
     "the time": ("companion", {"time": True}, {"time"}),
     "another instruction": ("diary", {"instruction": "Remember what you know of Jonas."}, {"instruction"}),
 }

@@ -18,6 +18,7 @@ MAX_TEST_NAME = 59
 STANDARD = {
     *("bisect", "collections", "dataclasses", "datetime", "email", "enum", "functools", "hashlib", "heapq"),
     *("ipaddress", "itertools", "json", "logging", "math", "operator", "re", "textwrap", "typing", "uuid", "zoneinfo"),
+    "unicodedata",  # the properties of characters
 }
 """The modules of the standard library that a pure module may import: none for files, network, time or randomness."""
 

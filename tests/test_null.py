@@ -18,6 +18,7 @@ DEFAULTS = check_overrides({"preset": "memo"}).model_dump()
 CLEARED: dict[tuple[str, str], tuple[Any, Any]] = {
     ("put_chat", "user_id"): ("mira", None),
     ("put_chat", "characters"): ([{"name": "Kai"}], []),
+    ("put_chat", "user_name"): ("Mira", None),
     ("put_chat", "user_persona"): ("Mira, a cartographer.", None),
     ("put_chat", "system_prompt"): ("You are Kai.", None),
     ("put_chat", "settings"): ({"memos": {"every_messages": 4}}, DEFAULTS),
@@ -29,6 +30,7 @@ CLEARED: dict[tuple[str, str], tuple[Any, Any]] = {
     ("edit_message", "hidden"): (True, None),
     ("edit_message", "metadata"): ({"a": 1}, None),
     ("edit_memo", "pinned"): (True, False),
+    ("edit_diary_entry", "kept"): (True, False),
     ("edit_scene", "title"): ("The pier", None),
 }
 """What is set of each field that may be null, and what it is after null."""

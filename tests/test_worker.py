@@ -22,7 +22,7 @@ from app.worker import make_model, run_worker
 from tests.book import statuses
 from tests.conftest import client_of
 from tests.scripted_model import ScriptedModel
-from tests.talk import append, ok, talk
+from tests.talk import append, ok, put, talk
 
 PATIENCE_S = 20
 LONG_S = 3_600.0
@@ -58,7 +58,7 @@ def settings_for(database_url: str, redis_url: str | None, model: ScriptedModel,
         llm_base_url=model.base_url,
         llm_model="scripted",
         settle_s=0,
-        poll_s=poll_s,
+        sweep_s=poll_s,
         _env_file=None,
     )
 
@@ -171,6 +171,35 @@ async def test_the_bell_is_heard_again_after_redis_was_killed(
             await append(api, talk(first, first + 7))
             await until_made(database, tenant)
         assert await statuses(api) == ["ready"] * 4
+
+
+async def test_each_layer_asks_as_the_deployment_says(
+    database_url: str,
+    database: Database,
+    tenant: str,
+    key: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    settings = settings_for(database_url, None, model, poll_s=1).model_copy(
+        update={
+            "llm_max_tokens": 4_000,
+            "llm_extra_body": {"seed": 1},
+            "llm_model_of": {"memos": "large"},
+            "llm_temperature_of": {"memos": 0.9},
+        }
+    )
+    async with working(settings), serving(settings, clock, key) as api:
+        summary = {"threshold_messages": 4, "keep_messages": 2}
+        await put(api, settings={"preset": "diary", "memos": {"enabled": True}, "summary": summary})
+        await append(api, talk(1, 8))
+        await until_made(database, tenant)
+    sent = {request["model"]: request for request in model.requests}
+    assert set(sent) == {"large", "scripted"}
+    assert {request["max_tokens"] for request in sent.values()} == {4_000}
+    assert {request["seed"] for request in sent.values()} == {1}
+    assert sent["large"]["temperature"] == 0.9 != sent["scripted"]["temperature"]
 
 
 async def test_without_a_model_there_is_no_client_of_one(database_url: str) -> None:

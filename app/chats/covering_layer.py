@@ -52,7 +52,7 @@ class CoveringLayer(Protocol):
         ...
 
     def list_edges(self, db_session: DbSession, head: Head, from_seq: int, /) -> Awaitable[Sequence[int]]:
-        """Return the seqs from `from_seq` on where a cut may fall."""
+        """Return the seqs where a cut may fall, from `from_seq` on and perhaps some before."""
         ...
 
     def seeks_edges(self, db_session: DbSession, head: Head, until_seq: int, /, *, now: datetime) -> Awaitable[bool]:

@@ -43,6 +43,7 @@ class MessagesAppended(LineEvent):
         former_head_seq: The newest seq before them.
         former_history_messages: How many messages the history (the part that is sent word for word) contained before
             them.
+        moved: The seqs of those that are not new: a re-import moved them here from the former line.
 
     """
 
@@ -50,6 +51,14 @@ class MessagesAppended(LineEvent):
     cold: bool
     former_head_seq: int
     former_history_messages: int
+    moved: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwipeAdded(LineEvent):
+    """An alternative text was added to a message and selected; `MessagesChanged` follows if it is another text."""
+
+    message_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +111,7 @@ class MessagesMoved(LineEvent):
     seqs: Sequence[tuple[int, int]]
 
     def seq_here(self, seq: int) -> int:
-        """Return the seq on this line of the last message at or before `seq` on the other line that this line has."""
+        """Return the seq here of the last message at or before `seq` on the other line that is on both lines."""
         before = bisect_right(self.seqs, seq, key=lambda pair: pair[0])
         return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
 
@@ -156,9 +165,15 @@ def content_changed(pair: Pair) -> bool:
 
 
 def count_appended(
-    head: Head, fresh: Sequence[NewMessage], *, now: datetime, settle_s: float, created: bool
+    head: Head,
+    fresh: Sequence[NewMessage],
+    *,
+    now: datetime,
+    settle_s: float,
+    created: bool,
+    moved: frozenset[int] = frozenset(),
 ) -> MessagesAppended:
-    """Count `fresh` into `head` (changed in place) and return the event."""
+    """Count `fresh` into `head` (changed in place) and return the event; `moved` are the seqs of those not new."""
     silence_s = (now - head.last_active_at).total_seconds()
     event = MessagesAppended(
         head=head,
@@ -168,6 +183,7 @@ def count_appended(
         cold=not created and silence_s > head.settings.cache_ttl_s,
         former_head_seq=head.head_seq,
         former_history_messages=head.history_messages,
+        moved=moved,
     )
     for message in fresh:
         head.head_seq = message.seq

@@ -1,5 +1,6 @@
 """The head of a line: the columns of its row that an append reads and writes. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -30,7 +31,10 @@ class Sent:
 
 
 class NewMessage(NamedTuple):
-    """A message to append, with its tokens and hashes; `seq` is 0 until it is assigned."""
+    """A message to append, with its tokens and hashes; `seq` is 0 until it is assigned.
+
+    `swipes` has all of its texts, including the selected one, which is `content`; it is empty if none were given.
+    """
 
     message_id: str
     role: str
@@ -50,6 +54,8 @@ class NewMessage(NamedTuple):
     excluded: bool = False
     hidden_by: str | None = None
     deleted: bool = False
+    swipes: Sequence[str] = ()
+    selected_swipe: int = 0
 
 
 class RangeMessage(NamedTuple):
@@ -85,8 +91,10 @@ class Head:
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
         cursors: The state of each layer, by its name, and of the cut; small, and opaque to all others.
-        last_active_at: When messages were last appended, by the service's clock.
+        last_active_at: When messages were last appended, or when the chat was created or forked if that is later, by
+            the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
+        sole_character: The name of the chat's only active character; None if there are none or several.
 
     """
 
@@ -109,6 +117,7 @@ class Head:
     last_cut: dict[str, Any] | None = None
     cursors: dict[str, Any] = field(default_factory=dict)
     is_current: bool = True
+    sole_character: str | None = None
 
     @property
     def line(self) -> tuple[UUID, UUID]:

@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from app.chats.characters import Characters, list_disabled
+from app.chats.characters import Characters, find_sole, list_disabled
 from app.chats.eligibility import Filters
 from app.chats.errors import busy_if_locked
 from app.chats.head import Head
@@ -147,12 +147,13 @@ def _locked_head(db_session: DbSession, chat_key: UUID, row: asyncpg.Record) -> 
 
 def _head(chat_key: UUID, row: asyncpg.Record) -> Head:
     settings = effective_json(row["settings"])
+    characters = orjson.loads(row["characters"])
     return Head(
         chat_key=chat_key,
         line_id=row["line_id"],
         tenant=row["tenant"],
         settings=settings,
-        filters=filters_of(settings, orjson.loads(row["characters"])),
+        filters=filters_of(settings, characters),
         last_active_at=row["last_active_at"],
         head_seq=row["head_seq"],
         anchor_seq=row["anchor_seq"],
@@ -167,4 +168,5 @@ def _head(chat_key: UUID, row: asyncpg.Record) -> Head:
         last_cut=orjson.loads(row["last_cut"]) if row["last_cut"] else None,
         cursors=orjson.loads(row["cursors"]),
         is_current=row["line_status"] == CURRENT,
+        sole_character=find_sole(characters),
     )

@@ -31,10 +31,10 @@ class ChatLine(Table):
       one was copied from), `line_created_at`.
     - The chat (`OF_CHAT`): the same on all lines. Only `queries.update_chat` changes them, on all lines at once. A
       restore, a switch and a re-import do not change them; a fork copies `metadata` and the user.
-    - The line's settings: characters, personas, settings, time zone, language. A restore includes them, because
-      otherwise the context would not be the same byte for byte.
+    - The line's settings: characters, the user's name, personas, settings, time zone, language. A restore includes
+      them, because otherwise the context would not be the same byte for byte.
     - The head: the columns that an append changes. None of them is in an index, so that the updates are HOT updates.
-      `memo_count` is the number of memos in the memo book, `memo_number` the number of the last memo that got one.
+      `memo_count` is the number of memos in the memo book, `memo_number` the highest number of a memo so far.
     - The revision: `revision` rises by one with every committed change. `base_revision` is the revision of the last
       change that did more than append messages. `changed` is the revision of the last change, by name. Only
       `revision.py` decides the values. A new line starts with new numbers; they are never copied.
@@ -83,6 +83,7 @@ class ChatLine(Table):
     created_at: Mapped[datetime] = mapped_column(Time)
 
     characters: Mapped[list[dict[str, Any]]] = mapped_column(Json, server_default="[]")
+    user_name: Mapped[str | None]
     user_persona: Mapped[str | None] = mapped_column(Text)
     system_prompt: Mapped[str | None] = mapped_column(Text)
     settings: Mapped[dict[str, Any]] = mapped_column(Json, server_default="{}")

@@ -20,6 +20,7 @@ def _chat_out(chat: ChatLine, due: int, failed: int) -> dict[str, Any]:
         "chat_id": chat.chat_id,
         "user_id": chat.user_id,
         "characters": chat.characters,
+        "user_name": chat.user_name,
         "user_persona": chat.user_persona,
         "system_prompt": chat.system_prompt,
         "settings": effective(chat.settings).model_dump(),

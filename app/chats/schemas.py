@@ -13,7 +13,7 @@ from app.kit.wire import JsonObject, Name, NullAs, RequestModel, Text, TimeZone
 MAX_PERSONA_CHARS = 100_000
 
 DISABLED = (
-    "A disabled character's messages are not summarised, its persona is not sent, and it is never the sole character."
+    "A disabled character's messages are not summarised, its persona is not sent, and no request means it by default."
 )
 
 
@@ -44,6 +44,7 @@ class ChatPut(RequestModel):
                 {
                     "user_id": "mira",
                     "characters": [{"name": "Kai", "persona": "A lighthouse keeper who collects lost letters."}],
+                    "user_name": "Mira",
                     "user_persona": "Mira, a cartographer.",
                     "system_prompt": "You are Kai. Stay in character.",
                     "settings": {"preset": "memo", "memos": {"every_messages": 8}},
@@ -58,6 +59,9 @@ class ChatPut(RequestModel):
     user_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(None, description="The chat's user.")
     characters: Annotated[list[Character], Field(max_length=50)] | None = Field(
         None, description="The characters of the chat."
+    )
+    user_name: Name | None = Field(
+        None, description="The user's name in the story: the speaker of user messages that have no name of their own."
     )
     user_persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(
         None, description="A description of the user in the story."
@@ -106,6 +110,7 @@ class ChatOut(BaseModel):
     chat_id: str = Field(description="The chat's id, chosen by the caller.")
     user_id: str | None = Field(description="The chat's user.")
     characters: list[CharacterOut] = Field(description="The characters of the chat.")
+    user_name: str | None = Field(description="The user's name in the story.")
     user_persona: str | None = Field(description="A description of the user in the story.")
     system_prompt: str | None = Field(description="The first text of every context.")
     settings: Annotated[Any, EffectiveSettings] = Field(description="All settings, as they take effect.")
@@ -118,7 +123,7 @@ class ChatOut(BaseModel):
     head_seq: int = Field(description="The highest seq used so far, even by a deleted message; 0 for an empty chat.")
     work: WorkCounts = Field(description="Due and failed background work.")
     created_at: datetime = Field(description="When the chat was created.")
-    last_active_at: datetime = Field(description="When messages were last appended.")
+    last_active_at: datetime = Field(description="When messages were last appended, or the chat was created or forked.")
 
 
 class PresetOut(BaseModel):

@@ -132,7 +132,7 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
 async def _erase(db_session: DbSession, key: UUID) -> None:
     """Delete a chat's rows on all lines, in each table with a column `chat_key` or with `owner_key` and `line_id`.
 
-    Rows under the same key without a line belong to the user with the same id and are kept.
+    A user with the same id as the chat has the same key; rows of the user have no line and are kept.
     """
     for table in list_tables():
         if "chat_key" in table.c:
@@ -160,7 +160,7 @@ def _line_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
     """Return the line's columns that `put` sets. Raises RequestValidationError for settings that are not valid."""
     given = put.model_dump(exclude_unset=True, mode="json")
     values: dict[str, Any] = {
-        name: given[name] for name in ("user_persona", "system_prompt", "language") if name in given
+        name: given[name] for name in ("user_name", "user_persona", "system_prompt", "language") if name in given
     }
     if "characters" in given:
         values["characters"] = given["characters"] or []

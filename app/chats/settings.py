@@ -35,7 +35,7 @@ EVERY_8, EVERY_MESSAGE = BUILT_IN_EDGES = ("every_8", "every_message")
 """The edges that need no layer; `SettingsSchema` adds those of the layers."""
 
 FORCED_MARGIN_MESSAGES = 32
-"""The least number of messages by which a history may exceed its limit while it waits for memos."""
+"""A history that waits for memos may exceed its limit by this many messages, or by more if a layer needs it."""
 
 
 class Section(BaseModel):
@@ -70,7 +70,7 @@ class LayerSettings(Section):
 
     @property
     def most_messages_uncovered(self) -> int:
-        """How many messages the layer may leave uncovered before it covers the next one."""
+        """The largest number of messages that can be uncovered before the layer covers them, such as a batch."""
         return 0
 
 
@@ -104,7 +104,8 @@ class HistorySettings(Section):
         16,
         ge=0,
         le=2_000,
-        description="How many more messages may gather before the next cut; with 0, the history slides with every one.",
+        description="How many more messages may gather before a cut is due. With 0 and `edges: every_message`, "
+        "the history slides with every message.",
     )
     max_messages: int | None = Field(
         None,
@@ -149,7 +150,7 @@ class MemorySettings(Section):
 class RecallSettings(Section):
     """Search results in the prompt."""
 
-    mode: Literal["off", "auto", "tool"] = Field("off", description="`auto` puts the results into the volatile tail.")
+    mode: Literal["off", "auto", "tool"] = Field("off", description="`auto` puts the results after the history.")
     tokens: int = Field(500, ge=1, le=100_000, description="The limit for the results, in tokens.")
 
 
@@ -173,8 +174,12 @@ class ChatSettings(Section):
         1.0, ge=0.1, le=10, description="Multiplies o200k counts; about 1.35 suits Claude's tokenizer."
     )
     cache_ttl_s: int = Field(300, ge=0, le=86_400, description="How long the provider keeps a prompt prefix.")
-    timestamps: Literal["off", "inline"] = Field("off", description="`inline` writes `[04/01 22:15] Sakura: …`.")
-    time: bool = Field(False, description="Whether a last, volatile segment contains the time.")
+    timestamps: Literal["off", "inline"] = Field(
+        "off",
+        description="`inline` writes `[04/01 22:15] Sakura: …` in contexts. A reply that begins with such a stamp is "
+        "stored without it.",
+    )
+    time: bool = Field(False, description="Whether a segment after the history contains the time.")
     instruction: str | None = Field(
         None,
         max_length=20_000,

@@ -1,7 +1,7 @@
 """The blocks of a context: each segment and each message as rendered text, with its token count. Pure.
 
 In every format a context is a sequence of blocks. Tokens, breakpoints and hashes are computed from the sequence, and
-the format only wraps it. A block costs its text and the overhead of a message, even if it shares a message with its
+the format only wraps it. A block costs its text and the overhead of a message, even if the format joins it with its
 neighbours: the overhead covers the separator between them (at most two tokens in our measurements). So costs simply add
 up, and a joined text never has more tokens than its blocks cost.
 """
@@ -62,7 +62,7 @@ class BlockLayout:
         in_chat: Segments among the messages.
         volatile: Segments after the history.
         newest: The last message if it is the user's.
-        cut_seq: The arrangement's anchor.
+        anchor_seq: The arrangement's anchor.
 
     """
 
@@ -72,7 +72,7 @@ class BlockLayout:
     in_chat: list[Block]
     volatile: list[Block]
     newest: Block | None
-    cut_seq: int
+    anchor_seq: int
 
     @property
     def count(self) -> int:
@@ -86,10 +86,10 @@ class BlockLayout:
         return [block.of for block in self.history if isinstance(block.of, HistoryMessage)]
 
     @property
-    def anchor_seq(self) -> int:
+    def first_sent_seq(self) -> int:
         """The seq of the first message that is sent, or the arrangement's anchor if none is sent."""
         first = self.history[0].of if self.history else self.newest.of if self.newest else None
-        return first.seq if isinstance(first, HistoryMessage) else self.cut_seq
+        return first.seq if isinstance(first, HistoryMessage) else self.anchor_seq
 
 
 def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], int]) -> int:
@@ -103,5 +103,5 @@ def add_up(blocks: Iterable[Block]) -> int:
 
 
 def charge(tokens: int, factor: float) -> int:
-    """Return `tokens` times `factor`, rounded up, as compared with `max_tokens`. Float errors are removed first."""
+    """Return `tokens` times `factor`, rounded up, to compare with `max_tokens`. Float errors are removed first."""
     return tokens if factor == 1 else math.ceil(round(tokens * factor, 6))

@@ -59,7 +59,7 @@ def hash_prefixes(layout: BlockLayout, blocks: Sequence[Block], marked: Sequence
     hashes = _hash_up_to(blocks, {*marked, prefix})
     costs = list(accumulate([block.tokens + MESSAGE_OVERHEAD_TOKENS for block in blocks]))
     breakpoints = [Breakpoint(blocks[index].mark, charge(costs[index], factor), hashes[index]) for index in marked]
-    prefix_text = f"{layout.render_options.format} {layout.anchor_seq} {hashes[prefix]}"
+    prefix_text = f"{layout.render_options.format} {layout.first_sent_seq} {hashes[prefix]}"
     return breakpoints, sha256(prefix_text.encode()).hexdigest()
 
 

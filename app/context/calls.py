@@ -27,6 +27,25 @@ def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
     return found
 
 
+def drop_unanswered(entries: Sequence[HistoryMessage]) -> Sequence[HistoryMessage]:
+    """Return the entries without the tool calls that have no result with text.
+
+    Providers refuse such a call, and written as text it is a pattern that the model imitates. A message that only made
+    such calls keeps its place with a blank text.
+    """
+    if not any(entry.tool_calls for entry in entries):
+        return entries
+    answered: dict[int, set[str]] = {}
+    for result, call in find_calls(entries).items():
+        if entries[result].text.strip():
+            answered.setdefault(call, set()).add(str(entries[result].tool_call_id))
+    left = []
+    for index, entry in enumerate(entries):
+        calls = [call for call in entry.tool_calls or () if str(call.get("id")) in answered.get(index, ())]
+        left.append(entry._replace(tool_calls=calls or None) if entry.tool_calls else entry)
+    return left
+
+
 def inner_positions(entries: Sequence[HistoryMessage]) -> set[int]:
     """Return the positions where a split would separate a call from its result; position i is before entry i."""
     return {position for result, call in find_calls(entries).items() for position in range(call + 1, result + 1)}

@@ -35,7 +35,7 @@ def word(arrangement: Arrangement, render_options: RenderOptions) -> BlockLayout
         in_chat=_word_segments(arrangement.in_chat, "in_chat", render_options),
         volatile=_word_segments(arrangement.volatile, "volatile", render_options),
         newest=_RENDER_MESSAGE[render_options.format](newest, "newest", render_options) if newest else None,
-        cut_seq=arrangement.anchor_seq,
+        anchor_seq=arrangement.anchor_seq,
     )
 
 

@@ -23,7 +23,7 @@ STATUSES = (
     "hidden",
     "none",
 )
-"""The statuses in order of precedence: of those that several coverages give a message, it gets the first.
+"""The statuses in order of precedence: if several coverages give a message different ones, the first counts.
 
 `find_status` decides on `verbatim` and `pinned` before that, and then refines `expired` and `none` for pinned and
 hidden messages.

@@ -30,8 +30,9 @@ _PINNED = f"""{_ENTRIES} AND m.pinned AND NOT m.blank
 _CONTEXT = """
     SELECT c.line_id, c.user_id, c.revision, ({of_user}) AS of_user, ({of_tenant}) AS of_tenant, c.head_seq,
         c.anchor_seq, c.last_cut::text AS last_cut,
-        c.characters::text AS characters, c.user_persona, c.system_prompt, c.settings::text AS settings, c.time_zone,
-        c.context_cache::text AS context_cache, ({history})::text AS history, ({pinned})::text AS pinned{queries}
+        c.characters::text AS characters, c.user_name, c.user_persona, c.system_prompt, c.settings::text AS settings,
+        c.time_zone, c.context_cache::text AS context_cache, ({history})::text AS history,
+        ({pinned})::text AS pinned{queries}
     FROM chats c WHERE c.chat_key = $1 AND {which}"""
 
 _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.line_id = '{NO_LINE}'"  # noqa: S608

@@ -54,7 +54,7 @@ async def _read_shown(db_session: DbSession, chat: ChatLine, settings: ChatSetti
         raise LookupError(f"the line {chat.line_id} is gone")
     material = read_material(row, layers, None)
     contributions = [one for layer in material.contributed.values() for one in layer.segments]
-    style = style_of(settings, chat.characters, chat.time_zone)
+    style = style_of(settings, chat.characters, chat.time_zone, chat.user_name)
     pinned, pinned_over = choose_pinned(material.pinned, settings, style)
     return Shown(
         chat.anchor_seq,

@@ -61,7 +61,7 @@ class ContextQuery(BaseModel):
     )
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None,
-        description="The character whose diary and blocks are included: one of the chat's characters, if it lists "
+        description="The character whose diary is included: one of the chat's characters, if it lists "
         "any. By default the only character that is not disabled; if there are several, no diary is included.",
     )
     line: UUID | None = Field(None, description="A line other than the current one.")
@@ -148,8 +148,8 @@ class SegmentOut(BaseModel):
 
     name: str = Field(description="Its name.")
     role: str | None = Field(description="Its role; null for the history, which has several.")
-    text: str = Field(description="The text that the model reads.")
-    tokens: int = Field(description="The o200k tokens of its text, without the overhead of messages.")
+    text: str = Field(description="The text that the model reads; for the history, a transcript.")
+    tokens: int = Field(description="The o200k tokens of its text in this format, without the overhead of messages.")
     cacheable: bool = Field(description="Whether it and everything before it stay the same in the next turn.")
     sources: list[str] = Field(description="What it was made from: `memo:…`, `message:…`, `summary:3`.")
     depth: int | None = Field(None, description="Only for a segment among the messages: how many messages follow it.")
@@ -219,7 +219,7 @@ class ContextOut(BaseModel):
     history: HistoryOut = Field(description="The messages that are sent verbatim.")
     memo_window: WindowOut = Field(description="The memos in the context.")
     breakpoints: list[BreakpointOut] = Field(description="At most four points for the provider's cache.")
-    omitted: list[OmissionOut] = Field(description="Everything that was left out, in the order in which it was.")
+    omitted: list[OmissionOut] = Field(description="Everything that was left out, the first to be left out first.")
     recalled: list[dict[str, Any]] = Field(description="Search results in the context; always empty for now.")
     prefix_hash: str = Field(description="Equal hashes mean that nothing before the history changed.")
 

@@ -16,6 +16,7 @@ from app.chats.ranges import join_ranges
 from app.chats.settings import ChatSettings, effective_json
 from app.context import texts
 from app.context.budget import BudgetTooSmallError, fit
+from app.context.calls import drop_unanswered
 from app.context.errors import BudgetTooSmall, UnknownCharacter
 from app.context.formats import is_said, render
 from app.context.in_use import in_use
@@ -29,7 +30,7 @@ from app.context.tags import find_tag
 from app.context.wording import style_of
 from app.history.cut import every_nth_edge
 from app.kit.db import Database
-from app.kit.etags import is_known, names
+from app.kit.etags import is_known, lists_tag
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contributed, View
 from app.layers.layer import Layer
@@ -82,7 +83,7 @@ async def assemble_unless_known(
     """
     row = await _read_row(database, ref, options)
     tag = find_tag(ref, row, options, own)
-    if tag is not None and names(known, tag):
+    if tag is not None and lists_tag(known, tag):
         return tag, None
     context = _assemble(ref, row, options, layers, own=own, now=now)
     return tag, None if tag is not None and is_known(known, tag) else context
@@ -113,7 +114,7 @@ def _assemble(
     max_tokens = options.max_tokens or settings.context_tokens
     render_options = RenderOptions(
         format=options.format,
-        style=style_of(settings, source.characters, row["time_zone"]),
+        style=style_of(settings, source.characters, row["time_zone"], row["user_name"]),
         prefill=options.prefill,
         token_factor=settings.token_factor,
         count=count_tokens,
@@ -154,7 +155,7 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
         contributed=contributed,
         edge_kind=edge_kind,
         edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
-        history=read_history(row["history"]),
+        history=drop_unanswered(read_history(row["history"])),
         pinned=read_history(row["pinned"]),
     )
 
@@ -193,7 +194,8 @@ def _gather(
     contributions = [one for layer in source.contributed.values() for one in layer.segments]
     segments = [build_pinned(pinned)] if pinned else []
     present = {one.name for one in segments}.union(one.segment for one in contributions if one.items)
-    segments += _word_own(source, present, render_options.tables, now)
+    stamped = last is not None and source.settings.timestamps == "inline"
+    segments += _word_service_segments(source, present, render_options.tables, now, stamped=stamped)
     segments += [
         Segment(given.name, given.text, count_tokens(given.text), given.role, after=given.after, depth=given.depth)
         for given in own
@@ -214,14 +216,16 @@ def _is_overdue(source: Source) -> bool:
     return len(source.history) >= source.settings.max_messages
 
 
-def _word_own(source: Source, present: Collection[str], tables: SegmentTables, now: datetime) -> list[Segment]:
+def _word_service_segments(
+    source: Source, present: Collection[str], tables: SegmentTables, now: datetime, *, stamped: bool
+) -> list[Segment]:
     """Return the segments that the service makes from the line's row; `present` are the names of memory segments."""
     row, settings = source.row, source.settings
     texts_by_name = [
         ("system", row["system_prompt"] or ""),
         ("character", texts.word_characters(source.characters)),
         ("user", texts.word_user(row["user_persona"])),
-        ("instruction", texts.word_instruction(settings.instruction, present, tables.instructions)),
+        ("instruction", texts.word_instruction(settings.instruction, present, tables.instructions, stamped=stamped)),
     ]
     segments = [Segment(name, text, count_tokens(text)) for name, text in texts_by_name if text.strip()]
     if settings.time:

@@ -15,18 +15,26 @@ _PINNED = (
     'Under "Pinned Messages" stand earlier messages of this conversation, word for word; they are to be kept in mind.'
 )
 
+_STAMPS = (
+    "The date, the time and the name before each message are added by the service. "
+    "Do not write them at the beginning of your reply."
+)
 
-def word_instruction(own: str | None, present: Collection[str], instructions: Mapping[str, str]) -> str:
+
+def word_instruction(
+    own: str | None, present: Collection[str], instructions: Mapping[str, str], *, stamped: bool = False
+) -> str:
     """Return the instruction that explains the memory segments to the model, or "" if the context has none.
 
     `present` has the names of the segments in the context, and `instructions` the text about each, by the segment's
-    name. If `own` is not None, it replaces the whole instruction.
+    name. With `stamped`, messages have inline timestamps, and the instruction says that the service adds them. If `own`
+    is not None, it replaces the whole instruction.
     """
     if own is not None:
-        return own if present else ""
+        return own if present or stamped else ""
     parts = [text for name, text in instructions.items() if name in present]
     memory = ["\n".join([*parts, _USE])] if parts else []
-    return "\n\n".join([*memory, _PINNED] if "pinned" in present else memory)
+    return "\n\n".join([*memory, *([_PINNED] if "pinned" in present else []), *([_STAMPS] if stamped else [])])
 
 
 def word_characters(characters: Characters) -> str:

@@ -17,9 +17,9 @@ from app.context.segments import HistoryMessage, Segment, SegmentRole, Transcrip
 _BRACKETED = {"narrator": "Narrator", "system": "System", "tool": "tool"}
 
 
-def style_of(settings: ChatSettings, characters: Characters, time_zone: str) -> TranscriptStyle:
+def style_of(settings: ChatSettings, characters: Characters, time_zone: str, user_name: str | None) -> TranscriptStyle:
     """Return how to render the messages of a chat."""
-    return TranscriptStyle(settings.timestamps, time_zone, find_sole(characters))
+    return TranscriptStyle(settings.timestamps, time_zone, find_sole(characters), user_name)
 
 
 def is_blank(text: str) -> bool:

@@ -4,6 +4,7 @@ import re
 
 from app.diary.refusals import declines
 from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former
+from app.summarising.judging.judge import Profile
 from app.summarising.prose import is_empty_answer, read_prose
 
 MAX_ENTRY_CHARS = 1_200
@@ -43,3 +44,14 @@ def _shorten(text: str) -> str:
     head = text[:MAX_ENTRY_CHARS]
     ends = [end.end() for end in _SENTENCE_END.finditer(head)]
     return head[: ends[-1]] if ends else f"{head[:-1].rpartition(' ')[0] or head[:-1]}…"
+
+
+DIARY_PROFILE = Profile(
+    read=lambda answer, material: parse_diary(answer, former=material.former),
+    text=lambda text: text,
+    person="first",
+    min_letters=10,
+)
+DIARY_ENTRY_PROFILE = Profile(
+    read=lambda answer, _material: parse_diary_entry(answer), text=lambda text: text, person="first"
+)

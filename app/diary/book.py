@@ -1,12 +1,15 @@
 """The operations on diaries: people and characters list, read, write, edit and delete entries."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.chats.characters import Characters, accepts, find_sole, list_active, list_names
+from app.bindings import service as bindings
+from app.bindings.rule import Target
+from app.bindings.service import Call
+from app.chats.characters import accepts, find_sole
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
 from app.chats.hashes import identity
@@ -14,14 +17,13 @@ from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import unschedule
 from app.chats.service import get_line
-from app.diary import change_queries, queries
+from app.diary import queries
+from app.diary.bound import take_over
 from app.diary.choice import choose_diary
 from app.diary.errors import EntryNotFound
 from app.diary.handlers import (
     ENTRY,
     NAME,
-    WRITE,
-    begin_period,
     folded_source,
     narrative_of,
     note_entries,
@@ -37,16 +39,31 @@ from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 
-RETRY_WINDOW_S = 600
-"""For this long, the same text of a character at the same message is a retry of its tool call."""
-
-
 MOST_DIARIES = 32
 """The most diaries of a chat that names no characters: there, every new name in a request begins another diary."""
 
 
 MOST_COUNTED = 1_000
 """The most folded entries that are counted, so that a request does not take longer as the chat grows."""
+
+
+class _Written(NamedTuple):
+    """A new entry, with the columns that every origin has."""
+
+    entry_id: UUID
+    character: str
+    content: str
+    origin: str
+    at_seq: int
+    dated_at: datetime
+
+
+class Listed(NamedTuple):
+    """An entry with the id of the reply that it is bound to, if any, and whether contexts contain it."""
+
+    row: DiaryEntry
+    message_id: str | None
+    in_prompt: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +95,8 @@ async def list_entries(
     character: str | None,
     after: tuple[int, int] | None,
     limit: int,
-) -> tuple[Sequence[DiaryEntry], frozenset[str]]:
-    """Return a page of entries in story order, of one diary or of all, and the sources in the prompts.
+) -> list[Listed]:
+    """Return a page of entries in story order, of one diary or of all; those that are hidden or open, too.
 
     Raises ChatNotFound, LineNotFound, and Invalid for a character that has no entries and is not one of the chat's.
     """
@@ -89,18 +106,17 @@ async def list_entries(
     )
     if not entries and after is None and character is not None:
         choose_diary(chat.characters, character, part="query")
-    return entries, sources_of(chat)
+    return await _list(db_session, chat, entries)
 
 
-async def get_entry(
-    db_session: DbSession, ref: ChatRef, entry_id: UUID, *, line: UUID | None = None
-) -> tuple[DiaryEntry, frozenset[str]]:
-    """Return an entry and the sources in the prompts. Raises ChatNotFound, LineNotFound, EntryNotFound."""
+async def get_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, *, line: UUID | None = None) -> Listed:
+    """Return an entry. Raises ChatNotFound, LineNotFound, EntryNotFound."""
     chat = await get_line(db_session, ref, line)
     entry = await queries.find_entry(db_session, (ref.key, chat.line_id), entry_id)
     if entry is None:
         raise _unknown(entry_id)
-    return entry, sources_of(chat)
+    (listed,) = await _list(db_session, chat, [entry])
+    return listed
 
 
 async def write_entry(
@@ -108,39 +124,54 @@ async def write_entry(
 ) -> UUID:
     """Insert an entry that a person writes, and return its id. Raises ChatNotFound, Invalid, Conflict."""
     head = await lock_head(db_session, ref)
-    name, _ = await _choose_diary(db_session, head, character, part="body")
-    return await _write(db_session, head, name, content, words=None, now=now)
+    name = await _choose_diary(db_session, head, character, part="body")
+    at_seq, _ = await queries.find_newest_message(db_session, head.line)
+    return await _insert(db_session, head, _Written(uuid7(), name, content, "person", at_seq, now), {}, now=now)
 
 
 async def save_memory(
-    db_session: DbSession, ref: ChatRef, content: str, *, character: str | None, now: datetime
+    db_session: DbSession,
+    ref: ChatRef,
+    content: str,
+    *,
+    tool: str,
+    character: str | None,
+    target: Target,
+    now: datetime,
 ) -> UUID:
     """Insert an entry that the character writes, and return its id. Raises ChatNotFound, Invalid, Conflict.
 
-    The same text at the same message, within `RETRY_WINDOW_S`, is a retry: it returns the id of the first entry and
+    The entry is bound to a reply, and hidden until the reply is there. A retry returns the id of the first entry and
     changes nothing, even if that entry was edited or deleted since then.
     """
     head = await lock_head(db_session, ref)
-    name, cast = await _choose_diary(db_session, head, character, part="query")
+    name = await _choose_diary(db_session, head, character, part="query")
     words = identity("character", content)
-    since = now - timedelta(seconds=RETRY_WINDOW_S)
-    at_seq, _ = await queries.find_newest_message(db_session, head.line)
-    known = await queries.find_repeated(
-        db_session, head.line, character=name, identity=words, at_seq=at_seq, since=since
-    )
-    if known is not None:
-        return known.entry_id
-    await _forget_writing(db_session, head, name, at_seq)
-    if set(list_names(list_active(cast))) <= {name}:
-        begin_period(head)  # with several characters, the others' entries are still due
-    return await _write(db_session, head, name, content, words=words, now=now)
+    made = await bindings.bind(db_session, head, Call(NAME, tool, name, words, target), now=now)
+    if made.is_retry:
+        return made.binding_id
+    await take_over(db_session, head, name, made.at_seq, is_open=made.is_open)
+    values = {"identity": words, "hidden": not made.stands}
+    written = _Written(made.binding_id, name, content, "tool", made.at_seq, made.sent_at or now)
+    return await _insert(db_session, head, written, values, now=now)
 
 
-async def edit_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, content: str, *, now: datetime) -> None:
-    """Replace the text of an entry; no model rewrites it afterwards. Raises ChatNotFound, EntryNotFound."""
+async def edit_entry(
+    db_session: DbSession, ref: ChatRef, entry_id: UUID, given: Mapping[str, Any], *, now: datetime
+) -> None:
+    """Change the fields of an entry in `given`: content, kept; None resets `kept`.
+
+    No model rewrites a text that a person replaced, and it depends on no reply any more; nor does an entry that is
+    kept. Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote.
+    """
     head, entry = await _lock_entry(db_session, ref, entry_id)
-    edited = entry.edited or entry.origin != "person"
-    values = {"content": content, "origin": "person", "edited": edited, "source_hash": entry.current_hash}
+    values: dict[str, Any] = {}
+    if "content" in given:
+        edited = entry.edited or entry.origin != "person"
+        values |= {"content": given["content"], "origin": "person", "edited": edited, "hidden": False}
+        values |= {"source_hash": entry.current_hash}
+    if "kept" in given:
+        values |= await _keep(db_session, head, entry, given)
     await _change(db_session, head, entry, values, now=now)
 
 
@@ -176,10 +207,23 @@ def sources_of(chat: ChatLine, character: str | None = None) -> frozenset[str]:
     return list_sources(contribute, chat, NAME, characters=prompts)
 
 
-async def _choose_diary(
-    db_session: DbSession, head: Head, character: str | None, *, part: str
-) -> tuple[str, Characters]:
-    """Return the name of the diary to write in, and the characters. Raises Invalid, Conflict beyond `MOST_DIARIES`."""
+async def _list(db_session: DbSession, chat: ChatLine, entries: Sequence[DiaryEntry]) -> list[Listed]:
+    """Return entries with the replies that they are bound to, and whether contexts contain them."""
+    sources = sources_of(chat)
+    ids = [entry.entry_id for entry in entries if entry.identity is not None]
+    places = await bindings.list_places(db_session, (chat.chat_key, chat.line_id), ids)
+    return [
+        Listed(
+            entry,
+            places[entry.entry_id].message_id if entry.entry_id in places else None,
+            f"diary:{entry.entry_id}" in sources,
+        )
+        for entry in entries
+    ]
+
+
+async def _choose_diary(db_session: DbSession, head: Head, character: str | None, *, part: str) -> str:
+    """Return the name of the diary to write in. Raises Invalid, and Conflict beyond `MOST_DIARIES`."""
     line = head.line
     cast = (await queries.read_cast(db_session, line)).characters
     name = choose_diary(cast, character, part=part)
@@ -189,44 +233,28 @@ async def _choose_diary(
             raise Conflict(
                 f"The chat names no characters and already has {MOST_DIARIES} diaries. Name its characters to add more."
             )
-    return name, cast
+    return name
 
 
-async def _forget_writing(db_session: DbSession, head: Head, name: str, at_seq: int) -> None:
-    """Cancel the service's entry about the turns that the character has now written about with its own tool.
-
-    It can already be scheduled, because the message that calls the tool may be the reply that completed the turns.
-    """
-    writing = await change_queries.list_writing(db_session, head.line, NAME, WRITE, at_seq)
-    keys = [row["key"] for row in writing if row["first_seq"] <= at_seq]
-    own = [key for key in keys if key.removeprefix(WRITE).partition(":")[2] == name]
-    await unschedule(db_session, head, NAME, own)
-
-
-async def _write(
-    db_session: DbSession, head: Head, name: str, content: str, *, words: bytes | None, now: datetime
+async def _insert(
+    db_session: DbSession, head: Head, written: _Written, more: Mapping[str, Any], *, now: datetime
 ) -> UUID:
-    """Insert an entry after the newest message; `words` is the identity of a character's text, None for a person's.
-
-    A character's entry is dated by that message, a person's by the current time.
-    """
-    entry_id, origin = uuid7(), "person" if words is None else "tool"
-    at_seq, sent_at = await queries.find_newest_message(db_session, head.line)
-    values = {
-        "entry_id": entry_id,
-        "character": name,
-        "number": take_number(head),
-        "at_seq": at_seq,
-        "origin": origin,
-        "content": content,
-        "identity": words,
-        "dated_at": now if words is None or sent_at is None else sent_at,
-        "created_at": now,
-    }
+    """Insert a new entry and return its id; `more` are further columns."""
+    values = {**written._asdict(), **more, "number": take_number(head), "created_at": now}
     await queries.insert_entry(db_session, head.line, values)
-    await reconcile_fold_work(db_session, head, name, now=now, settle_s=db_session.settle_s, again=False)
+    await reconcile_fold_work(db_session, head, written.character, now=now, settle_s=db_session.settle_s, again=False)
     defer(db_session, LayerChanged(head, NAME))
-    return entry_id
+    return written.entry_id
+
+
+async def _keep(db_session: DbSession, head: Head, entry: DiaryEntry, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that keeping an entry, or no longer keeping it, changes. Raises Conflict."""
+    if entry.origin == "model":
+        raise Conflict("Only an entry that a tool wrote depends on a reply, so only such an entry can be kept.")
+    kept = bool(given["kept"])
+    depends = entry.origin == "tool" and "content" not in given and not kept
+    places = await bindings.list_places(db_session, head.line, [entry.entry_id]) if depends else {}
+    return {"kept": kept, "hidden": any(not place.stands for place in places.values())}
 
 
 async def _change(

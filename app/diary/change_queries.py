@@ -1,6 +1,7 @@
 """SQL of diaries for messages that change, move or are truncated."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -33,7 +34,7 @@ _REACHING = """
 _DELETE_UNWRITTEN = """
     DELETE FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3
-        AND (origin <> 'person' OR deleted_at IS NOT NULL)
+        AND ((origin <> 'person' AND NOT kept) OR deleted_at IS NOT NULL)
     RETURNING entry_id, first_seq"""
 
 # An entry that a person edited loses the messages that it was written from.
@@ -51,7 +52,7 @@ _LIST_WRITING = """
         AND (payload ->> 'last_seq')::int >= $5"""
 
 _WRITTEN_AFTER = """
-    SELECT entry_id, at_seq FROM diary_entries
+    SELECT entry_id, at_seq, origin = 'tool' AND NOT kept AS depends FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND at_seq > $3 AND deleted_at IS NULL AND origin <> 'model'
     ORDER BY at_seq, number"""
 
@@ -59,10 +60,10 @@ _WRITTEN_AFTER = """
 # it was copied with them and moved to the end of the copy.
 _COPY_WRITTEN = f"""
     INSERT INTO diary_entries (chat_key, line_id, entry_id, character, number, at_seq, origin, content, identity, model,
-        prompt_version, edited, dated_at, created_at)
+        prompt_version, edited, kept, hidden, dated_at, created_at)
     SELECT $1, $2, e.entry_id, e.character, e.number, n.at_seq,
-        e.origin, e.content, e.identity, e.model, e.prompt_version, e.edited, e.dated_at, e.created_at
-    FROM unnest($4::uuid[], $5::int[]) AS n (entry_id, at_seq) CROSS JOIN LATERAL (
+        e.origin, e.content, e.identity, e.model, e.prompt_version, e.edited, e.kept, n.hidden, e.dated_at, e.created_at
+    FROM unnest($4::uuid[], $5::int[], $6::bool[]) AS n (entry_id, at_seq, hidden) CROSS JOIN LATERAL (
         SELECT * FROM diary_entries WHERE chat_key = $1 AND line_id = $3 AND entry_id = n.entry_id
         {ONE_LOOKUP_EACH}) AS e
     ON CONFLICT (chat_key, line_id, entry_id) DO UPDATE SET at_seq = excluded.at_seq
@@ -70,6 +71,23 @@ _COPY_WRITTEN = f"""
 
 _NAME_ENTRIES = """
     UPDATE diary_entries SET character = $3 WHERE chat_key = $1 AND line_id = $2 AND character = '' RETURNING number"""
+
+
+_DEPENDS = "chat_key = $1 AND line_id = $2 AND origin = 'tool' AND NOT kept"
+
+_DROP_OPEN = f"DELETE FROM diary_entries WHERE {_DEPENDS} AND entry_id = ANY($3)"  # noqa: S608
+
+_BIND = f"""
+    UPDATE diary_entries SET at_seq = n.at_seq, number = n.number, dated_at = n.dated_at, hidden = n.hidden
+    FROM unnest($3::uuid[], $4::int[], $5::int[], $6::timestamptz[], $7::bool[])
+        AS n (entry_id, at_seq, number, dated_at, hidden)
+    WHERE {_DEPENDS} AND diary_entries.entry_id = n.entry_id
+    RETURNING character, diary_entries.number, diary_entries.at_seq"""  # noqa: S608
+
+_HIDE = f"""
+    UPDATE diary_entries SET hidden = n.hidden FROM unnest($3::uuid[], $4::bool[]) AS n (entry_id, hidden)
+    WHERE {_DEPENDS} AND diary_entries.entry_id = n.entry_id
+    RETURNING character, number"""  # noqa: S608
 
 
 class Gone(NamedTuple):
@@ -126,13 +144,36 @@ async def name_entries(db_session: DbSession, line: Line, character: str) -> lis
 
 
 async def list_written_after(db_session: DbSession, line: Line, seq: int) -> list[asyncpg.Record]:
-    """Return (entry_id, at_seq) of entries after a seq that characters or people wrote or edited, in story order."""
+    """Return (entry_id, at_seq, depends) of entries after a seq that characters or people wrote, in story order.
+
+    `depends` is whether a tool wrote the current text and no person keeps it.
+    """
     return await db_session.raw.fetch(_WRITTEN_AFTER, *line, seq)
 
 
 async def copy_written(
-    db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int]]
+    db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int, bool]]
 ) -> set[str]:
-    """Copy entries from another line to `places` (entry_id, at_seq); return the characters whose diaries changed."""
+    """Copy entries from another line to `places` (entry_id, at_seq, hidden); return whose diaries changed."""
     rows = await db_session.raw.fetch(_COPY_WRITTEN, *line, from_line_id, *zip(*places, strict=True))
     return {row["character"] for row in rows}
+
+
+async def drop_open(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> None:
+    """Delete entries whose reply never came, except those that a person edited or keeps."""
+    await db_session.raw.execute(_DROP_OPEN, *line, list(entry_ids))
+
+
+async def bind(
+    db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, int, int, datetime, bool]]
+) -> list[asyncpg.Record]:
+    """Give entries the place of their reply; `rows` are (entry_id, at_seq, number, dated_at, hidden).
+
+    Return (character, number, at_seq) of each, except for those that a person edited or keeps.
+    """
+    return await db_session.raw.fetch(_BIND, *line, *zip(*rows, strict=True))
+
+
+async def hide(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, bool]]) -> list[asyncpg.Record]:
+    """Hide or show entries; `rows` are (entry_id, hidden). Return (character, number) of each that depends on it."""
+    return await db_session.raw.fetch(_HIDE, *line, *zip(*rows, strict=True))

@@ -1,16 +1,18 @@
 """Updates diaries when messages change: schedules stale entries of the service, and folds that cover them.
 
-Entries that a character wrote with its tool, or that a person wrote, are not made from messages, so a change of
-messages does not affect them. A truncation before a character's entry deletes it: in this course of the story, the
-character has not written it.
+Entries that a person wrote are not made from messages, so a change of messages does not affect them. Entries that a
+character wrote with its tool are bound to a reply: `bound.py` shows and hides them with it. A truncation before such an
+entry deletes it: in this course of the story, the character has not written it.
 """
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import orjson
 
+from app.bindings import service as bindings
 from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, Pair, SettingsChanged
 from app.chats.head import Head
@@ -147,8 +149,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Copy the entries after `kept_seq` that characters or people wrote from the old line, to the messages' new seqs.
 
-    A character's tool is not called again for messages that have only moved, so its entries move along; entries of the
-    service are written again.
+    A character's tool is not called again for messages that have only moved, so its entries move along with the replies
+    that they are bound to, and stay behind if the reply does. Entries of the service are written again.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -156,10 +158,31 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     line = head.line
     written = await change_queries.list_written_after(db_session, (line[0], event.from_line_id), event.kept_seq)
     if written:
-        places = [(row["entry_id"], event.seq_here(row["at_seq"])) for row in written]
-        names = await change_queries.copy_written(db_session, line, event.from_line_id, places)
+        places = await _list_places(db_session, event, written)
+        names = await change_queries.copy_written(db_session, line, event.from_line_id, places) if places else set()
         for name in sorted(names):
             await reconcile_fold_work(db_session, head, name, now=event.now, settle_s=0)
+
+
+async def _list_places(
+    db_session: DbSession, event: MessagesMoved, written: Sequence[asyncpg.Record]
+) -> list[tuple[UUID, int, bool]]:
+    """Return (entry_id, at_seq, hidden) of the entries that move along.
+
+    An entry that depends on a reply follows its binding. One that a tool wrote before there were bindings has none, and
+    moves like an entry of a person.
+    """
+    ids = [row["entry_id"] for row in written if row["depends"]]
+    former = await bindings.list_places(db_session, (event.head.chat_key, event.from_line_id), ids)
+    places = await bindings.list_places(db_session, event.head.line, list(former))
+    found = []
+    for row in written:
+        entry_id = row["entry_id"]
+        if entry_id not in former:
+            found.append((entry_id, event.seq_here(row["at_seq"]), False))
+        elif entry_id in places:
+            found.append((entry_id, places[entry_id].at_seq, not places[entry_id].stands))
+    return found
 
 
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:

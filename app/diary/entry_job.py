@@ -1,6 +1,6 @@
 """The jobs that write for a character: a new entry about the last turns, and a stale entry again.
 
-Only a model can write in a character's voice, so without a model these jobs write nothing.
+Only a model can write in a character's voice, so without a model, or without a usable answer, these jobs write nothing.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted
 from app.summarising.source import Source, read_source
@@ -98,13 +99,20 @@ async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed)
     return _Period(entry.character, entry.number, entry.first_seq, entry.last_seq, filters, source, last)
 
 
-async def _draft(ctx: JobContext, _claimed: Claimed, period: _Period) -> EntryDraft | None:
-    """Return the character's entry, without content if none of its messages is left; None if there is no model."""
+async def _draft(ctx: JobContext, claimed: Claimed, period: _Period) -> EntryDraft | None:
+    """Return the character's entry, without content if none of its messages is left.
+
+    Returns None if there is no model, or if its answers cannot be used; a stale entry then stays hidden.
+    """
     if not period.speaks:
         return EntryDraft(None, None, None)
     if ctx.model is None:
         return None
-    return await ask_for_entry(ctx.model, ctx.prompt(DIARY_ENTRY), period.character, period.source, period.last)
+    inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(DIARY_ENTRY)
+    try:
+        return await ask_for_entry(inquiry, prompt, period.character, period.source, period.last)
+    except NoUsableAnswer:
+        return None
 
 
 async def _is_period_unchanged(db_session: DbSession, made: Made[_Period, EntryDraft]) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from app.chats.heads import read_head
@@ -18,10 +19,11 @@ from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.chain import Link
-from app.narratives.service import FoldDraft, Line, Narrative
+from app.narratives.service import FoldDraft, Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +70,19 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> FoldDraft:
-    if ctx.model is None:
-        # In a thread, because long entries would block the event loop.
-        text = await asyncio.to_thread(
-            fold_quotes,
-            fold.former,
-            [(entry.date, entry.text) for entry in dated(fold.entries, fold.cast.time_zone)],
-            most_lines=fold.most_lines,
-            count_tokens=count_tokens,
-        )
-        return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_diary(ctx.model, ctx.prompt(DIARY), _character(claimed), fold.cast, fold.former, fold.entries)
+    if ctx.model is not None:
+        inquiry, character = Inquiry.of(ctx.model, ctx.database, claimed), _character(claimed)
+        with suppress(NoUsableAnswer):
+            return await ask_for_diary(inquiry, ctx.prompt(DIARY), character, fold.cast, fold.former, fold.entries)
+    # In a thread, because long entries would block the event loop.
+    text = await asyncio.to_thread(
+        fold_quotes,
+        fold.former,
+        [(entry.date, entry.text) for entry in dated(fold.entries, fold.cast.time_zone)],
+        most_lines=fold.most_lines,
+        count_tokens=count_tokens,
+    )
+    return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> bool:
@@ -100,7 +104,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
         base=fold.base,
         first_unit=fold.first_number,
         last_unit=fold.last_number,
-        begins_seq=await _find_begin(db_session, head.line, narrative, fold),
+        begins_seq=await _find_begin(db_session, head.line, character, fold),
         source_hash=hash_of(fold.entries),
         filters=None,
         now=made.now,
@@ -108,12 +112,15 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
     await reconcile_fold_work(db_session, head, character, now=made.now, settle_s=0)
 
 
-async def _find_begin(db_session: DbSession, line: Line, narrative: Narrative, fold: _Fold) -> int:
-    """Return the highest `at_seq` that the fold or its base covers: a copy that ends earlier must not have the fold."""
-    last_seq = max(entry.at_seq for entry in fold.entries)
+async def _find_begin(db_session: DbSession, line: Line, character: str, fold: _Fold) -> int:
+    """Return the highest `at_seq` that the fold or its base covers: a copy that ends earlier must not have the fold.
+
+    Hidden entries count, because a fold that covers one is stale while it is shown.
+    """
+    last_seq = await queries.find_last_seq(db_session, line, character, fold.first_number, fold.last_number)
     if fold.base is None:
         return last_seq
-    base = await narratives.read_version(db_session, line, narrative, fold.base.version)
+    base = await narratives.read_version(db_session, line, narrative_of(character), fold.base.version)
     return max(last_seq, base.begins_seq)
 
 

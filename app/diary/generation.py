@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from zoneinfo import ZoneInfo
 
 from app.chats.characters import find_persona
-from app.diary.answers import parse_diary, parse_diary_entry
+from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
 from app.diary.prompts import DatedEntry, diary_entry_messages, diary_messages
 from app.diary.queries import Cast, Written
 from app.diary.wording import word_date
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage, LanguageModel
+from app.kit.llm import ChatMessage
 from app.kit.tokens import count_tokens
-from app.layers.ask import ask_model
+from app.layers.ask import Inquiry, ask_model
 from app.narratives.service import FoldDraft
 from app.summarising.fitting import DoesNotFit
+from app.summarising.judging.judge import Material
 from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
@@ -41,16 +41,19 @@ class EntryDraft:
 
 
 async def ask_for_diary(
-    model: LanguageModel,
+    inquiry: Inquiry,
     prompt: PromptTemplate,
     character: str,
     cast: Cast,
     former: str,
     entries: Sequence[Written],
 ) -> FoldDraft:
-    """Return the folded part of a diary, with `entries` folded into `former`. Raises ModelError, DoesNotFit."""
+    """Return the folded part of a diary, with `entries` folded into `former`.
 
-    def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+    Raises ModelError, NoUsableAnswer, DoesNotFit.
+    """
+
+    def build(budget_tokens: int) -> list[ChatMessage]:
         return diary_messages(
             former,
             dated(entries, cast.time_zone),
@@ -62,25 +65,28 @@ async def ask_for_diary(
             count_tokens=count_tokens,
         )
 
-    read = partial(parse_diary, former=former)
-    answer = await ask_model(model, build, read, answer_tokens=FOLD_TOKENS, temperature=TEMPERATURE)
+    material = Material([entry.content for entry in entries], former, language=cast.language, name=character)
+    answer = await ask_model(
+        inquiry, build, DIARY_PROFILE, material, answer_tokens=FOLD_TOKENS, temperature=TEMPERATURE
+    )
     return FoldDraft(answer.value, "model", answer.model, prompt.version)
 
 
 async def ask_for_entry(
-    model: LanguageModel,
+    inquiry: Inquiry,
     prompt: PromptTemplate,
     character: str,
     source: Source,
     last: Sequence[Written],
 ) -> EntryDraft:
-    """Return the character's entry about `source`, given its `last` entries. Raises ModelError, DoesNotFit.
+    """Return the character's entry about `source`, given its `last` entries.
 
+    Raises ModelError, NoUsableAnswer, DoesNotFit.
     If the messages do not fit the model's context, the older half of them is left out, again until they fit.
     """
     zone = ZoneInfo(source.time_zone)
 
-    def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+    def build(budget_tokens: int) -> list[ChatMessage]:
         said = source.utterances
         while True:
             try:
@@ -104,7 +110,10 @@ async def ask_for_entry(
             count_tokens=count_tokens,
         )
 
-    answer = await ask_model(model, build, parse_diary_entry, answer_tokens=ENTRY_TOKENS, temperature=TEMPERATURE)
+    material = Material([said.text for said in source.utterances], language=source.language, name=character)
+    answer = await ask_model(
+        inquiry, build, DIARY_ENTRY_PROFILE, material, answer_tokens=ENTRY_TOKENS, temperature=TEMPERATURE
+    )
     return EntryDraft(answer.value, answer.model, prompt.version)
 
 

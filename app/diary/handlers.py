@@ -67,7 +67,8 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     cursor = head.cursors.setdefault(NAME, {"number": 0})
     stored = cursor.get("period")
     filling = OpenPeriod.from_json(stored) if stored else OpenPeriod(event.former_head_seq + 1)
-    formed, filling = form_periods(filling, event.fresh, every_turns)
+    after = [message for message in event.fresh if message.seq >= filling.first_seq]
+    formed, filling = form_periods(filling, after, every_turns)
     cursor["period"] = filling.to_json()
     if formed:
         await _schedule_entries(db_session, head, formed, now=event.now, settle_s=event.settle_s)
@@ -178,11 +179,15 @@ def take_number(head: Head) -> int:
     return int(cursor["number"])
 
 
-def begin_period(head: Head) -> None:
-    """Begin a new period after the head: the turns before it do not count for the service's next entry."""
+def begin_period(head: Head, at_seq: int) -> None:
+    """Begin a new period after a message: the turns up to it do not count for the service's next entry.
+
+    Nothing changes for a message before the open period.
+    """
     cursor = head.cursors.get(NAME)
-    if cursor and cursor.get("period"):
-        cursor["period"] = OpenPeriod(head.head_seq + 1).to_json()
+    period = cursor.get("period") if cursor else None
+    if cursor and period and at_seq >= OpenPeriod.from_json(period).first_seq:
+        cursor["period"] = OpenPeriod(at_seq + 1).to_json()
 
 
 def writing_work(character: str, first_seq: int, last_seq: int, number: int) -> work_queue.NewWork:

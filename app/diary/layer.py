@@ -1,5 +1,7 @@
 """The descriptor of the diary layer."""
 
+from app.bindings.models import Binding
+from app.diary.bound import on_bindings
 from app.diary.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.diary.entry_job import REWRITE_ENTRY, WRITE_ENTRY
 from app.diary.fold_job import FOLD_DIARY
@@ -17,7 +19,7 @@ from app.narratives.models import NarrativeVersion
 LAYER = Layer(
     name=NAME,
     settings=DiarySettings,
-    models=(DiaryEntry, NarrativeVersion),
+    models=(DiaryEntry, NarrativeVersion, Binding),
     jobs=(FOLD_DIARY, WRITE_ENTRY, REWRITE_ENTRY),
     routers=(router,),
     prompts=(DIARY, DIARY_ENTRY),
@@ -25,6 +27,7 @@ LAYER = Layer(
     on_append=on_append,
     on_change=on_change,
     on_truncate=on_truncate,
+    on_bindings=on_bindings,
     on_move=on_move,
     on_settings_changed=on_settings_changed,
     refresh_cache=refresh_cache,

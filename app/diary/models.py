@@ -22,6 +22,10 @@ class DiaryEntry(MessageRangeColumns, Table):
     the current text: the character with its `tool`, a `person`, or the service with a `model` in the character's
     voice. `edited` is whether a person replaced the text of a tool or a model.
 
+    An entry that a tool wrote is `hidden` while the reply that it is bound to has another text, or is still to come
+    (`app/bindings`). It has the id of its binding, and `at_seq` is the seq of the reply. With `kept` a person has
+    ended this dependence.
+
     An entry of the service has the range of messages that it was made from (both inclusive) and their hashes; it is
     stale while the two hashes differ. Its `content` is empty if nothing in the range matters any more; the row is kept
     because the messages can change again. An entry that a tool wrote has the `identity` of its first text, which
@@ -36,6 +40,7 @@ class DiaryEntry(MessageRangeColumns, Table):
             "CASE origin WHEN 'model' THEN first_seq IS NOT NULL WHEN 'tool' THEN first_seq IS NULL ELSE true END",
             name="source",
         ),
+        CheckConstraint("NOT hidden OR (origin = 'tool' AND NOT kept)", name="hidden"),
         CheckConstraint("(first_seq IS NULL) = (last_seq IS NULL) AND first_seq <= last_seq", name="range"),
         Index("uq_diary_entries_number", "chat_key", "line_id", "character", "number", unique=True),
         Index("ix_diary_entries_seq", "chat_key", "line_id", "at_seq"),
@@ -46,7 +51,7 @@ class DiaryEntry(MessageRangeColumns, Table):
             "last_seq",
             postgresql_where=text("first_seq IS NOT NULL"),
         ),
-        {"info": {"begins": "coalesce(first_seq, at_seq)"}},
+        {"info": {"begins": "coalesce(first_seq, at_seq)", "exported": "NOT hidden"}},
     )
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
@@ -58,6 +63,8 @@ class DiaryEntry(MessageRangeColumns, Table):
     content: Mapped[str] = mapped_column(Text)
     identity: Mapped[bytes | None] = mapped_column(LargeBinary)
     edited: Mapped[bool] = mapped_column(server_default="false")
+    kept: Mapped[bool] = mapped_column(server_default="false")
+    hidden: Mapped[bool] = mapped_column(server_default="false")
     dated_at: Mapped[datetime] = mapped_column(Time)
     created_at: Mapped[datetime] = mapped_column(Time)
     deleted_at: Mapped[datetime | None] = mapped_column(Time)

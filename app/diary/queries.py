@@ -16,9 +16,10 @@ from app.kit.planner import ONE_LOOKUP_EACH
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-# An entry is valid unless it is soft-deleted or empty. An entry of the service is also invalid while diaries are off
-# ($3 is false) or while it is stale; once a person edits it, it is valid regardless of its messages.
-_HOLDS = """deleted_at IS NULL AND content <> ''
+# An entry is valid unless it is soft-deleted, empty or hidden with its reply. An entry of the service is also invalid
+# while diaries are off ($3 is false) or while it is stale; once a person edits it, it is valid regardless of its
+# messages.
+_HOLDS = """deleted_at IS NULL AND content <> '' AND NOT hidden
     AND (origin <> 'model' OR ($3 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
 _NEWEST = f"""
@@ -31,6 +32,10 @@ _STEP = f"""
     SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number BETWEEN $5 AND $6
     ORDER BY number LIMIT $7"""  # noqa: S608
+
+_LAST_SEQ = """
+    SELECT coalesce(max(at_seq), 0) FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND character = $3 AND number BETWEEN $4 AND $5"""
 
 # Counts up to a limit, and looks up the last entry by its number, so the cost does not grow with the diary.
 _COUNT_FOLDED = f"""
@@ -67,7 +72,7 @@ SPEAKERS = f"""
     ) AS speakers, array(
         SELECT DISTINCT e.character FROM diary_entries e
         WHERE e.chat_key = $1 AND e.line_id = $2 AND e.at_seq BETWEEN p.first_seq AND p.last_seq
-            AND e.identity IS NOT NULL
+            AND e.identity IS NOT NULL AND NOT e.hidden
     ) AS wrote
     FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""  # noqa: S608
 
@@ -76,7 +81,7 @@ DOCUMENTS = """
     SELECT 'diary:' || e.entry_id, e.content, coalesce(e.first_seq, e.at_seq), e.at_seq
     FROM diary_entries e
     WHERE e.chat_key = c.chat_key AND e.line_id = c.line_id AND e.deleted_at IS NULL AND e.content <> ''
-        AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)"""
+        AND NOT e.hidden AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)"""
 
 _SAYS_SOMETHING = (DiaryEntry.deleted_at.is_(None), DiaryEntry.content != "")
 
@@ -204,25 +209,6 @@ async def find_service_entry(db_session: DbSession, line: Line, entry_id: UUID) 
     return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
 
 
-async def find_repeated(
-    db_session: DbSession, line: Line, *, character: str, identity: bytes, at_seq: int, since: datetime
-) -> DiaryEntry | None:
-    """Return the newest entry that a tool wrote with this text at this seq since a time, even if edited or deleted."""
-    query = (
-        select(DiaryEntry)
-        .where(
-            *_on(line),
-            DiaryEntry.character == character,
-            DiaryEntry.at_seq == at_seq,
-            DiaryEntry.identity == identity,
-            DiaryEntry.created_at >= since,
-        )
-        .order_by(DiaryEntry.number.desc())
-        .limit(1)
-    )
-    return (await db_session.execute(query)).scalar_one_or_none()
-
-
 async def find_newest_message(db_session: DbSession, line: Line) -> tuple[int, datetime | None]:
     """Return the seq of the newest message that is not deleted, and when it was sent; (0, None) if there is none."""
     row = await db_session.raw.fetchrow(
@@ -231,6 +217,12 @@ async def find_newest_message(db_session: DbSession, line: Line) -> tuple[int, d
         *line,
     )
     return (0, None) if row is None else (row["seq"], row["sent_at"])
+
+
+async def find_last_seq(db_session: DbSession, line: Line, character: str, first_number: int, last_number: int) -> int:
+    """Return the highest `at_seq` of the entries between two numbers (both inclusive), even hidden and deleted ones."""
+    found: int = await db_session.raw.fetchval(_LAST_SEQ, *line, character, first_number, last_number)
+    return found
 
 
 async def insert_entry(db_session: DbSession, line: Line, values: Mapping[str, Any]) -> None:

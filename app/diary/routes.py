@@ -7,7 +7,6 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.diary import book
-from app.diary.models import DiaryEntry
 from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
@@ -30,7 +29,7 @@ async def list_diary(
 ) -> Response:
     """List diary entries in story order, of one character or of all."""
     after = decode_cursor(cursor, int, int) if cursor else None
-    entries, sources = await book.list_entries(
+    listed = await book.list_entries(
         db_session,
         ref,
         line=line,
@@ -38,11 +37,11 @@ async def list_diary(
         after=(after[0], after[1]) if after else None,
         limit=limit + 1,
     )
-    last = entries[limit - 1] if len(entries) > limit else None
+    last = listed[limit - 1] if len(listed) > limit else None
     return OrjsonResponse(
         {
-            "items": [_entry_out(entry, sources) for entry in entries[:limit]],
-            "next_cursor": encode_cursor(last.at_seq, last.number) if last else None,
+            "items": [_entry_out(entry) for entry in listed[:limit]],
+            "next_cursor": encode_cursor(last.row.at_seq, last.row.number) if last else None,
         }
     )
 
@@ -63,23 +62,23 @@ async def write_diary_entry(ref: WritingChat, body: EntryIn, db_session: Db, clo
     """Write an entry into a character's diary."""
     entry_id = await book.write_entry(db_session, ref, body.content, character=body.character, now=clock())
     await db_session.run_deferred()
-    return OrjsonResponse(_entry_out(*await book.get_entry(db_session, ref, entry_id)), status_code=201)
+    return OrjsonResponse(_entry_out(await book.get_entry(db_session, ref, entry_id)), status_code=201)
 
 
 @router.get("/{entry_id}", response_model=EntryOut)
 async def get_diary_entry(ref: ReadingChat, entry_id: EntryId, db_session: Db, line: Line = None) -> Response:
     """Return a diary entry."""
-    return OrjsonResponse(_entry_out(*await book.get_entry(db_session, ref, entry_id, line=line)))
+    return OrjsonResponse(_entry_out(await book.get_entry(db_session, ref, entry_id, line=line)))
 
 
 @router.patch("/{entry_id}", response_model=EntryOut)
 async def edit_diary_entry(
     ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now
 ) -> Response:
-    """Replace the text of an entry. A fold that covers the entry is made again."""
-    await book.edit_entry(db_session, ref, entry_id, body.content, now=clock())
+    """Replace the text of an entry, or keep it whatever becomes of its reply. A fold that covers it is made again."""
+    await book.edit_entry(db_session, ref, entry_id, body.given(), now=clock())
     await db_session.run_deferred()
-    return OrjsonResponse(_entry_out(*await book.get_entry(db_session, ref, entry_id)))
+    return OrjsonResponse(_entry_out(await book.get_entry(db_session, ref, entry_id)))
 
 
 @router.delete("/{entry_id}", status_code=204)
@@ -88,18 +87,21 @@ async def delete_diary_entry(ref: WritingChat, entry_id: EntryId, db_session: Db
     await book.delete_entry(db_session, ref, entry_id, now=clock())
 
 
-def _entry_out(entry: DiaryEntry, sources: frozenset[str]) -> dict[str, Any]:
+def _entry_out(listed: book.Listed) -> dict[str, Any]:
+    entry = listed.row
     return {
         "id": entry.entry_id,
         "character": entry.character or None,
         "content": entry.content,
         "at_seq": entry.at_seq,
+        "message_id": listed.message_id,
         "origin": entry.origin,
         "edited": entry.edited,
+        "kept": entry.kept,
         "stale": entry.source_hash != entry.current_hash,
         "first_seq": entry.first_seq,
         "last_seq": entry.last_seq,
-        "in_prompt": f"diary:{entry.entry_id}" in sources,
+        "in_prompt": listed.in_prompt,
         "model": entry.model,
         "prompt_version": entry.prompt_version,
         "dated_at": entry.dated_at,

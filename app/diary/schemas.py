@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.wire import Name, RequestModel, Text
+from app.kit.wire import Name, Patch, RequestModel, Text, absent
 from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 
 MAX_ENTRY_CHARS = 4_000
@@ -22,9 +22,21 @@ class EntryOut(BaseModel):
         description="The character whose diary it is in; null for the unnamed diary of a chat that names no characters."
     )
     content: str = Field(description="The text.")
-    at_seq: int = Field(description="The seq of the newest message when it was written; 0 before the first.")
+    at_seq: int = Field(
+        description="The seq of the newest message when it was written, 0 before the first; for an entry that a tool "
+        "wrote, the seq of its reply once that is there."
+    )
+    message_id: str | None = Field(
+        description="The id of the reply that a tool wrote it with. A context contains the entry only while this "
+        "message has the text that it had then: after an edit, another swipe, a delete, or if a person hid the "
+        "message, the entry is still listed but `in_prompt` is false, until the text returns. Null if no tool wrote "
+        "it, and while its reply is still to come, unless the call named the message; until then `in_prompt` is false."
+    )
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=f"{EDITED} No model rewrites it afterwards.")
+    kept: bool = Field(
+        description="Whether a person keeps it, so that it no longer depends on the reply that a tool wrote it with."
+    )
     stale: bool = Field(description="Whether the messages that the service wrote it from have changed since.")
     first_seq: int | None = Field(
         description="The seq of the first message that the service wrote it from; null if the service did not write it."
@@ -32,7 +44,7 @@ class EntryOut(BaseModel):
     last_seq: int | None = Field(description="The seq of the last message, inclusive; null likewise.")
     in_prompt: bool = Field(
         description="Whether a context for its character contains it verbatim, unless a small `max_tokens` trims it; "
-        "false if the chat no longer names the character."
+        "false if the chat no longer names the character, and while the reply of its tool call is not there."
     )
     model: str | None = Field(description="The model with which the service wrote it.")
     prompt_version: str | None = Field(description="The version of the prompt it was written with.")
@@ -59,14 +71,23 @@ class EntryIn(RequestModel):
     )
 
 
-class EntryPatch(RequestModel):
-    """The changes to an entry."""
+class EntryPatch(Patch):
+    """Changes to an entry: a field that is left out keeps its value, null resets it; `content` cannot be null."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"content": "Mira asked for my name. Nobody does that."}]}
+        extra="forbid",
+        json_schema_extra={"examples": [{"content": "Mira asked for my name. Nobody does that.", "kept": True}]},
     )
 
-    content: EntryText = Field(description="The new text; no model rewrites it afterwards.")
+    content: EntryText = Field(
+        default_factory=absent,
+        description="The new text. No model rewrites it afterwards, and it no longer depends on a reply.",
+    )
+    kept: bool | None = Field(
+        None,
+        description="Keep an entry that a tool wrote, whatever becomes of the reply that it was written with. `false` "
+        "or null makes it depend on the reply again. An entry that the service wrote is a 409.",
+    )
 
 
 class FoldedOut(BaseModel):

@@ -28,7 +28,15 @@ class SaveMemory(BaseModel):
 
 
 async def _save_memory(call: ToolCall, arguments: SaveMemory) -> str:
-    await book.save_memory(call.db_session, call.ref, arguments.content, character=call.character, now=call.now)
+    await book.save_memory(
+        call.db_session,
+        call.ref,
+        arguments.content,
+        tool=SAVE_MEMORY.name,
+        character=call.character,
+        target=call.target,
+        now=call.now,
+    )
     return "It is written in your diary, and you will remember it. Go on with the story; do not mention the diary."
 
 

@@ -58,7 +58,7 @@ async def cut_after_append(
 async def cut_if_settled(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime
 ) -> Cut | None:
-    """Decide again on a waiting full cut, after a layer has settled; return the cut, or None."""
+    """Decide again on a waiting full cut, after a job has ended; return the cut, or None."""
     if not head.cut_waits:
         return None
     head.cut_waits = False
@@ -138,7 +138,7 @@ async def _are_edges_sought(
 
 
 async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> tuple[Cut, bool]:
-    """Return the cut that moves the anchor back because too few messages are left, and whether its edge is not sent."""
+    """Return the cut that moves the anchor back if too few messages are left, and whether its message is hidden."""
     rules = _rules_of(head, layers)
     # The edge is usually near, so a long chat is read further back only while no edge is found.
     limit = 2 * rules.keep_messages + 32
@@ -204,7 +204,10 @@ async def _read_history(db_session: DbSession, head: Head, layers: Sequence[Cove
 async def _read_coverage(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], target: int | None
 ) -> int | None:
-    """Return the last seq before `target` that every layer covers; None if no layer has to, or there is no target."""
+    """Return the seq up to which every layer covers the text; it can be after `target`.
+
+    None if no layer has to cover anything, or if there is no target.
+    """
     if target is None:
         return None
     covered = [await layer.covered_through(db_session, head, head.anchor_seq, target - 1) for layer in layers]
@@ -214,7 +217,7 @@ async def _read_coverage(
 async def _list_edges(
     db_session: DbSession, head: Head, sent: Sequence[Sent], layers: Sequence[CoveringLayer], from_seq: int
 ) -> list[int]:
-    """Return the edges from `from_seq` on that are in effect, and the line's first seq."""
+    """Return the edges in effect from `from_seq` on, perhaps some before, and the line's first seq."""
     edges: Iterable[int]
     chosen = edges_in_effect(head.settings, layers)
     if chosen == EVERY_MESSAGE:

@@ -48,8 +48,8 @@ class AwaitEdge:
 
     Attributes:
         recheck_messages: How many messages the history needs before a cut at its first edge would leave
-            `keep_messages`. None if it has no edge after its beginning, if that edge leaves enough already, or if the
-            history is overdue, because each append then decides again.
+            `keep_messages`. None if there is no edge after its beginning, or if the first such edge leaves enough
+            already. While the history is overdue, each append decides again anyway.
 
     """
 
@@ -58,7 +58,7 @@ class AwaitEdge:
 
 @dataclass(frozen=True, slots=True)
 class AwaitAppend:
-    """A full cut waits for the next append, which decides again: no layer that settles can make it possible."""
+    """The next append decides again on a full cut, because the work of layers cannot make it possible earlier."""
 
 
 Wait = AwaitCoverage | AwaitEdge | AwaitAppend
@@ -80,7 +80,7 @@ class CutCursor:
         return self.recheck_messages
 
     def is_reached(self, messages: int) -> bool:
-        """Return whether a history of so many messages has an edge that leaves enough."""
+        """Return whether a history of `messages` messages has an edge that leaves enough."""
         return self.recheck_messages is not None and messages >= self.recheck_messages
 
 
@@ -100,7 +100,7 @@ class CutRules:
     layers_add_edges: bool
 
     def is_overdue(self, messages: int) -> bool:
-        """Return whether a history of so many messages is cut even if the layers do not cover it."""
+        """Return whether a history of `messages` messages is cut even if the layers do not cover it."""
         return messages >= self.max_messages
 
 
@@ -113,7 +113,7 @@ class History:
         from_seq: The seq at which the history begins, usually the anchor. A cut is after it.
         sent: The messages, in seq order.
         edges: The seqs at which a cut may fall, in any order.
-        uncounted: How many of the newest messages a cut leaves in addition to those that it has to keep.
+        uncounted: How many of the newest messages do not count towards `keep_messages`; a cut leaves them as well.
 
     """
 
@@ -137,7 +137,7 @@ class History:
     def recheck_messages(self) -> int | None:
         """How many messages the history needs before a cut at its first edge would leave `keep_messages`.
 
-        None if it has no edge after its beginning, or if that edge leaves enough already.
+        None if there is no edge after its beginning, or if the first such edge leaves enough already.
         """
         next_edge = min((edge for edge in self.edges if edge > self.from_seq), default=None)
         if next_edge is None:
@@ -155,12 +155,12 @@ class History:
 
 
 def is_full(messages: int, *, keep: int, grow: int) -> bool:
-    """Return whether a history of so many messages has to be cut: it has more than `keep + grow`."""
+    """Return whether a history of `messages` messages has to be cut: it has more than `keep + grow`."""
     return messages > keep + grow
 
 
 def is_decision_due(messages: int, rules: CutRules, cursor: CutCursor, *, waits: bool) -> bool:
-    """Return whether an append decides on a cut of the full history, which then has so many messages.
+    """Return whether an append decides on a cut of the full history; `messages` is its length after the append.
 
     A cut that already waits is decided on again only if the history is overdue or has reached the cursor.
     """

@@ -29,7 +29,7 @@ MAX_ENTRIES: Final = 10_000
 
 _ENVIRONMENT = "environment"
 _ANY = "any"
-_NOBODY = Caller(DEFAULT_TENANT, frozenset({"read", "write", "admin"}))
+_KEYLESS_CALLER = Caller(DEFAULT_TENANT, frozenset({"read", "write", "admin"}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class DatabaseKeyring:
         header = request.headers.get("authorization")
         if header is None:
             await self._require_open(request)
-            return _NOBODY
+            return _KEYLESS_CALLER
         scheme, _, text = header.partition(" ")
         if scheme.lower() != "bearer":
             raise Unauthorized("The Authorization header must be `Bearer <key>`.")
@@ -157,10 +157,10 @@ class DatabaseKeyring:
         if not await self._is_open():
             raise Unauthorized("Send `Authorization: Bearer <key>`.")
         peer = request.client.host if request.client else None
-        sign = sign_of_a_stranger(request.scope["headers"], peer, self._trusted_origins)
-        if sign:
+        reason = sign_of_a_stranger(request.scope["headers"], peer, self._trusted_origins)
+        if reason:
             raise LoopbackOnly(
-                f"While no key exists, only requests from this machine are served, and the request {sign}. "
+                f"While no key exists, only requests from this machine are served, and the request {reason}. "
                 "Create a key: memobook keys create --tenant default --scopes read,write,admin"
             )
 

@@ -45,7 +45,9 @@ class KeyOut(BaseModel):
         }
     )
 
-    id: str = Field(description="The id of the key; it is also the part after `mb_` in the key.")
+    id: str = Field(
+        description="The id of the key; it is also the part after `mb_` in a key that the service generated."
+    )
     tenant: str = Field(description="The tenant whose data the key gives access to.")
     scopes: list[Scope] = Field(description=_SCOPES)
     from_environment: bool = Field(description="Whether the key was set with MEMOBOOK_ADMIN_KEY.")

@@ -1,11 +1,12 @@
 """The database: one engine, and one place that commits.
 
-The engine runs in AUTOCOMMIT, so a read costs one round trip. Only `Database.unit_of_work()` begins and ends
-transactions. Inside it, an ORM session and the asyncpg connection below it share one transaction. Performance-critical
-statements use the connection; others use whichever is more readable.
+The engine runs in AUTOCOMMIT, so a read costs one round trip. Transactions begin and end only in
+this module, in `Database.unit_of_work()` and `DbSession.restart()`. Inside one, an ORM session and the asyncpg
+connection below it share the transaction. Performance-critical statements use the connection; others use whichever is
+more readable.
 
     async with database.unit_of_work() as db_session: ...   # BEGIN … COMMIT
-    async with database.raw() as connection: ...            # single reads, asyncpg's own speed
+    async with database.raw() as connection: ...            # single statements, asyncpg's own speed
 
 `defer(db_session, MessagesAppended(…))` runs the follower that is registered for the event's type, before the commit
 and in the same transaction. `after_commit(db_session, callback)` runs a callback only if the transaction commits.
@@ -91,8 +92,8 @@ class Table(DeclarativeBase):
 
     A table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) is copied with its line. The
     table's `info["begins"]` is an SQL expression for the seq at which a row begins. A column's `info["copied_as"]` is
-    an SQL expression for its value in the copy, if that differs. A table that only holds rows of users and tenants sets
-    `info["has_lines"]` to False.
+    an SQL expression for its value in the copy, if that differs. A table that only holds rows of users and tenants
+    can set `info["has_lines"]` to False; otherwise its `begins` is `0`.
     """
 
     metadata = MetaData(

@@ -13,7 +13,7 @@ AppError
 │   ├── VersionNotFound           narratives/service.py
 │   ├── ToolNotFound              tools/errors.py
 │   ├── KeyNotFound               keys/errors.py
-│   └── WorkNotFound              operations/routes.py
+│   └── WorkNotFound              operations/service.py
 ├── Conflict                 409
 │   ├── MessageIdTaken            chats/errors.py
 │   ├── ChatTaken                 chats/errors.py

@@ -46,7 +46,7 @@ def make_tag(*parts: Any) -> str:
     return f'W/"{hashed.hexdigest()[:32]}"'
 
 
-def names(if_none_match: str | None, tag: str) -> bool:
+def lists_tag(if_none_match: str | None, tag: str) -> bool:
     """Return whether the `If-None-Match` header lists the tag, by weak comparison."""
     return if_none_match is not None and _opaque(tag) in map(_opaque, _TAG.findall(if_none_match))
 
@@ -56,7 +56,7 @@ def is_known(if_none_match: str | None, tag: str) -> bool:
 
     `*` matches every response, so call this only once it is certain that the response is not an error.
     """
-    return names(if_none_match, tag) or (if_none_match is not None and if_none_match.strip() == "*")
+    return lists_tag(if_none_match, tag) or (if_none_match is not None and if_none_match.strip() == "*")
 
 
 def _opaque(tag: str) -> str:

@@ -35,6 +35,7 @@ class JobContext:
         database: The database.
         clock: The service's clock.
         model: The model; None if none is configured.
+        layer_models: The models of single layers, by the layer's name; other layers use `model`.
         prompts: Prompts that replace built-in ones, by name.
 
     """
@@ -43,6 +44,7 @@ class JobContext:
     clock: Clock
     model: LanguageModel | None = None
     prompts: Mapping[str, PromptTemplate] = field(default_factory=dict)
+    layer_models: Mapping[str, LanguageModel] = field(default_factory=dict)
 
     def prompt(self, built_in: PromptTemplate) -> PromptTemplate:
         """Return the prompt that replaces `built_in`, or `built_in` itself if there is none."""

@@ -7,7 +7,9 @@ attempts.
 import asyncio
 import random
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
 from typing import Literal, NamedTuple, Protocol, TypedDict
 
 import httpx
@@ -15,6 +17,7 @@ import httpx
 from app.kit.clock import Clock, system_clock
 from app.kit.llm_answer import Completion, ModelError, read_completion, refusal, refused_parameter
 from app.kit.llm_retry import read_retry_after, wait_before_retry_s
+from app.kit.request_settings import RequestSettings
 
 __all__ = ["MAX_ANSWER_BYTES", "ChatMessage", "Completion", "LanguageModel", "ModelClient", "ModelError"]
 
@@ -45,6 +48,11 @@ class LanguageModel(Protocol):
         """The size of the model's context window, prompt and answer together."""
         ...
 
+    @property
+    def settings(self) -> RequestSettings:
+        """What the deployment sets for requests: callers use its `max_tokens` and `temperature` instead of theirs."""
+        ...
+
     async def complete(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float | None = None
     ) -> Completion:
@@ -66,6 +74,7 @@ class ModelClient:
         max_attempts: The maximum number of attempts per call, including the first.
         context_tokens: The size of the model's context window, prompt and answer together. The client does not check
             it; callers fit their prompts to it.
+        settings: What the deployment sets for requests. The client itself applies its `model` and `extra_body`.
         clock: Used to convert a Retry-After date to a delay.
         sleep: Called to wait between attempts.
 
@@ -84,6 +93,7 @@ class ModelClient:
         concurrency: int = 4,
         max_attempts: int = 3,
         context_tokens: int = 16_384,
+        settings: RequestSettings | None = None,
         clock: Clock = system_clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -92,10 +102,11 @@ class ModelClient:
         self.concurrency = concurrency
         self.max_attempts = max_attempts
         self.context_tokens = context_tokens
+        self.settings = settings or RequestSettings()
         self._clock = clock
         self._sleep = sleep
         self._slots = asyncio.Semaphore(concurrency)
-        self._refused: set[str] = set()
+        self._refused: defaultdict[str, set[str]] = defaultdict(set)
         url = _parse_url(base_url)
         # The user info is removed because httpx logs the URL of every request.
         self._url = url.copy_with(path=url.path.rstrip("/") + "/chat/completions", userinfo=b"")
@@ -108,11 +119,19 @@ class ModelClient:
             mounts=_DIRECT,
         )
 
+    def with_settings(self, settings: RequestSettings) -> "ModelClient":
+        """Return a client that adds `settings` to these. Both share connections and slots; close only this one."""
+        client = copy(self)
+        client.settings = self.settings.merge(settings)
+        return client
+
     async def complete(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float | None = None
     ) -> Completion:
         """Return the model's answer to `messages`, at most `max_tokens` long. Raises ModelError."""
-        request = _Request(messages, max_tokens, temperature)
+        request = _Request(
+            self.settings.model or self.model, messages, max_tokens, temperature, self.settings.extra_body
+        )
         async with self._slots:
             deadline_s = asyncio.get_running_loop().time() + self.timeout_s
             try:
@@ -146,15 +165,15 @@ class ModelClient:
     async def _ask(self, request: "_Request") -> Completion:
         """Make one attempt. If the model rejects a parameter, adapt the request and remember that for later calls."""
         while True:
-            body = request.body(self.model, self._refused)
+            body = request.body(self._refused[request.model])
             response, answer = await self._post(body)
             if response.is_success:
-                return read_completion(answer, asked_model=self.model)
+                return read_completion(answer, asked_model=request.model)
             parameter = refused_parameter(answer)
             if parameter not in _SOMETIMES_REFUSED or parameter not in body:
                 retry_after_s = read_retry_after(response.headers.get("Retry-After"), now=self._clock())
                 raise refusal(response.status_code, retry_after_s=retry_after_s)
-            self._refused.add(parameter)
+            self._refused[request.model].add(parameter)
 
     async def _post(self, body: dict[str, object]) -> tuple[httpx.Response, bytes]:
         """Return the response and its body. The body of an error is only read for a 400, which it explains."""
@@ -169,14 +188,16 @@ class ModelClient:
 
 
 class _Request(NamedTuple):
+    model: str
     messages: Sequence[ChatMessage]
     max_tokens: int
     temperature: float | None
+    extra_body: Mapping[str, object]
 
-    def body(self, model: str, refused: set[str]) -> dict[str, object]:
+    def body(self, refused: set[str]) -> dict[str, object]:
         """Return the request body. If in `refused`, `max_tokens` gets its newer name and `temperature` is omitted."""
         limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
-        body: dict[str, object] = {"model": model, "messages": list(self.messages), limit: self.max_tokens}
+        body = {**self.extra_body, "model": self.model, "messages": list(self.messages), limit: self.max_tokens}
         if self.temperature is not None and "temperature" not in refused:
             body["temperature"] = self.temperature
         return body

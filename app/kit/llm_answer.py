@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from app.kit.refusals import Refusal
+
 _REASONS = {
     401: "the model refuses the key",
     402: "the model's account has no credit",
@@ -21,6 +23,9 @@ _REASONS = {
     413: "the prompt is too long for the model server",
     429: "the model is rate-limited",
 }
+_DECLINED = "the model declines to answer"
+_WITHHELD = "the model's answer was withheld by a content filter"
+_DECLINING = (_DECLINED, _WITHHELD)
 _WORD_CHARS = 200
 
 
@@ -33,6 +38,7 @@ class ModelError(Exception):
         retry_after_s: The delay that the server asked for, or None.
         prompt_tokens: The prompt tokens that the failed call used, as counted by the server, or None.
         completion_tokens: Likewise for the answer, including reasoning.
+        refusal: Set if the model did answer, but with nothing that can be used: it declines, or the answer is empty.
 
     """
 
@@ -44,6 +50,7 @@ class ModelError(Exception):
         retry_after_s: float | None = None,
         prompt_tokens: int | None = None,
         completion_tokens: int | None = None,
+        refusal: Refusal | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -51,6 +58,7 @@ class ModelError(Exception):
         self.retry_after_s = retry_after_s
         self.prompt_tokens = prompt_tokens
         self.completion_tokens = completion_tokens
+        self.refusal = refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +101,13 @@ def read_completion(body: bytes, *, asked_model: str) -> Completion:
     usage = _object(answer.get("usage"))
     prompt_tokens, completion_tokens = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     if not choices or message.get("refusal") or not text:
+        why = _why_unusable(choices, message, finish_reason)
         raise ModelError(
-            _why_unusable(choices, message, finish_reason),
+            why,
             transient=False,
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
+            refusal=Refusal("declined" if why in _DECLINING else "form", why),
         )
     return Completion(
         text=text,
@@ -163,9 +173,9 @@ def _why_unusable(choices: object, message: dict[str, Any], finish_reason: str |
     if not isinstance(choices, list) or not choices:
         return "the model's answer has no choices"
     if message.get("refusal"):
-        return "the model declines to answer"
+        return _DECLINED
     if finish_reason == "content_filter":
-        return "the model's answer was withheld by a content filter"
+        return _WITHHELD
     if message.get("reasoning_content") or message.get("reasoning"):
         return "the model thought, but wrote no answer"
     return "the model's answer is empty"

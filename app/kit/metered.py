@@ -11,6 +11,7 @@ from app.kit.clock import Clock
 from app.kit.db import Database
 from app.kit.errors import Unavailable
 from app.kit.llm import ChatMessage, Completion, LanguageModel, ModelError
+from app.kit.request_settings import RequestSettings
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.kit.usage import ModelCall, count_call
 
@@ -53,6 +54,11 @@ class MeteredModel:
     def context_tokens(self) -> int:
         """The size of the model's context window, prompt and answer together."""
         return self._model.context_tokens
+
+    @property
+    def settings(self) -> RequestSettings:
+        """What the deployment sets for requests."""
+        return self._model.settings
 
     async def complete(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float | None = None

@@ -10,13 +10,14 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.kit.limits import TokenLimits
+from app.kit.request_settings import OWN_SETTINGS, RequestSettings
 
 PREFIX = "MEMOBOOK_"
 
@@ -27,6 +28,9 @@ _DATABASE_URL = re.compile(
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 MonthlyTokens = Annotated[int, Field(ge=1, le=10**15)]
+ModelName = Annotated[str, Field(min_length=1, max_length=200)]
+AnswerTokens = Annotated[int, Field(ge=100, le=1_000_000)]
+Temperature = Annotated[float, Field(ge=0, le=2)]
 
 
 def _split(value: object) -> object:
@@ -84,6 +88,15 @@ def _header_value(key: SecretStr) -> SecretStr:
     return key
 
 
+def _extra_body(body: dict[str, Any]) -> dict[str, Any]:
+    if taken := sorted(OWN_SETTINGS & body.keys()):
+        raise ValueError(f"`{taken[0]}` is set by the service or has a setting of its own")
+    return body
+
+
+ExtraBody = Annotated[dict[str, Any], AfterValidator(_extra_body)]
+
+
 class SettingsError(Exception):
     """A setting is invalid. The message is one line that names it."""
 
@@ -107,6 +120,17 @@ class Settings(BaseSettings):
     llm_timeout_s: Annotated[float, Field(gt=0, le=600)] = 60.0
     llm_concurrency: Annotated[int, Field(ge=1, le=256)] = 4
     llm_context_tokens: Annotated[int, Field(ge=4_096, le=2_000_000)] = 16_384
+    llm_max_tokens: AnswerTokens | None = None
+    llm_temperature: Temperature | None = None
+    llm_extra_body: Annotated[ExtraBody | None, NoDecode, BeforeValidator(_json_object)] = None
+    llm_model_of: Annotated[dict[str, ModelName] | None, NoDecode, BeforeValidator(_json_object)] = None
+    llm_max_tokens_of: Annotated[
+        dict[str, Annotated[AnswerTokens, Field(strict=True)]] | None, NoDecode, BeforeValidator(_json_object)
+    ] = None
+    llm_temperature_of: Annotated[
+        dict[str, Annotated[Temperature, Field(strict=True)]] | None, NoDecode, BeforeValidator(_json_object)
+    ] = None
+    llm_extra_body_of: Annotated[dict[str, ExtraBody] | None, NoDecode, BeforeValidator(_json_object)] = None
     prompts_dir: Path | None = None
 
     tenant_monthly_tokens: MonthlyTokens | None = None
@@ -123,6 +147,23 @@ class Settings(BaseSettings):
     def token_limits(self) -> TokenLimits:
         """The monthly token limits of tenants."""
         return TokenLimits(self.tenant_monthly_tokens, self.tenant_monthly_tokens_of or {})
+
+    @property
+    def requests(self) -> RequestSettings:
+        """The settings for the requests of all layers."""
+        return RequestSettings(
+            max_tokens=self.llm_max_tokens, temperature=self.llm_temperature, extra_body=self.llm_extra_body or {}
+        )
+
+    @property
+    def requests_of(self) -> dict[str, RequestSettings]:
+        """The settings for the requests of single layers, by name."""
+        models, limits = self.llm_model_of or {}, self.llm_max_tokens_of or {}
+        temperatures, bodies = self.llm_temperature_of or {}, self.llm_extra_body_of or {}
+        return {
+            layer: RequestSettings(models.get(layer), limits.get(layer), temperatures.get(layer), bodies.get(layer, {}))
+            for layer in sorted({*models, *limits, *temperatures, *bodies})
+        }
 
     @property
     def sqlalchemy_url(self) -> str:
@@ -150,7 +191,19 @@ def load_settings(**overrides: object) -> Settings:
         raise SettingsError(f"{name}: {first['msg']}") from None
     if settings.llm_base_url and not settings.llm_model:
         raise SettingsError(f"{PREFIX}LLM_MODEL: required if {PREFIX}LLM_BASE_URL is set")
+    _check_answer_tokens(settings)
     return settings
+
+
+def _check_answer_tokens(settings: Settings) -> None:
+    """Raise SettingsError if the limit of an answer leaves less than half of the model's context to the prompt."""
+    limits = {"LLM_MAX_TOKENS": settings.llm_max_tokens or 0}
+    limits["LLM_MAX_TOKENS_OF"] = max((settings.llm_max_tokens_of or {}).values(), default=0)
+    for name, tokens in limits.items():
+        if 2 * tokens > settings.llm_context_tokens:
+            raise SettingsError(
+                f"{PREFIX}{name}: must be at most half of {PREFIX}LLM_CONTEXT_TOKENS ({settings.llm_context_tokens})"
+            )
 
 
 def _names_in_env_file(path: Path) -> list[str]:

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.kit.db import DbSession, Table, defer
 from app.kit.ids import uuid7
 from app.kit.owners import NO_LINE, Owner
+from app.kit.refusals import Refusal, read_refusals
 
 Time = TIMESTAMP(timezone=True)
 
@@ -42,7 +43,8 @@ class WorkItem(Table):
 
     `failed_at` is set when the last attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
-    `user_id` is set if the owner is a user. `progress` is what the attempts so far have made, for the next attempt.
+    `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item became
+    due for its current reason. `progress` is what the attempts since then have made, for the next attempt.
     """
 
     __tablename__ = "work"
@@ -75,6 +77,7 @@ class WorkItem(Table):
     transient: Mapped[bool] = mapped_column(server_default="false")
     failed_at: Mapped[datetime | None] = mapped_column(Time)
     payload: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    refusals: Mapped[list[dict[str, str]]] = mapped_column(JSONB, server_default="[]")
     progress: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
 
 
@@ -102,6 +105,7 @@ class Claimed:
     attempts: int
     lease: UUID
     payload: dict[str, Any] = field(default_factory=dict)
+    refusals: tuple[Refusal, ...] = ()
     progress: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -127,7 +131,7 @@ async def schedule(
     - The settle time starts again, but the item ripens at most 30 s after it was first scheduled.
     - A new payload replaces the old one. Without a new payload the old one stays.
     - The lease is cleared, because the source has changed. A worker that holds it cannot save its result.
-    - The attempts start at zero, and what they have made is dropped.
+    - The attempts start at zero. The refused answers are forgotten, and what the attempts have made is dropped.
 
     An item that has failed for good is replaced, including its payload and the time it was first scheduled. If
     `parked`, the items are parked at once, like all others of their owner.
@@ -149,7 +153,7 @@ async def schedule(
             first_due_at = CASE WHEN work.failed_at IS NULL THEN work.first_due_at ELSE excluded.first_due_at END,
             payload = CASE WHEN work.failed_at IS NULL
                 THEN coalesce(excluded.payload, work.payload) ELSE excluded.payload END,
-            attempts = 0, error = NULL, transient = false, failed_at = NULL, progress = NULL,
+            attempts = 0, error = NULL, transient = false, failed_at = NULL, refusals = '[]', progress = NULL,
             lease = NULL, leased_until = NULL
         """,
         owner.key,
@@ -190,7 +194,7 @@ async def claim(
         UPDATE work SET attempts = attempts + 1, lease = $6,
             leased_until = clock_timestamp() + make_interval(secs => $7)
         FROM ripe WHERE owner_key = $1 AND line_id = $2 AND work.layer = ripe.layer AND work.key = ripe.key
-        RETURNING work.layer, work.key, work.attempts, work.payload::text AS payload,
+        RETURNING work.layer, work.key, work.attempts, work.payload::text AS payload, work.refusals::text AS refusals,
             work.progress::text AS progress
         """,
         owner.key,
@@ -209,6 +213,7 @@ async def claim(
             attempts=row["attempts"],
             lease=lease,
             payload=orjson.loads(row["payload"]) if row["payload"] else {},
+            refusals=read_refusals(row["refusals"]),
             progress=orjson.loads(row["progress"]) if row["progress"] else {},
         )
         for row in rows
@@ -243,16 +248,6 @@ async def holds_lease(db_session: DbSession, claimed: Claimed) -> bool:
             " FOR UPDATE",
             *_where(claimed),
         )
-    )
-
-
-async def save_progress(db_session: DbSession, claimed: Claimed, progress: dict[str, Any]) -> None:
-    """Store what an attempt has made for the next one, if the lease is still held; `schedule` drops it."""
-    await db_session.raw.execute(
-        "UPDATE work SET progress = $6::jsonb"
-        " WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
-        *_where(claimed),
-        _dump(progress),
     )
 
 

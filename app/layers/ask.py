@@ -1,20 +1,44 @@
-"""Asks the model on behalf of any layer: builds the request, reads the answer, and retries after unusable answers."""
+"""Asks the model on behalf of any layer: builds the request, judges the answer, and asks again after a refused one.
 
-from collections.abc import Callable
+The refused answers are counted for the work item and not for one attempt, because a worker may be killed between two
+answers. Each is stored before the model is asked again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
-from app.kit.llm import ChatMessage, LanguageModel, ModelError
+from app.kit.db import Database
+from app.kit.llm import ChatMessage, Completion, LanguageModel, ModelError
+from app.kit.refusal_log import record_refusal
+from app.kit.refusals import Refusal
+from app.kit.tokens import count_tokens
+from app.kit.work_queue import Claimed
 from app.summarising.answer_text import UnusableAnswer
+from app.summarising.judging.judge import Material, Profile, judge
+from app.summarising.judging.languages import identify
+
+log = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
+MAX_DECLINED = 2
+"""After so many answers in which the model declines, it is not asked again."""
 
-BuildRequest = Callable[[int, str | None], list[ChatMessage]]
-"""(budget_tokens, complaint) → the messages of a request, which have at most `budget_tokens` in total.
+MAX_REFUSED = 3
+"""After so many refused answers of any kind, the model is not asked again."""
 
-`complaint` is the reason why the previous answer was unusable; None for the first request. Raises DoesNotFit.
-"""
+_ADDED_TEMPERATURE = 0.3
+_LEAST_LAST_TEMPERATURE = 0.7
+
+BuildRequest = Callable[[int], list[ChatMessage]]
+"""budget_tokens → the messages of a request, which have at most `budget_tokens` in total. Raises DoesNotFit."""
+
+
+class NoUsableAnswer(ModelError):
+    """The model has declined twice, or three of its answers were refused. The layer continues without a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,37 +49,138 @@ class Answer(Generic[Value]):
     model: str
 
 
-async def ask_model(
-    model: LanguageModel,
-    build: BuildRequest,
-    read: Callable[[str], Value],
-    *,
-    answer_tokens: int,
-    temperature: float,
-    tries: int = 1,
-) -> Answer[Value]:
-    """Ask until an answer is usable, at most `tries` times, and return that answer.
+class Inquiry:
+    """The requests to a model for one work item, and its refused answers.
 
     Args:
         model: The model.
-        build: Builds the request.
-        read: Reads an answer. Raises UnusableAnswer with a reason that does not quote the answer.
-        answer_tokens: The maximum length of the answer; the request may use the rest of the model's context.
-        temperature: The sampling temperature; 0 selects the most probable words.
-        tries: The maximum number of requests. Each after the first contains the reason why the previous answer was
-            unusable.
-
-    Raises ModelError with the last reason, and DoesNotFit if the request does not fit the model's context.
+        refusals: The answers that were refused in earlier attempts.
+        store: Stores another one; returns False if the work item was rescheduled or taken over meanwhile.
 
     """
-    complaint: str | None = None
-    for _ in range(tries):
-        request = build(model.context_tokens - answer_tokens, complaint)
-        answer = await model.complete(request, max_tokens=answer_tokens, temperature=temperature)
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        refusals: Sequence[Refusal] = (),
+        store: Callable[[Refusal], Awaitable[bool]] | None = None,
+    ) -> None:
+        self.model = model
+        self.refusals = list(refusals)
+        self._store = store
+        self._complaint = refusals[-1].reason if refusals else None
+
+    @classmethod
+    def of(cls, model: LanguageModel, database: Database, claimed: Claimed) -> Self:
+        """Return the inquiry of a claimed work item; refused answers are stored on the item."""
+
+        async def store(refusal: Refusal) -> bool:
+            async with database.unit_of_work() as db_session:
+                return await record_refusal(db_session, claimed, refusal)
+
+        return cls(model, claimed.refusals, store)
+
+    @property
+    def complaint(self) -> str | None:
+        """What was wrong with the last answer, or None if it was accepted or there was none."""
+        return self._complaint
+
+    def check(self) -> None:
+        """Raise NoUsableAnswer if the model is not to be asked again."""
+        declined = sum(refusal.kind == "declined" for refusal in self.refusals)
+        if declined >= MAX_DECLINED or len(self.refusals) >= MAX_REFUSED:
+            log.warning("the model is not asked again; refused answers: %s", [one.kind for one in self.refusals])
+            raise NoUsableAnswer(self.refusals[-1].reason, transient=False)
+
+    def temperature(self, usual: float) -> float:
+        """Return the temperature of the next request: `usual`, and more for the last one."""
+        if len(self.refusals) < MAX_REFUSED - 1:
+            return usual
+        return max(usual + _ADDED_TEMPERATURE, _LEAST_LAST_TEMPERATURE)
+
+    def accept(self) -> None:
+        """Note that the last answer was usable."""
+        self._complaint = None
+
+    async def refuse(self, refusal: Refusal) -> None:
+        """Store that the last answer was refused. Raises ModelError if the work item is no longer held."""
+        self.refusals.append(refusal)
+        self._complaint = refusal.reason
+        if self._store is not None and not await self._store(refusal):
+            raise ModelError("its source changed while it was being made", transient=False)
+
+
+async def ask_model(
+    inquiry: Inquiry,
+    build: BuildRequest,
+    profile: Profile[Value],
+    material: Material,
+    *,
+    answer_tokens: int,
+    temperature: float,
+) -> Answer[Value]:
+    """Ask until an answer is accepted, and return it.
+
+    A request after a refused answer names the fault of that answer. The one after two refused answers has a higher
+    temperature.
+
+    Args:
+        inquiry: The model, and the refused answers of the work item.
+        build: Builds the request.
+        profile: How the answer is read and judged.
+        material: What the answer is made from.
+        answer_tokens: The maximum length of the answer, unless the deployment sets another. The request may use the
+            rest of the model's context.
+        temperature: The usual sampling temperature, unless the deployment sets another; 0 selects the most probable
+            words.
+
+    Raises NoUsableAnswer if the model has declined twice or three answers were refused, also in earlier attempts of the
+    same work item; ModelError if the model gives no answer; DoesNotFit if the request does not fit its context.
+
+    """
+    settings = inquiry.model.settings
+    answer_tokens = answer_tokens if settings.max_tokens is None else settings.max_tokens
+    temperature = temperature if settings.temperature is None else settings.temperature
+    while True:
+        inquiry.check()
+        request = _build(build, inquiry.model.context_tokens - answer_tokens, inquiry.complaint)
         try:
-            if answer.finish_reason == "length":
-                raise UnusableAnswer("the model's answer was cut off")
-            return Answer(read(answer.text), answer.model)
+            answer = await inquiry.model.complete(
+                request, max_tokens=answer_tokens, temperature=inquiry.temperature(temperature)
+            )
+            # In a thread, because a long answer, or loading the language model, would block the event loop.
+            value = await asyncio.to_thread(_judge, answer, request, profile, material, inquiry.refusals)
+        except ModelError as error:
+            if error.refusal is None:
+                raise
+            await inquiry.refuse(error.refusal)
         except UnusableAnswer as error:
-            complaint = str(error)
-    raise ModelError(complaint or "the model was not asked", transient=False)
+            await inquiry.refuse(Refusal(error.kind, str(error)))
+        else:
+            inquiry.accept()
+            return Answer(value, answer.model)
+
+
+def _judge(
+    answer: Completion,
+    request: Sequence[ChatMessage],
+    profile: Profile[Value],
+    material: Material,
+    refusals: Sequence[Refusal],
+) -> Value:
+    if answer.finish_reason == "length":
+        raise UnusableAnswer("the model's answer was cut off")
+    refused = frozenset(refusal.kind for refusal in refusals)
+    return judge(answer.text, profile, material, rules=request[0]["content"], refused=refused, identify=identify)
+
+
+def _build(build: BuildRequest, budget_tokens: int, complaint: str | None) -> list[ChatMessage]:
+    """Return a request that ends with what was wrong with the answer before. Raises DoesNotFit."""
+    if complaint is None:
+        return build(budget_tokens)
+    added = (
+        f"\n\nAn earlier answer to this request was refused: {complaint}. "
+        "Answer again, in the form asked for, without this fault."
+    )
+    *before, last = build(budget_tokens - count_tokens(added))
+    return [*before, {"role": last["role"], "content": last["content"] + added}]

@@ -69,7 +69,8 @@ class Item(NamedTuple):
         sources: What it was made from: `memo:…`, `summary:3`.
         name: Its name in `omitted` if the layer's budget leaves it out.
         group: The group that it is trimmed with. Items without a group are trimmed together, after the groups of the
-            segment; if no item has a group, the segment is trimmed as a whole.
+            segment; if no item has a group, the segment is trimmed as a whole, or first its unpinned items if some
+            are pinned.
         covers: The range of messages that it covers (inclusive), or None.
         order: Its sort key among the items of the segment from all layers. Items with equal keys are in the order of
             the registry, then of the contribution.

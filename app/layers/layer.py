@@ -13,6 +13,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from sqlalchemy import Table as CoreTable
 
+from app.bindings.events import BindingsChanged
 from app.chats.coverage import Coverage
 from app.chats.events import (
     AnchorMoved,
@@ -68,7 +69,7 @@ async def _seeks_nothing(_db_session: DbSession, _head: Head, _until_seq: int, *
     return False
 
 
-async def _keep_nothing(_db_session: DbSession, _event: OwnerErased, *, now: datetime) -> None:
+async def _erase_nothing_else(_db_session: DbSession, _event: OwnerErased, *, now: datetime) -> None:
     """Do nothing, because the layer stores data about an owner only in rows under the owner's key."""
 
 
@@ -82,13 +83,13 @@ def _contribute_nothing(_view: View) -> Contributed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """A kind of memory. The defaults of all optional attributes do nothing.
+    """A kind of memory. The defaults of all optional attributes do nothing, except that of `export_state`.
 
     Attributes:
         name: Its name in due work, usage, the chat's cursors and the context cache.
         settings: Its section of a chat's settings.
-        narratives: Further names of its content in the API. The revision of a change is recorded under each of them.
-        models: Its tables; rows with a line in their key are copied, truncated and erased with the line.
+        also_known_as: Further names of its content in the API. The revision of a change is recorded under each of them.
+        models: Its tables; rows with a line in their key are copied and erased with the line.
         jobs: The jobs that run its due work; the job with the longest matching prefix runs an item.
         routers: Its HTTP routes; their tags appear in `/docs` in the order of the registry.
         prompts: Its prompts; a deployment can replace each of them from its prompts folder.
@@ -96,13 +97,15 @@ class Layer:
         on_append: Messages were appended: schedule work that becomes due.
         on_change: Messages changed: mark rows derived from them as stale and schedule them.
         on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
+        on_bindings: Replies arrived for what the layer's tools wrote, or have another text, or their text again: show,
+            hide or delete it.
         on_move: Messages moved to a new line: copy people's texts about them.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
         covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything
             from `from_seq` on; None if no cut has to wait for the layer. `until_seq` is the last seq before the cut's
-            target. The layer may ignore texts that end after it, as the summary does; a text that ends at it counts.
-            The cut is possible if the result is `until_seq` or more.
+            target. A text that ends exactly at `until_seq` counts; one that ends later may be ignored, as the
+            summary does. The cut is possible if the result is `until_seq` or more.
         request_coverage: (db_session, head, until_seq, now=) → schedule the missing coverage up to `until_seq`
             (inclusive), for which a cut waits; return False if it cannot be made.
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → the coverage of messages of the range.
@@ -116,8 +119,8 @@ class Layer:
             (inclusive). A forced cut then waits; the layer schedules the search and limits the wait. Called only for
             chats whose edges are this layer's.
         export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
-        documents: A query on the line's row `c` for the layer's texts that search can find
-            (`app/layers/documents.py`).
+        documents: A query on the line's row `c` for the layer's valid texts (`app/layers/documents.py`), for a search
+            that is to come.
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; those rows are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
@@ -130,7 +133,7 @@ class Layer:
 
     name: str
     settings: type[LayerSettings]
-    narratives: tuple[str, ...] = ()
+    also_known_as: tuple[str, ...] = ()
     models: tuple[type[Table], ...] = ()
     jobs: tuple[Job[Any, Any], ...] = ()
     routers: tuple[APIRouter, ...] = ()
@@ -139,6 +142,7 @@ class Layer:
     on_append: Handler[MessagesAppended] = _ignore
     on_change: Handler[MessagesChanged] = _ignore
     on_truncate: Handler[LineTruncated] = _ignore
+    on_bindings: Handler[BindingsChanged] = _ignore
     on_move: Handler[MessagesMoved] = _ignore
     on_settings_changed: Handler[SettingsChanged] = _ignore
     on_cut: Handler[AnchorMoved] = _ignore
@@ -153,7 +157,7 @@ class Layer:
     refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
     export_state: Callable[[DbSession, Line], Awaitable[Any]] | None = None
     documents: str | None = None
-    erase_owner: Callable[..., Awaitable[None]] = _keep_nothing
+    erase_owner: Callable[..., Awaitable[None]] = _erase_nothing_else
     segments: tuple[SegmentSpec, ...] = ()
     context_query: str | None = None
     contribute: Callable[[View], Contributed] = _contribute_nothing

@@ -55,7 +55,7 @@ async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
         if (claimed.owner.is_line and head is None) or not await work_queue.holds_lease(db_session, claimed):
-            _record_outcome(db_session, head, claimed, is_unchanged=True)
+            _record_outcome(db_session, head, claimed, item_changed=False)
             return  # the line is gone, or another worker has the item
         made = Made(head, claimed, source, draft, ctx.clock())
         _record_outcome(db_session, head, claimed)
@@ -99,7 +99,7 @@ async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
         is_recorded = await _record_failure(ctx, db_session, claimed, error)
-        _record_outcome(db_session, head, claimed, is_unchanged=not is_recorded)
+        _record_outcome(db_session, head, claimed, item_changed=is_recorded)
         if _has_failed(claimed) and head is not None:
             defer(db_session, LayerChanged(head, claimed.layer))
 
@@ -121,14 +121,11 @@ def _has_failed(claimed: Claimed) -> bool:
     return claimed.attempts >= MAX_ATTEMPTS
 
 
-def _record_outcome(db_session: DbSession, head: Head | None, claimed: Claimed, *, is_unchanged: bool = False) -> None:
-    """Raise the revision of the work item's owner, because the item's state changes.
-
-    With `is_unchanged` this worker left the item as it was, so the revision stays.
-    """
-    if head is not None and is_unchanged:
+def _record_outcome(db_session: DbSession, head: Head | None, claimed: Claimed, *, item_changed: bool = True) -> None:
+    """Raise the revision of the work item's owner, if this worker changed the item's state."""
+    if head is not None and not item_changed:
         record_nothing(db_session, head.line)
     elif head is not None:
         record(db_session, head.line, WORK, claimed.layer)
-    elif not is_unchanged and not claimed.owner.is_line:
+    elif item_changed and not claimed.owner.is_line:
         raise_scope(db_session, claimed.owner)

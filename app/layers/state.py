@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import LargeBinary, select
+from sqlalchemy import LargeBinary, select, text
 from sqlalchemy import Table as CoreTable
 
 from app.kit.db import DbSession
@@ -21,7 +21,10 @@ async def read_state(db_session: DbSession, layer: Layer, line: Line) -> Any:
 
 
 async def _list_rows(db_session: DbSession, layer: Layer, table: CoreTable, line: Line) -> Sequence[dict[str, Any]]:
-    """Return the rows of a line without key and hash columns; from a table that layers share, only the layer's rows."""
+    """Return the rows of a line without key and hash columns; from a table that layers share, only the layer's rows.
+
+    A table's `info["exported"]` is the SQL condition of the rows that are part of the state, if not all are.
+    """
     columns = [
         column
         for column in table.columns
@@ -29,6 +32,8 @@ async def _list_rows(db_session: DbSession, layer: Layer, table: CoreTable, line
     ]
     key = table.c.chat_key if "chat_key" in table.c else table.c.owner_key
     query = select(*columns).where(key == line[0], table.c.line_id == line[1]).order_by(*table.primary_key)
+    if "exported" in table.info:
+        query = query.where(text(table.info["exported"]))
     if "layer" in table.c:
         query = query.where(table.c.layer.in_([layer.name, *(spec.name for spec in layer.segments)]))
     return [dict(row) for row in (await db_session.execute(query)).mappings()]

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from app.bindings.rule import Target
 from app.chats.chat_lock import ChatRef
 from app.kit.db import DbSession
 
@@ -20,6 +21,7 @@ class ToolCall:
         ref: The chat.
         character: The character that calls the tool, if the client names one.
         now: The service's time.
+        target: What the client says about the reply that the call belongs to.
 
     """
 
@@ -27,6 +29,7 @@ class ToolCall:
     ref: ChatRef
     character: str | None
     now: datetime
+    target: Target
 
 
 @dataclass(frozen=True, slots=True)

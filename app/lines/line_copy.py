@@ -47,7 +47,7 @@ async def copy_line(
         values = chat_values if table.name == _CHATS else {}
         # The row in `chats` does not begin at a seq, so its statement has no parameter for one.
         until = () if until_seq is None or table.name == _CHATS else (until_seq,)
-        statement = write_copy(table, values, cut=bool(until))
+        statement = write_copy(table, values, shortened=bool(until))
         await db_session.raw.execute(statement, *source, *target, *until, *values.values())
 
 
@@ -56,21 +56,22 @@ def list_copied() -> list[CoreTable]:
     return [table for table in list_tables() if _key_of(table)[:2] in _LINE_KEYS and table.info.get("has_lines", True)]
 
 
-def write_copy(table: CoreTable, values: Iterable[str] = (), *, cut: bool) -> str:
-    """Return the statement that copies a table's rows of line ($1, $2) to line ($3, $4), up to seq $5 if `cut`.
+def write_copy(table: CoreTable, values: Iterable[str] = (), *, shortened: bool) -> str:
+    """Return the statement that copies a table's rows of line ($1, $2) to line ($3, $4), up to seq $5 if `shortened`.
 
     The next parameters are the values of the columns that `values` names. Raises LookupError for a table that does not
-    declare where its rows begin, even if `cut` is false, so that the error does not first appear in a cut copy.
+    declare where its rows begin, even if `shortened` is false, so that the error appears with the first copy of any
+    kind.
     """
     if table.name != _CHATS and "begins" not in table.info:
         raise LookupError(f"the table {table.name} has lines, but its info has no `begins`")
     copied = {column.name: str(column.info.get("copied_as", f'"{column.name}"')) for column in table.c}
     key = _key_of(table)
     copied |= {key[0]: "$3::uuid", "line_id": "$4::uuid"}
-    for place, name in enumerate(values, start=6 if cut else 5):
+    for place, name in enumerate(values, start=6 if shortened else 5):
         copied[name] = f"${place}::{_type_of(table.c[name])}"
     names = ", ".join(f'"{name}"' for name in copied)
-    until = f" AND ({table.info['begins']}) <= $5" if cut else ""
+    until = f" AND ({table.info['begins']}) <= $5" if shortened else ""
     # Ordered by the key, so that the copy is stored in the order in which it is read and the source is read by its key.
     # Without the order, PostgreSQL scans the whole table for a line that makes up much of it.
     order = ", ".join(f'"{name}"' for name in key)

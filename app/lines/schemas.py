@@ -52,7 +52,9 @@ class LineOut(BaseModel):
     head_seq: int = Field(description="The newest seq of the line; 0 if it is empty.")
     messages: int = Field(description="The number of messages, without deleted ones.")
     created_at: datetime = Field(description="When the line was created.")
-    last_active_at: datetime = Field(description="When messages were last appended to the line.")
+    last_active_at: datetime = Field(
+        description="When messages were last appended to the line, or the chat was created or forked."
+    )
 
 
 class CurrentLine(BaseModel):

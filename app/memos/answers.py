@@ -15,6 +15,7 @@ from app.memos.answer_json import json_as_lines
 from app.memos.answer_lines import INNER_LABEL, SENTENCE_ENDS, Line, join_lines, read_line
 from app.memos.highlights import Highlight
 from app.summarising.answer_text import FENCE, UnusableAnswer, refuses, says_nothing, spoken
+from app.summarising.judging.judge import Profile
 
 MAX_HIGHLIGHTS = 3
 MAX_HIGHLIGHT_CHARS = 400
@@ -35,6 +36,12 @@ def parse_highlights(answer: str) -> list[Highlight]:
     return _keep_usable(_find_highlights(lines))
 
 
+MEMO_PROFILE = Profile(
+    read=lambda answer, _material: parse_highlights(answer),
+    text=lambda highlights: "\n".join(highlight.text for highlight in highlights) or None,
+    may_quote=True,  # a highlight can be what somebody said
+)
+
 _MAX_ANSWER_CHARS = 20_000
 """Three sentences are far shorter; a model that writes this much repeats itself."""
 
@@ -50,7 +57,7 @@ def _find_highlights(lines: Sequence[Line]) -> list[Line]:
     by_label = any(line.labelled for line in lines)
     opening = [line.text for line in takewhile(lambda line: not line.marked, lines) if line.text]
     if not by_label and opening and refuses(opening[0]):
-        raise UnusableAnswer("the model refuses")
+        raise UnusableAnswer("the model refuses", "declined")
     if not by_label and any(says_nothing(text) for text in opening):
         return [Line("NONE")]
     return join_lines(lines, by_label=by_label) or [Line(_lone_sentence(opening))]
@@ -78,7 +85,7 @@ def _keep_usable(found: Sequence[Line]) -> list[Highlight]:
     is_nothing = False
     for line in found:
         if refuses(line.text):
-            raise UnusableAnswer("the model refuses")
+            raise UnusableAnswer("the model refuses", "declined")
         if says_nothing(line.text):
             is_nothing = True
         elif line.text and not _PLACEHOLDER.fullmatch(line.text):

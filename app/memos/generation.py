@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage, LanguageModel
+from app.kit.llm import ChatMessage
 from app.kit.tokens import count_tokens
-from app.layers.ask import ask_model
-from app.memos.answers import parse_highlights
+from app.layers.ask import Inquiry, ask_model
+from app.memos.answers import MEMO_PROFILE
 from app.memos.highlights import Highlight
 from app.memos.prompts import MEMO, memo_messages
 from app.summarising.extractive import extract
+from app.summarising.judging.judge import Material
 from app.summarising.transcript import Utterance
 
 ANSWER_TOKENS = 600
@@ -45,6 +46,7 @@ class MemoRequest:
         history: The batch, preceded by up to `history_messages` earlier messages, for word frequencies. Not the history
             of the prompt. The model's summariser does not use it.
         characters: Names of the chat's characters.
+        user_name: The user's name, if it is known.
         language: BCP 47, if the chat has one.
         instruction: A person's instruction for this one generation.
 
@@ -53,6 +55,7 @@ class MemoRequest:
     batch: Sequence[Utterance]
     history: Sequence[Utterance]
     characters: Sequence[str]
+    user_name: str | None
     language: str | None
     instruction: str | None
 
@@ -81,26 +84,30 @@ class ModelSummariser:
     origin: Origin = "model"
     history_messages = 0
 
-    def __init__(self, model: LanguageModel, prompt: PromptTemplate = MEMO) -> None:
-        self._model = model
+    def __init__(self, inquiry: Inquiry, prompt: PromptTemplate = MEMO) -> None:
+        self._inquiry = inquiry
         self._prompt = prompt
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:
-        """Return the highlights that the model answers. Raises ModelError, also for an unusable answer, DoesNotFit."""
+        """Return the highlights that the model answers. Raises ModelError, NoUsableAnswer, DoesNotFit."""
 
-        def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+        def build(budget_tokens: int) -> list[ChatMessage]:
             return memo_messages(
                 request.batch,
                 language=request.language,
                 characters=request.characters,
+                user_name=request.user_name,
                 instruction=request.instruction,
                 prompt=self._prompt,
                 budget_tokens=budget_tokens,
                 count_tokens=count_tokens,
             )
 
+        material = Material(
+            [said.text for said in request.batch], language=request.language, wished=request.instruction is not None
+        )
         answer = await ask_model(
-            self._model, build, parse_highlights, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE
+            self._inquiry, build, MEMO_PROFILE, material, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE
         )
         return MemoDraft(answer.value, self.origin, answer.model, self._prompt.version)
 
@@ -119,6 +126,6 @@ class ExtractiveSummariser:
         return MemoDraft([Highlight(line) for line in lines], self.origin, None, EXTRACT_VERSION)
 
 
-def choose_summariser(model: LanguageModel | None, prompt: PromptTemplate = MEMO) -> Summariser:
-    """Return the summariser that asks `model` with `prompt`, or the extractive one if there is no model."""
-    return ModelSummariser(model, prompt) if model else ExtractiveSummariser()
+def choose_summariser(inquiry: Inquiry | None, prompt: PromptTemplate = MEMO) -> Summariser:
+    """Return the summariser that asks a model with `prompt`, or the extractive one if there is no model."""
+    return ModelSummariser(inquiry, prompt) if inquiry else ExtractiveSummariser()

@@ -82,8 +82,8 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
     gaps: list[tuple[int, int]] = []
     if settings.window:
         # A window that is not full reaches back to the start of the book, so every missing memo there is a gap.
-        from_unit = memos[0]["sort_key"] if len(memos) >= settings.window else 0
-        gaps = await queries.list_gaps(db_session, *line, anchor_seq=anchor_seq, from_unit=from_unit)
+        from_sort_key = memos[0]["sort_key"] if len(memos) >= settings.window else 0
+        gaps = await queries.list_gaps(db_session, *line, anchor_seq=anchor_seq, from_sort_key=from_sort_key)
     filling = head.cursors.get(NAME)
     if filling and filling["first_seq"] < anchor_seq:  # a forced cut fell inside it: no memo covers this part yet
         gaps.append((filling["first_seq"], anchor_seq - 1))

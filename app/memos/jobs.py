@@ -1,19 +1,19 @@
 """The job that makes a memo."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-import asyncpg
 import orjson
 
 from app.chats.eligibility import Filters
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.memos import queries
-from app.memos.generation import MemoDraft, MemoRequest, Summariser, choose_summariser
+from app.memos.generation import ExtractiveSummariser, MemoDraft, MemoRequest, Summariser, choose_summariser
 from app.memos.highlights import render_highlights, text_values
 from app.memos.models import NAME
 from app.memos.prompts import MEMO
@@ -29,7 +29,10 @@ class _Source:
     history: Sequence[Utterance]
     hash: bytes
     characters: Sequence[str]
+    user_name: str | None
     language: str | None
+    first_seq: int
+    sole: str | None
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
@@ -42,27 +45,43 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
     source = await read_source(db_session.raw, line, row["first_seq"], row["last_seq"], filters)
     if source is None:
         return None
-    before: Sequence[asyncpg.Record] = ()
-    wanted = _choose(ctx).history_messages
-    if wanted:
-        before = await queries.list_before(db_session.raw, *line, before_seq=row["first_seq"], limit=wanted)
-    history = [name_speaker(m["seq"], m["role"], m["name"], m["content"], source.sole) for m in before]
-    batch = source.utterances
-    return _Source(batch, [*history, *batch], source.hash, source.names, source.language)
+    batch, names = source.utterances, source.names
+    found = _Source(batch, batch, source.hash, names, source.user_name, source.language, row["first_seq"], source.sole)
+    return await _with_history(db_session, claimed, found, _choose(ctx, claimed).history_messages)
+
+
+async def _with_history(db_session: DbSession, claimed: Claimed, source: _Source, limit: int) -> _Source:
+    """Return `source` with up to `limit` messages before the batch."""
+    if not limit:
+        return source
+    before = await queries.list_before(db_session.raw, *claimed.owner.line, before_seq=source.first_seq, limit=limit)
+    history = [
+        name_speaker(m["seq"], m["role"], m["name"], m["content"], source.sole, source.user_name) for m in before
+    ]
+    return replace(source, history=[*history, *source.batch])
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraft:
-    summariser = _choose(ctx)
+    summariser = _choose(ctx, claimed)
     if not source.batch:  # no eligible message is left, so the model is not called
         return MemoDraft((), summariser.origin, None, None)
-    return await summariser.summarise(
-        MemoRequest(
-            batch=source.batch,
-            history=source.history,
-            characters=source.characters,
-            language=source.language,
-            instruction=claimed.payload.get("instruction"),
-        )
+    try:
+        return await summariser.summarise(_request(claimed, source))
+    except NoUsableAnswer:
+        extractive = ExtractiveSummariser()
+        async with ctx.database.unit_of_work() as db_session:
+            source = await _with_history(db_session, claimed, source, extractive.history_messages)
+        return await extractive.summarise(_request(claimed, source))
+
+
+def _request(claimed: Claimed, source: _Source) -> MemoRequest:
+    return MemoRequest(
+        batch=source.batch,
+        history=source.history,
+        characters=source.characters,
+        user_name=source.user_name,
+        language=source.language,
+        instruction=claimed.payload.get("instruction"),
     )
 
 
@@ -87,8 +106,9 @@ async def _save(db_session: DbSession, made: Made[_Source, MemoDraft]) -> None:
     await queries.update_memo(db_session, *made.head.line, UUID(made.claimed.key), values)
 
 
-def _choose(ctx: JobContext) -> Summariser:
-    return choose_summariser(ctx.model, ctx.prompt(MEMO))
+def _choose(ctx: JobContext, claimed: Claimed) -> Summariser:
+    inquiry = Inquiry.of(ctx.model, ctx.database, claimed) if ctx.model else None
+    return choose_summariser(inquiry, ctx.prompt(MEMO))
 
 
 MAKE_MEMO = Job(read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -119,10 +119,10 @@ async def list_pinned(
 
 
 async def list_gaps(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_unit: int
+    db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_sort_key: int
 ) -> list[tuple[int, int]]:
-    """Return the ranges before the anchor whose memo is pending or stale, with a `sort_key` of at least `from_unit`."""
-    rows = await db_session.raw.fetch(_GAPS, chat_key, line_id, anchor_seq, from_unit)
+    """Return the ranges before the anchor whose memo is pending or stale, at or after a sort key."""
+    rows = await db_session.raw.fetch(_GAPS, chat_key, line_id, anchor_seq, from_sort_key)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
 
 
@@ -209,7 +209,7 @@ async def list_overlapping(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int, *, layer: str
 ) -> Sequence[tuple[Memo, WorkItem | None]]:
     """Return the batches that contain a message of the range, in order, with their work items."""
-    first_of_all = (
+    first_begins = (
         select(Memo.first_seq)
         .where(Memo.chat_key == chat_key, Memo.line_id == line_id, Memo.first_seq <= first_seq)
         .order_by(Memo.first_seq.desc())
@@ -220,7 +220,7 @@ async def list_overlapping(
         _with_work(chat_key, line_id, layer)
         .where(
             Memo.deleted_at.is_(None),
-            or_(and_(Memo.first_seq >= first_seq, Memo.first_seq <= last_seq), Memo.first_seq == first_of_all),
+            or_(and_(Memo.first_seq >= first_seq, Memo.first_seq <= last_seq), Memo.first_seq == first_begins),
             Memo.last_seq >= first_seq,
         )
         .order_by(Memo.first_seq)

@@ -1,7 +1,8 @@
 """Operations that change messages: edit, exclude, pin, hide, delete, cut off the end.
 
-They lose no text: an edit keeps the former text as a revision, and a delete keeps the row as a tombstone. Each of them
-updates the counts in the head and defers an event, so that the memory is updated in the same transaction.
+They lose no text: an edit keeps the former text as a revision, and a delete keeps the row as a tombstone. If memory
+depends on the change, the counts in the head are updated and an event is deferred, so that the memory is updated in the
+same transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from app.kit.errors import Invalid
 from app.kit.tokens import count_tokens
 from app.messages import change_queries
 from app.messages.change_queries import recounting_turns
+from app.messages.echoes import drop_echo
 
 
 async def edit_message(
@@ -31,14 +33,15 @@ async def edit_message(
     """
     head, message = await lock_message(db_session, ref, message_id)
     before = as_range(message)
-    if "content" in given and given["content"] != message.content:
-        if not given["content"] and not message.tool_calls:
+    content = drop_echo(head, message.role, message.name, given.get("content", ""))
+    if "content" in given and content != drop_echo(head, message.role, message.name, message.content):
+        if not content and not message.tool_calls:
             raise Invalid(
                 "Only a message with tool calls may be empty.",
                 errors=[{"loc": ["body", "content"], "msg": "may be empty only when tool_calls is set"}],
             )
         await keep_revision(db_session, message, now)
-        say(message, given["content"])
+        say(message, content)
         message.edited_at = now
     if "hidden" in given:
         _set_hidden(message, given["hidden"])

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from app.chats.head import Head, NewMessage
 from app.chats.models import Message
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 
 APPEND = """
     WITH given AS (
@@ -32,6 +33,19 @@ APPEND = """
         NULL::timestamptz AS sent_at, NULL::int AS tokens FROM added
     UNION ALL SELECT message_id, seq, same, CASE WHEN deleted_at IS NULL THEN role END, name, content, sent_at, tokens
     FROM known"""
+
+_ADD_SWIPES = """
+    INSERT INTO swipes (chat_key, line_id, seq, swipe_index, content)
+    SELECT $1, $2, n.* FROM unnest($3::int[], $4::int[], $5::text[]) AS n (seq, swipe_index, content)"""
+
+_SELECT_SWIPES = f"""
+    UPDATE messages m SET selected_swipe = n.swipe_index
+    FROM (
+        SELECT g.swipe_index, here.row_ref FROM unnest($3::int[], $4::int[]) AS g (seq, swipe_index)
+        CROSS JOIN LATERAL (
+            SELECT ctid AS row_ref FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = g.seq
+            {ONE_LOOKUP_EACH}) AS here
+    ) AS n WHERE m.ctid = n.row_ref"""  # noqa: S608 - constants only
 
 
 async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[asyncpg.Record]:
@@ -61,6 +75,26 @@ async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[
         [m.identity for m in messages],
         [m.digest for m in messages],
     )
+
+
+async def insert_given_swipes(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> None:
+    """Insert the unselected swipes of new messages and set which one is selected; nothing if no message has any."""
+    swipes = [
+        (message.seq, index, text)
+        for message in messages
+        for index, text in enumerate(message.swipes)
+        if index != message.selected_swipe
+    ]
+    await insert_swipes(db_session, head, swipes)
+    selected = [(message.seq, message.selected_swipe) for message in messages if message.selected_swipe]
+    if selected:
+        await db_session.raw.execute(_SELECT_SWIPES, *head.line, *zip(*selected, strict=True))
+
+
+async def insert_swipes(db_session: DbSession, head: Head, swipes: Sequence[tuple[int, int, str]]) -> None:
+    """Insert unselected swipes, given as (seq, swipe_index, content)."""
+    if swipes:
+        await db_session.raw.execute(_ADD_SWIPES, *head.line, *zip(*swipes, strict=True))
 
 
 async def find_message(db_session: DbSession, chat_key: UUID, line_id: UUID, message_id: str) -> Message | None:

@@ -1,4 +1,4 @@
-"""Read the messages of a line. Other rooms read messages with these functions, not with SQL of their own."""
+"""Read the messages of a line. All reads that several packages share are here."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -13,14 +13,14 @@ from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 
 SPEAKS = "deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))"
-"""Messages that count for turns: the user's, and the character's without thoughts; `count_appended` does the same."""
+"""Messages that count for turns: the user's, and the character's except thoughts; `count_appended` does the same."""
 
 
 IS_SENT = "deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
 """Messages that are sent from the anchor on; `eligibility.is_sent` does the same."""
 
 
-IS_SUMMARISABLE = "deleted_at IS NULL AND hidden_by IS DISTINCT FROM 'user' AND NOT blank AND kind IS NULL"
+IS_SENT_OR_SCENE_HIDDEN = "deleted_at IS NULL AND hidden_by IS DISTINCT FROM 'user' AND NOT blank AND kind IS NULL"
 """Messages that are sent, or would be if scenes did not hide them."""
 
 
@@ -67,10 +67,10 @@ _IN_SIGHT = """
         WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq >= $3 AND m.seq < i.seq AND m.deleted_at IS NULL)"""
 
 
-_SUMMARISABLE_AFTER = f"{_SHAPE_OF_ALL} AND {IS_SUMMARISABLE} AND seq > $3 ORDER BY seq LIMIT $4"
+_SUMMARISABLE_AFTER = f"{_SHAPE_OF_ALL} AND {IS_SENT_OR_SCENE_HIDDEN} AND seq > $3 ORDER BY seq LIMIT $4"
 
 
-_NEWEST_SUMMARISABLE = f"{_SHAPE_OF_ALL} AND {IS_SUMMARISABLE} ORDER BY seq DESC LIMIT $3"
+_NEWEST_SUMMARISABLE = f"{_SHAPE_OF_ALL} AND {IS_SENT_OR_SCENE_HIDDEN} ORDER BY seq DESC LIMIT $3"
 
 
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
@@ -89,9 +89,9 @@ async def list_sent_after(
 
 
 async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int | None:
-    """Return the seq of the first message from `from_seq` on that scenes do not hide; None if they hide none before it.
+    """Return the seq of the first message from `from_seq` on that scenes do not hide.
 
-    If they hide all of them, return the seq after the head.
+    None if that is the very first, so that nothing is to be skipped. The seq after the head if scenes hide all of them.
     """
     found: int | None = await db_session.raw.fetchval(_IN_SIGHT, *head.line, from_seq, head.head_seq + 1)
     return found

@@ -1,6 +1,6 @@
 """Request and response schemas of messages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
@@ -24,6 +24,7 @@ from app.kit.wire import (
 
 MAX_MESSAGES = 1_000
 MAX_RANGES = 1_000
+MAX_SWIPES = 1_000
 MAX_REIMPORT_MESSAGES = 100_000
 
 
@@ -53,6 +54,12 @@ class ToolCall(RequestModel):
     function: ToolFunction = Field(description="The function that is called.")
 
 
+Swipes = Annotated[
+    list[Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS)]], Field(min_length=1, max_length=MAX_SWIPES)
+]
+SwipeIndex = Annotated[int, Field(ge=0, lt=MAX_SWIPES)]
+
+
 class MessageIn(RequestModel):
     """A message to append."""
 
@@ -60,7 +67,18 @@ class MessageIn(RequestModel):
     role: Literal["user", "assistant", "system", "tool", "narrator"] = Field(description="The role of the speaker.")
     name: Name | None = Field(None, description="The name of the speaker.")
     content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS), NullAs("")] = Field(
-        "", description="The text, 1–100,000 characters; may be empty only with `tool_calls`."
+        "",
+        description="The text, 1–100,000 characters; may be empty only with `tool_calls`. With `swipes` it is the "
+        "selected one, and may be left out.",
+    )
+    swipes: Swipes | None = Field(
+        None,
+        description="All alternative texts of the message, including the selected one: 1–1,000, each of 1–100,000 "
+        "characters.",
+    )
+    selected_swipe: SwipeIndex | None = Field(
+        None,
+        description="With `swipes`: the index of the selected text, from 0. By default that of `content`, or 0.",
     )
     kind: Literal["thought"] | None = Field(None, description="`thought` marks a thought of the model.")
     sent_at: UtcDatetime | None = Field(
@@ -79,9 +97,26 @@ class MessageIn(RequestModel):
 
     @model_validator(mode="after")
     def _has_content(self) -> Self:
+        if self.swipes is not None:
+            self._select(self.swipes)
+        elif self.selected_swipe is not None:
+            raise FieldError(("selected_swipe",), "requires swipes, the list of all alternative texts")
         if not self.content and not self.tool_calls:
             raise FieldError(("content",), "may be empty only when tool_calls is set")
         return self
+
+    def _select(self, swipes: Sequence[str]) -> None:
+        """Complete `content` and `selected_swipe` from each other. Raises FieldError if they contradict each other."""
+        if self.selected_swipe is None:
+            if self.content and self.content not in swipes:
+                raise FieldError(("content",), "must be one of swipes; or leave it out to select the first")
+            self.selected_swipe = swipes.index(self.content) if self.content else 0
+        if self.selected_swipe >= len(swipes):
+            raise FieldError(("selected_swipe",), f"must be at most {len(swipes) - 1}, the last index of swipes")
+        selected = swipes[self.selected_swipe]
+        if self.content and self.content != selected:
+            raise FieldError(("content",), "must equal the selected one of swipes; or leave it out")
+        self.content = selected
 
 
 def refuse_twins(messages: Iterable[MessageIn]) -> None:
@@ -229,8 +264,19 @@ class VisibilityOut(BaseModel):
 class MessagePut(MessageIn):
     """A message of the list.
 
-    If the chat has the message, an optional field that is left out keeps its value, and null clears it.
+    If the chat has the message, an optional field that is left out keeps its value, and null clears it. Swipes that the
+    message does not have yet are added; none are removed.
     """
+
+    swipes: Swipes = Field(
+        default_factory=absent,
+        description="Alternative texts of the message, including the selected one: 1–1,000, each of 1–100,000 "
+        "characters.",
+    )
+    selected_swipe: SwipeIndex = Field(
+        default_factory=absent,
+        description="With `swipes`: the index of the selected text, from 0. By default that of `content`, or 0.",
+    )
 
     sent_at: UtcDatetime = Field(
         default_factory=absent,

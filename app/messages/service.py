@@ -25,6 +25,7 @@ from app.kit.ids import uuid7
 from app.kit.tokens import count_tokens
 from app.messages import change_queries
 from app.messages import queries as message_queries
+from app.messages.echoes import without_echo
 from app.messages.reads import list_messages
 from app.messages.schemas import MessageIn
 
@@ -52,13 +53,15 @@ class Appended:
 async def append_messages(
     db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime
 ) -> Appended:
-    """Append messages, creating the chat if it is missing; existing messages do not change.
+    """Append messages, creating the chat if it is missing; existing messages do not change, and get no swipes.
 
     Raises MessageIdTaken, naming the ids, if one was appended before with another role or text; then nothing is
     appended.
     """
     messages = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
+    if head.settings.timestamps == "inline":
+        messages = [without_echo(head, message) for message in messages]
     rows = {row["message_id"]: row for row in await message_queries.insert_messages(db_session, head, messages)}
     _refuse_taken([message.message_id for message in messages], rows)
     fresh = [
@@ -67,6 +70,7 @@ async def append_messages(
         if rows[message.message_id]["same"] is None
     ]
     if fresh:
+        await message_queries.insert_given_swipes(db_session, head, fresh)
         event = count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=created)
         defer(db_session, event)
         record_append(db_session, head.line)
@@ -150,6 +154,8 @@ def _new_message(given: MessageIn, now: datetime) -> NewMessage:
         sent_at=given.sent_at or now,
         identity=identity(given.role, given.content),
         digest=content_digest(given.role, given.name, given.content),
+        swipes=given.swipes or (),
+        selected_swipe=given.selected_swipe or 0,
     )
 
 

@@ -5,7 +5,7 @@ next version that a person wrote. A person's version is always valid, and so are
 own steps are not stale. A narrative is rebuilt from its latest valid version; earlier versions are not made again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -22,6 +22,7 @@ class Link(NamedTuple):
         origin: `model`, `extractive` or `person`.
         is_fresh: Whether the source of its own step is unchanged.
         deleted: Whether a person deleted it. Versions folded onto it can still be valid.
+        has_kept: Whether it has a text that a person wrote to be kept.
 
     """
 
@@ -32,11 +33,17 @@ class Link(NamedTuple):
     origin: str
     is_fresh: bool
     deleted: bool = False
+    has_kept: bool = False
 
     @property
     def has_step(self) -> bool:
         """Whether it has a step of its own. A person's text that replaced no version has none."""
         return self.first_unit <= self.last_unit
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is the version with which a person wrote its kept text; nothing is folded after the text yet."""
+        return self.has_kept and self.origin == "person"
 
 
 @dataclass(frozen=True)
@@ -65,11 +72,26 @@ class Chain:
             by_person: Consider only versions that a person wrote.
 
         """
-        for link, true in zip(reversed(self.links), reversed(self._valid), strict=True):
-            early = before is None or link.last_unit < before
-            if true and early and not link.deleted and (not by_person or link.origin == "person"):
-                return link
-        return None
+        return next((link for link in self._newest_valid(by_person) if before is None or link.last_unit < before), None)
+
+    def latest_usable(self, before: int, *, by_person: bool = False) -> Link | None:
+        """Return the latest valid version that a context may contain if the history begins at `before`, or None.
+
+        It ends before the history, or is a text that a person wrote to be kept: contexts contain that at once.
+        """
+        links = self._newest_valid(by_person)
+        return next((link for link in links if link.last_unit < before or link.is_kept), None)
+
+    def without_kept(self) -> "Chain":
+        """Return the chain up to its latest valid version without a kept text; without such a version, an empty one."""
+        base = next((link for link in self._newest_valid() if not link.has_kept), None)
+        return Chain([link for link in self.links if base and link.version <= base.version])
+
+    def _newest_valid(self, by_person: bool = False) -> Iterator[Link]:
+        """Yield the valid versions that are not deleted, newest first."""
+        for link, valid in zip(reversed(self.links), reversed(self._valid), strict=True):
+            if valid and not link.deleted and (not by_person or link.origin == "person"):
+                yield link
 
     @property
     def covered(self) -> int:

@@ -21,10 +21,12 @@ class NarrativeVersion(DerivedColumns, Table):
     `first_unit…last_unit` is the range of its own step, both inclusive, in the layer's units: message seqs or numbers
     of diary entries. An empty step has `last_unit = first_unit - 1`. The version covers everything up to
     `last_unit`; the chain of `base_version` determines where its coverage begins.
+    `kept_text` is what a person wrote to be kept: later versions contain it unchanged, before `text`, and only `text`
+    is folded. It is "" in narratives other than the summary.
     `source_hash` is the hash of what the step was made from, `current_hash` that of the current content of its range.
     If they differ, the version is stale, and so is every version folded onto it, up to one that a person wrote.
     `edited` is set if a person replaced a text of the service by it.
-    A version that a person deleted has no text; its row remains for the versions that were folded onto it.
+    A version that a person deleted has neither text; its row remains for the versions that were folded onto it.
     """
 
     __tablename__ = "narrative_versions"
@@ -72,6 +74,7 @@ class NarrativeVersion(DerivedColumns, Table):
     begins_seq: Mapped[int]
     first_unit: Mapped[int]
     last_unit: Mapped[int]
+    kept_text: Mapped[str] = mapped_column(Text, server_default="")
     text: Mapped[str] = mapped_column(Text)
     tokens: Mapped[int]
     source_hash: Mapped[bytes] = mapped_column(LargeBinary)

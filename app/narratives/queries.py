@@ -29,15 +29,17 @@ _CHAIN = f"""
         SELECT least($5::int, ({_FIRST_STALE}))
     ), chain AS (
         SELECT v.version, v.base_version, v.first_unit, v.last_unit, v.origin,
-            v.source_hash = v.current_hash AS is_fresh, v.deleted_at IS NOT NULL AS deleted
+            v.source_hash = v.current_hash AS is_fresh, v.deleted_at IS NOT NULL AS deleted,
+            v.kept_text <> '' AS has_kept
         FROM narrative_versions v WHERE {_OF} AND v.current
         UNION ALL
         SELECT v.version, v.base_version, v.first_unit, v.last_unit, v.origin, v.source_hash = v.current_hash,
-            v.deleted_at IS NOT NULL
+            v.deleted_at IS NOT NULL, v.kept_text <> ''
         FROM chain CROSS JOIN back JOIN narrative_versions v ON {_OF} AND v.version = chain.base_version
         WHERE chain.last_unit >= back.until OR chain.deleted
     )
-    SELECT version, base_version, first_unit, last_unit, origin, is_fresh, deleted FROM chain ORDER BY version"""  # noqa: S608 - constants only
+    SELECT version, base_version, first_unit, last_unit, origin, is_fresh, deleted, has_kept
+    FROM chain ORDER BY version"""  # noqa: S608 - constants only
 
 _STEPS = """
     SELECT subject, version, first_unit, last_unit, origin, filters::text AS filters, source_hash, current_hash
@@ -138,6 +140,16 @@ async def find_text(connection: Connection, key: Key, version: int) -> str | Non
     return text
 
 
+async def find_kept_text(connection: Connection, key: Key, version: int) -> str:
+    """Return the kept text of a version; "" if it has none, or there is no such version."""
+    text: str | None = await connection.fetchval(
+        f"SELECT v.kept_text FROM narrative_versions v WHERE {_OF} AND v.version = $5",  # noqa: S608
+        *key,
+        version,
+    )
+    return text or ""
+
+
 async def list_versions(
     db_session: DbSession, key: Key, *, before: int | None, limit: int
 ) -> Sequence[NarrativeVersion]:
@@ -159,7 +171,7 @@ async def list_links_between(db_session: DbSession, key: Key, versions: Sequence
             WHERE chain.last_unit >= back.until OR chain.deleted_at IS NOT NULL
         )
         SELECT version, base_version, first_unit, last_unit, origin, source_hash = current_hash,
-            deleted_at IS NOT NULL
+            deleted_at IS NOT NULL, kept_text <> ''
         FROM chain
         """,  # noqa: S608
         *key,
@@ -188,7 +200,7 @@ async def list_in_place_of(db_session: DbSession, key: Key, link: Link) -> list[
 
 async def soft_delete(db_session: DbSession, key: Key, versions: Sequence[int], now: datetime) -> None:
     """Soft-delete versions: clear their texts, but keep their rows as links of the chain."""
-    values = {"text": "", "tokens": 0, "current": False, "deleted_at": now}
+    values = {"kept_text": "", "text": "", "tokens": 0, "current": False, "deleted_at": now}
     await db_session.execute(
         update(NarrativeVersion).where(*_of(key), NarrativeVersion.version.in_(versions)).values(**values)
     )

@@ -1,15 +1,14 @@
 """Request and response models of narratives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.paging import encode_cursor
-from app.kit.wire import MAX_SEQ, WORK_ID, RequestModel, Text
+from app.kit.wire import MAX_SEQ, RequestModel, Text
 from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 from app.narratives.service import ListedVersion
 
@@ -26,20 +25,24 @@ class VersionOut(BaseModel):
     text: str = Field(description="The whole text, as the prompt contains it.")
     first_seq: int | None = Field(description="The first message that it covers.")
     last_seq: int | None = Field(description="The last message that it covers, inclusive.")
-    stale: bool = Field(description="Whether messages that it covers have changed since.")
+    stale: bool = Field(description="Whether what it was made from has changed since.")
     in_prompt: bool = Field(description=IN_PROMPT)
     edited: bool = Field(description=EDITED)
     created_at: datetime | None = Field(description="When it was generated or written.")
-    current: bool = Field(description="Whether the next fold builds on it.")
+    current: bool = Field(
+        description="Whether it is the current version. Folds build on it, or on an earlier one while it is stale."
+    )
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")
     prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
 
 
-class RegeneratingVersion(VersionOut):
-    """The version in use while its newest step is regenerated."""
+class ChooseVersion(RequestModel):
+    """The version to make current."""
 
-    work_id: UUID = Field(description=WORK_ID)
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"version": 1}]})
+
+    version: int = Field(ge=1, le=MAX_SEQ, description="The version's number.")
 
 
 class NarrativeIn(RequestModel):
@@ -67,9 +70,14 @@ class RegenerateNarrative(RequestModel):
     replace_edited: bool = Field(False, description="Whether a person's text may be replaced.")
 
 
-def versions_page(found: Sequence[ListedVersion], limit: int) -> dict[str, Any]:
-    """Return a page of versions, newest first; `found` has one more than `limit` if there is another page."""
-    items = [version_out(one) for one in found[:limit]]
+def versions_page(
+    found: Sequence[ListedVersion], limit: int, present: Callable[[ListedVersion], dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Return a page of versions, newest first; `found` has one more than `limit` if there is another page.
+
+    `present` returns the JSON fields of one; by default `version_out`.
+    """
+    items = [(present or version_out)(one) for one in found[:limit]]
     return {"items": items, "next_cursor": encode_cursor(items[-1]["version"]) if len(found) > limit else None}
 
 

@@ -1,7 +1,7 @@
 """Operations on narratives. Each function runs within the caller's unit of work."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -34,7 +34,7 @@ NO_SOURCE = range_hash([])
 
 @dataclass(frozen=True, slots=True)
 class Narrative:
-    """Identifies a narrative of a line: its layer, and its subject if the layer has several narratives."""
+    """Identifies a narrative of a line: `summary`, `recap` or `diary`, and the subject if a line has several."""
 
     layer: str
     subject: str = ""
@@ -42,12 +42,13 @@ class Narrative:
 
 @dataclass(frozen=True, slots=True)
 class FoldDraft:
-    """The result of a fold: the whole new text."""
+    """The result of a fold: the whole new text. A text by a person may have a kept part, which is before `text`."""
 
     text: str
     origin: Literal["model", "extractive", "person"]
     model: str | None = None
     prompt_version: str | None = None
+    kept_text: str = ""
 
 
 class ListedVersion(NamedTuple):
@@ -107,6 +108,11 @@ async def find_text(connection: Connection, line: Line, narrative: Narrative, ve
     return await queries.find_text(connection, _key(line, narrative), version)
 
 
+async def find_kept_text(connection: Connection, line: Line, narrative: Narrative, link: Link) -> str:
+    """Return the kept text of a version; "" if it has none."""
+    return await queries.find_kept_text(connection, _key(line, narrative), link.version) if link.has_kept else ""
+
+
 async def list_versions(
     db_session: DbSession, line: Line, narrative: Narrative, *, shown: int | None, before: int | None, limit: int
 ) -> list[ListedVersion]:
@@ -148,13 +154,16 @@ async def save_fold(
     """Store the result of a fold into `base` as a new version, make it current and return its number.
 
     The caller has locked the line's row and checked that the base and the range are unchanged since they were read.
-    Later versions in the chain that are no longer valid are deleted, with the service's versions folded onto them.
+    The new version has the kept text of `base`. Later versions in the chain that are no longer valid are deleted, with
+    the service's versions folded onto them.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative)
     number = await queries.next_version(db_session, key)
     await queries.set_current(db_session, key, None)
     await queries.delete_with_descendants(db_session, key, chain.superseded_by(base))
+    if base:
+        draft = replace(draft, kept_text=await find_kept_text(db_session.raw, line, narrative, base))
     version = _version(key, number, draft, base.version if base else None, (first_unit, last_unit), begins_seq, now)
     version.filters = dict(filters) if filters is not None else None
     version.source_hash = version.current_hash = source_hash
@@ -168,6 +177,7 @@ async def write_version(
     narrative: Narrative,
     text: str,
     *,
+    keep: bool = False,
     begins_seq: int,
     now: datetime,
     edited: bool = False,
@@ -175,7 +185,8 @@ async def write_version(
     """Store a person's text as a new version in place of the latest valid one, make it current and return its number.
 
     It covers the same material as the version that it replaces. If there is no valid version, it covers nothing, and
-    later folds add everything to it. `edited` is whether the text once replaced a text of the service.
+    later folds add everything to it. With `keep`, it is the kept text of this version and of those folded onto it, and
+    every copy of the line includes it. `edited` is whether the text once replaced a text of the service.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative)
@@ -184,13 +195,13 @@ async def write_version(
     await queries.set_current(db_session, key, None)
     await queries.delete_with_descendants(db_session, key, chain.superseded_by(former))
     places = (former.first_unit, former.last_unit) if former else (1, 0)
-    draft = FoldDraft(text, "person")
+    draft = FoldDraft("", "person", kept_text=text) if keep else FoldDraft(text, "person")
     version = _version(key, number, draft, former.base_version if former else None, places, begins_seq, now)
     version.source_hash = version.current_hash = NO_SOURCE
     version.edited = edited
     if former:
         replaced = await read_version(db_session, line, narrative, former.version)
-        version.filters, version.begins_seq = replaced.filters, replaced.begins_seq
+        version.filters, version.begins_seq = replaced.filters, 0 if keep else replaced.begins_seq
         version.source_hash = version.current_hash = replaced.current_hash
         version.edited = edited or replaced.edited or replaced.origin != "person"
     await queries.insert_version(db_session, version)
@@ -198,7 +209,7 @@ async def write_version(
 
 
 async def make_current(db_session: DbSession, line: Line, narrative: Narrative, version: int) -> None:
-    """Make a version the current one, into which the next step is folded. Raises VersionNotFound."""
+    """Make a version the current one, on which later folds build. Raises VersionNotFound."""
     await read_version(db_session, line, narrative, version)
     await queries.set_current(db_session, _key(line, narrative), version)
 
@@ -241,9 +252,9 @@ async def reset_current(db_session: DbSession, line: Line, narrative: Narrative)
 async def truncate(db_session: DbSession, line: Line, narrative: Narrative, from_unit: int, *, begins_seq: int) -> None:
     """Remove coverage of `from_unit` and everything after it.
 
-    The service's versions that end there or later are deleted, and so are a person's deleted ones. A person's other
-    versions are shortened to end before `from_unit`, and their `begins_seq` is lowered to at most the given one. The
-    last remaining version of the chain becomes current; if there is none, the highest remaining version does.
+    Of the versions that end there or later, those of the service are deleted, and a person's that are soft-deleted.
+    A person's other versions are shortened to end before `from_unit`, and their `begins_seq` is lowered to at most the
+    given one. The last remaining version of the chain becomes current; if there is none, the highest remaining one.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative, from_unit=from_unit)
@@ -275,8 +286,17 @@ async def carry_over_edits(
     if any(link.version == written.version for link in here.links):
         return
     version = await read_version(db_session, (line[0], from_line_id), narrative, written.version)
-    text, edited = version.text, version.edited
-    await write_version(db_session, line, narrative, text, begins_seq=begins_seq, now=now, edited=edited)
+    text, edited = version.kept_text or version.text, version.edited
+    await write_version(
+        db_session,
+        line,
+        narrative,
+        text,
+        keep=written.has_kept,
+        begins_seq=0 if written.has_kept else begins_seq,
+        now=now,
+        edited=edited,
+    )
 
 
 async def list_steps(
@@ -303,6 +323,11 @@ async def update_hashes(db_session: DbSession, line: Line, layer: str, rows: Seq
     """Write the current hashes of steps; `rows` are (subject, version, current_hash)."""
     if rows:
         await queries.update_hashes(db_session, *line, layer, rows)
+
+
+def join_texts(kept_text: str, text: str) -> str:
+    """Return the text of a version as a context contains it: the kept text, then what was folded."""
+    return "\n\n".join(part for part in (kept_text, text) if part)
 
 
 def _chain_to(links: Mapping[int, Link], version: int) -> Chain:
@@ -344,8 +369,9 @@ def _version(
         first_unit=places[0],
         last_unit=places[1],
         origin=draft.origin,
+        kept_text=draft.kept_text,
         text=draft.text,
-        tokens=count_tokens(draft.text),
+        tokens=count_tokens(join_texts(draft.kept_text, draft.text)),
         model=draft.model,
         prompt_version=draft.prompt_version,
         edited=False,

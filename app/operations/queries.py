@@ -52,7 +52,7 @@ async def find_work(db_session: DbSession, caller: Caller, work_id: UUID) -> Any
 
 
 async def retry_work(db_session: DbSession, caller: Caller, work_id: UUID, *, now: datetime) -> bool:
-    """Reschedule an item for now with all its attempts, even if it is running.
+    """Reschedule an item for now, even if it is running; its attempts are counted from zero again.
 
     Returns False if no item with this id is visible to the caller.
     """
@@ -86,7 +86,7 @@ async def list_failed(
 async def retry_failed(
     db_session: DbSession, caller: Caller, owner: Owner, work_ids: Sequence[UUID], *, now: datetime
 ) -> Sequence[str]:
-    """Reschedule failed items of an owner for now with all their attempts; return their layers.
+    """Reschedule failed items of an owner for now, with attempts counted from zero; return their layers.
 
     Skips items that another transaction has locked, because it is rescheduling or erasing them.
     """
@@ -166,6 +166,7 @@ def _due_from(now: datetime) -> dict[str, Any]:
         "attempts": 0,
         "error": None,
         "transient": False,
+        "refusals": [],
         "lease": None,
         "leased_until": None,
         "run_after": now,

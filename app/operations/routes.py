@@ -108,7 +108,7 @@ async def read_work(work_id: WorkId, caller: Reader, db_session: Db, clock: Now,
 
 @router.post("/v1/work/{work_id}/retry", status_code=202, response_model=WorkAccepted)
 async def retry_work(work_id: WorkId, caller: Writer, db_session: Db, clock: Now) -> Response:
-    """Retry one item now, with all its attempts. The result of a running attempt is dropped."""
+    """Retry one item now; its attempts are counted from zero again. The result of a running attempt is dropped."""
     await service.retry_work(db_session, caller, work_id, now=clock())
     return OrjsonResponse({"work_id": work_id}, status_code=202)
 
@@ -187,6 +187,7 @@ def _work_out(row: Any, *, held: bool) -> dict[str, Any]:
         "held": "monthly_token_limit" if held and status == "due" else None,
         "attempts": work.attempts,
         "error": work.error,
+        "refusals": work.refusals,
         "run_after": work.run_after,
         "failed_at": work.failed_at,
     }

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.kit.refusals import REFUSAL_KINDS, RefusalKind
 from app.kit.wire import Name, RequestModel
 
 
@@ -31,6 +32,13 @@ class Readiness(BaseModel):
     )
 
 
+class RefusalOut(BaseModel):
+    """An answer of the model that was refused."""
+
+    kind: RefusalKind = Field(description=f"What is wrong with the answer. {REFUSAL_KINDS}")
+    reason: str = Field(description="The fault in words. The next request to the model contains them.")
+
+
 class WorkOut(BaseModel):
     """An item of background work. It belongs to a chat, to a user, or to the tenant."""
 
@@ -46,6 +54,7 @@ class WorkOut(BaseModel):
                     "held": None,
                     "attempts": 6,
                     "error": "503 Service Unavailable",
+                    "refusals": [{"kind": "declined", "reason": "the model refuses"}],
                     "run_after": "2026-04-01T13:11:13Z",
                     "failed_at": "2026-04-01T13:11:14Z",
                 }
@@ -69,6 +78,11 @@ class WorkOut(BaseModel):
     )
     attempts: int = Field(description="The number of attempts, including the running one.")
     error: str | None = Field(description="Why the last attempt failed; null if none has failed.")
+    refusals: list[RefusalOut] = Field(
+        description="The answers of the model that were refused, in their order, over all attempts. After two answers "
+        "that decline, or three of any kind, the model is not asked again, and the memory is made without it "
+        "(`origin` is `extractive`). The list is empty again when the item becomes due for a new reason."
+    )
     run_after: datetime = Field(description="The earliest time of the next attempt.")
     failed_at: datetime | None = Field(description="When the last attempt failed; null unless `status` is `failed`.")
 

@@ -34,7 +34,7 @@ async def get_work(db_session: DbSession, caller: Caller, work_id: UUID) -> Any:
 
 
 async def retry_work(db_session: DbSession, caller: Caller, work_id: UUID, *, now: datetime) -> None:
-    """Reschedule an item for now with all its attempts. Raises WorkNotFound."""
+    """Reschedule an item for now; its attempts are counted from zero again. Raises WorkNotFound."""
     work = (await get_work(db_session, caller, work_id)).WorkItem
     owner = Owner(work.tenant, work.owner_key, work.line_id, work.user_id)
     head = await lock_line(db_session, *owner.line) if owner.is_line else None

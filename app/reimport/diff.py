@@ -2,20 +2,20 @@
 
 A frontend that sends its whole chat again sends the result, not the changes. The result is matched with the line's
 messages, so that an edited message remains the same message and the memory derived from it is updated, not lost.
+Without ids, equal messages are matched first; `pairing` then pairs the messages between them, as edits.
 
 In place, a message can be edited, deleted, restored from its tombstone, or appended after all others. A message cannot
 be inserted between two others or moved, because its `seq` never changes. A list that needs this needs a new line.
 """
 
-from bisect import bisect_right
-from collections import defaultdict
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-Said = tuple[str, str | None, str]
-"""Role, name and content: they identify a message for which no id is given."""
+from app.reimport.pairing import Said, pair_gap
 
 
 class Existing(NamedTuple):
@@ -31,7 +31,7 @@ class Existing(NamedTuple):
     @property
     def said(self) -> Said:
         """The role, name and content of the message."""
-        return self.role, self.name, self.content
+        return Said(self.role, self.name, self.content)
 
 
 class Wanted(NamedTuple):
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     @property
     def said(self) -> Said:
         """The role, name and content that the message is to have."""
-        return self.role, self.name, self.content
+        return Said(self.role, self.name, self.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,9 @@ class Alignment:
     `diverges_at` is the index of the first wanted message that has a smaller matched seq somewhere after it; a new
     message counts as greater than every seq. The messages before the index keep their seqs: the new line is a copy that
     ends with the last of them. All messages from the index on are appended to it. Those that match have greater seqs
-    than all that are kept, so the copy does not contain them and their ids are free. No more messages could keep their
-    seqs: the one at the index is either new, or a copy that includes it also includes a message that must come later.
+    than all that are kept, so the copy does not contain them and their ids are free. No larger number
+    of messages could keep their seqs: the message at the index is new, or one that comes after it in the list has a
+    smaller seq, so a copy that includes the first would include the second too, in the wrong order.
 
     Attributes:
         matches: For each wanted message, the seq of the message that it matches, which may be a tombstone to restore;
@@ -79,22 +80,34 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
     line does not have the id. A wanted message without an id matches a message that is not deleted, has the same role,
     name and content, and whose id is not given. The common beginning and the common end of both lists are matched
     first. Each message in between matches the next such message after the last match, or else the earliest one left.
+
+    Then messages without an id that stand between the same two matched neighbours in both lists are paired, by role and
+    in order; the beginning and the end of the lists count as neighbours. A pair is a match with an edited text.
     """
     given = {message.message_id for message in wanted if message.message_id is not None}
     start = _match_in_turn(existing, wanted, given)
     rest = existing if not start else [message for message in existing if message.seq > start[-1]]
     end = _match_in_turn(reversed(rest), reversed(wanted[len(start) :]), given)[::-1]
-    matches = _match_between(existing, wanted, given, start, end)
+    equal = _match_between(existing, wanted, given, start, end)
+    matches = _pair_between(existing, wanted, equal)
     diverges_at = _find_divergence(matches)
     if diverges_at is not None and end:
         # The appended messages may end as the line did ("go on"). The common end then matched one of them with a
         # message that an earlier wanted message needs.
-        without_end = _match_between(existing, wanted, given, start, [])
+        without_end = _pair_between(existing, wanted, _match_between(existing, wanted, given, start, []))
         if _find_divergence(without_end) is None:
             matches, diverges_at = without_end, None
+    removed = _find_removed(existing, matches)
+    if diverges_at is not None and (removed or None in matches):  # otherwise messages have only moved
+        in_order = _match_in_order(existing, wanted, equal)
+        if in_order.count(None) <= matches.count(None) and _keeps_more(in_order, diverges_at):
+            matches, removed, diverges_at = in_order, _find_removed(existing, in_order), _find_divergence(in_order)
+    return Alignment(tuple(matches), removed, diverges_at)
+
+
+def _find_removed(existing: Iterable[Existing], matches: Iterable[int | None]) -> tuple[int, ...]:
     matched = set(matches)
-    removed = tuple(message.seq for message in existing if not message.deleted and message.seq not in matched)
-    return Alignment(matches, removed, diverges_at)
+    return tuple(message.seq for message in existing if not message.deleted and message.seq not in matched)
 
 
 def _find_divergence(matches: Sequence[int | None]) -> int | None:
@@ -185,3 +198,82 @@ def _group_unmatched(existing: Iterable[Existing], given: set[str], matched: set
         if not message.deleted and message.message_id not in given and message.seq not in matched:
             seqs[message.said].append(message.seq)
     return {said: _Unmatched(of_said) for said, of_said in seqs.items()}
+
+
+def _pair_between(
+    existing: Sequence[Existing], wanted: Sequence[Wanted], matches: Sequence[int | None]
+) -> list[int | None]:
+    """Return `matches` with the pairs between the same matched neighbours added."""
+    gaps = _find_gaps(existing, {seq for seq in matches if seq is not None})
+    paired = list(matches)
+    last_seq: float = 0
+    indices: list[int] = []
+    for index, seq in enumerate([*matches, inf]):
+        if seq is None:
+            indices.append(index)
+            continue
+        if indices and (old := gaps.get((last_seq, seq))):
+            has_id = [wanted[unmatched].message_id is not None for unmatched in indices]
+            if seq == inf and True in has_id:  # no new message may come before a paired one
+                del indices[has_id.index(True) :]
+            new = [unmatched for unmatched in indices if wanted[unmatched].message_id is None]
+            pairs = pair_gap([m.said for m in old], [wanted[n].said for n in new], at_end=seq == inf)
+            for unmatched, pair in zip(new, pairs, strict=True):
+                paired[unmatched] = None if pair is None else old[pair].seq
+        last_seq, indices = seq, []
+    return paired
+
+
+def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[float, float], list[Existing]]:
+    """Return the messages that are neither deleted nor matched, by the matched seqs around them, or 0 and infinity."""
+    gaps: dict[tuple[float, float], list[Existing]] = {}
+    last_seq: float = 0
+    gap: list[Existing] = []
+    for message in existing:
+        if message.seq in matched:
+            gaps[last_seq, message.seq] = gap
+            last_seq, gap = message.seq, []
+        elif not message.deleted:
+            gap.append(message)
+    gaps[last_seq, inf] = gap
+    return gaps
+
+
+def _match_in_order(
+    existing: Sequence[Existing], wanted: Sequence[Wanted], matches: Sequence[int | None]
+) -> list[int | None]:
+    """Return other matches, all in order: of equal texts only those count that are unique, and the others are paired.
+
+    A text that was changed to that of another message matches that one, out of order, and the other message's own text
+    then matches the next equal one. Paired between unique texts, each keeps its place.
+    """
+    old = Counter(message.said for message in existing if not message.deleted)
+    new = Counter(message.said for message in wanted)
+    anchors = [
+        seq if message.message_id is not None or old[message.said] == new[message.said] == 1 else None
+        for seq, message in zip(matches, wanted, strict=True)
+    ]
+    ascending = _find_ascending(anchors)
+    return _pair_between(existing, wanted, [seq if seq in ascending else None for seq in anchors])
+
+
+def _find_ascending(matches: Iterable[int | None]) -> set[int]:
+    """Return the longest ascending part of the matched seqs."""
+    ends: list[int] = []  # the smallest last seq of an ascending part, by its length less one
+    former: dict[int, int | None] = {}
+    for seq in matches:
+        if seq is not None:
+            length = bisect_left(ends, seq)
+            former[seq] = ends[length - 1] if length else None
+            ends[length : length + 1] = [seq]
+    part = set()
+    seq = ends[-1] if ends else None
+    while seq is not None:
+        part.add(seq)
+        seq = former[seq]
+    return part
+
+
+def _keeps_more(matches: Sequence[int | None], former_diverges_at: int) -> bool:
+    diverges_at = _find_divergence(matches)
+    return diverges_at is None or diverges_at > former_diverges_at

@@ -1,16 +1,19 @@
 """Plans a re-import: which message of the list matches which row, and which of them differ."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import asyncpg
 import orjson
 
 from app.chats.hashes import content_digest
-from app.chats.head import NewMessage
+from app.chats.head import Head, NewMessage
+from app.messages.echoes import drop_echo
 from app.messages.schemas import MessageIn
 from app.reimport.diff import Existing, Wanted, align
+from app.reimport.swipe_choice import SwipeChoice, choose_swipe
 
 _OPTIONAL = ("name", "kind", "importance", "tool_calls", "tool_call_id", "metadata", "sent_at")
 _PLAIN = ("role", "name", "kind", "content", "tool_call_id", "importance", "sent_at")
@@ -26,6 +29,8 @@ class Match:
         row: The row on the line, which may be a tombstone; None if the message is new.
         former: The row as a message that can be appended.
         differs: Whether there is a row and it differs from `wanted`.
+        swipe: The swipe of the row to select, before it gets the wanted text, and the swipes to add; None if both are
+            as they were.
 
     """
 
@@ -33,6 +38,12 @@ class Match:
     row: asyncpg.Record | None = None
     former: NewMessage | None = None
     differs: bool = False
+    swipe: SwipeChoice | None = None
+
+    @property
+    def may_change_swipes(self) -> bool:
+        """Whether there is a row, and its text differs or swipes are given."""
+        return self.row is not None and (self.row["content"] != self.wanted.content or bool(self.wanted.swipes))
 
     @property
     def is_added(self) -> bool:
@@ -76,22 +87,51 @@ class Plan:
         return max((match.wanted.seq for match in self.kept), default=0)
 
 
-def make_plan(rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: Sequence[NewMessage]) -> Plan:
-    """Match the messages `given` with the line's rows, both in order; `made` are the same with tokens and hashes."""
+def make_plan(
+    head: Head, rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: Sequence[NewMessage]
+) -> Plan:
+    """Match the messages `given` with the line's rows, both in order; `made` are the same as they are stored.
+
+    The texts of the rows are compared without imitated time stamps, as those of `made` are stored without them.
+    """
     alignment = align(
-        [Existing(r["seq"], r["message_id"], r["role"], r["name"], r["content"], r["deleted"]) for r in rows],
-        [Wanted(message.id, message.role, message.name, message.content) for message in given],
+        [Existing(r["seq"], r["message_id"], r["role"], r["name"], _compared(head, r), r["deleted"]) for r in rows],
+        [Wanted(message.id, new.role, new.name, new.content) for message, new in zip(given, made, strict=True)],
     )
     by_seq = {row["seq"]: row for row in rows}
     matches = [
-        Match(new) if seq is None else _match(message, new, by_seq[seq])
+        Match(new) if seq is None else _match(head, message, new, by_seq[seq])
         for message, new, seq in zip(given, made, alignment.matches, strict=True)
     ]
     return Plan(matches, [by_seq[seq] for seq in alignment.removed], alignment.diverges_at)
 
 
-def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
+def choose_swipes(plan: Plan, swipes: Iterable[asyncpg.Record]) -> Plan:
+    """Return the plan with the swipes to select and to add; `swipes` are the unselected ones of the rows."""
+    by_seq: defaultdict[int, dict[int, str]] = defaultdict(dict)
+    for swipe in swipes:
+        by_seq[swipe["seq"]][swipe["swipe_index"]] = swipe["content"]
+    return replace(plan, matches=[_choose_swipe(match, by_seq) for match in plan.matches])
+
+
+def _choose_swipe(match: Match, unselected: Mapping[int, Mapping[int, str]]) -> Match:
+    row, wanted = match.row, match.wanted
+    if row is None or not match.may_change_swipes:
+        return match
+    selected = row["selected_swipe"]
+    known = {selected: row["content"], **unselected.get(row["seq"], {})}
+    swipe = choose_swipe(known, selected, wanted.content, wanted.swipes, wanted.selected_swipe)
+    return match if swipe == (selected, []) else replace(match, swipe=swipe, differs=True)
+
+
+def _compared(head: Head, row: asyncpg.Record) -> str:
+    return drop_echo(head, row["role"], row["name"], row["content"])
+
+
+def _match(head: Head, given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
     former = _as_former(row)
+    if made.content == _compared(head, row):
+        made = made._replace(content=former.content, tokens=former.tokens)
     left_out = {name: getattr(former, name) for name in _OPTIONAL if name not in given.model_fields_set}
     wanted = made._replace(
         seq=former.seq,
@@ -100,7 +140,7 @@ def _match(given: MessageIn, made: NewMessage, row: asyncpg.Record) -> Match:
         hidden_by=former.hidden_by,
         **left_out,
     )
-    if left_out.get("name") is not None:
+    if left_out.get("name") is not None or made.content == former.content:
         wanted = wanted._replace(digest=content_digest(wanted.role, wanted.name, wanted.content))
     if left_out.get("tool_calls") is not None:
         wanted = wanted._replace(blank=False)

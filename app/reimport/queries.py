@@ -13,7 +13,7 @@ from app.kit.planner import ONE_LOOKUP_EACH
 _STANDING = """
     SELECT seq, message_id, role, name, kind, content, tokens, blank, importance, tool_calls::text AS tool_calls,
         tool_call_id, metadata::text AS metadata, sent_at, identity, digest, excluded, hidden_by,
-        deleted_at IS NOT NULL AS deleted
+        selected_swipe, deleted_at IS NOT NULL AS deleted
     FROM messages WHERE chat_key = $1 AND line_id = $2 ORDER BY seq"""
 
 _BURY = """
@@ -44,6 +44,22 @@ _REWRITE = f"""
             SELECT ctid AS row_ref FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = g.seq
             {ONE_LOOKUP_EACH}) AS here
     ) AS n WHERE m.ctid = n.row_ref"""  # noqa: S608
+
+_SELECT_SWIPES = f"""
+    WITH chosen AS (
+        SELECT s.content, s.swipe_index, s.ctid AS swipe_ref, m.content AS former_content,
+            m.selected_swipe AS former_index, m.ctid AS row_ref
+        FROM unnest($3::int[], $4::int[]) AS n (seq, swipe_index) CROSS JOIN LATERAL (
+            SELECT *, ctid FROM swipes
+            WHERE chat_key = $1 AND line_id = $2 AND seq = n.seq AND swipe_index = n.swipe_index {ONE_LOOKUP_EACH}) AS s
+        CROSS JOIN LATERAL (
+            SELECT *, ctid FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = n.seq {ONE_LOOKUP_EACH}) AS m
+    ), put_aside AS (
+        UPDATE swipes s SET content = c.former_content, swipe_index = c.former_index
+        FROM chosen c WHERE s.ctid = c.swipe_ref
+    )
+    UPDATE messages m SET content = c.content, selected_swipe = c.swipe_index
+    FROM chosen c WHERE m.ctid = c.row_ref"""  # noqa: S608
 
 _MOVED = "unnest($3::int[], $4::int[]) AS moved (old_seq, new_seq)"
 
@@ -80,6 +96,15 @@ async def list_existing(db_session: DbSession, head: Head) -> list[asyncpg.Recor
 async def soft_delete(db_session: DbSession, head: Head, seqs: Sequence[int], now: datetime) -> None:
     """Soft-delete messages."""
     await db_session.raw.execute(_BURY, *head.line, list(seqs), now)
+
+
+async def select_swipes(db_session: DbSession, head: Head, chosen: Sequence[tuple[int, int]]) -> None:
+    """Select unselected swipes, given as (seq, swipe_index), one per message; `rewrite` then sets all other columns.
+
+    A swipe that is selected already is ignored.
+    """
+    if chosen:
+        await db_session.raw.execute(_SELECT_SWIPES, *head.line, *zip(*chosen, strict=True))
 
 
 async def rewrite(db_session: DbSession, head: Head, messages: Sequence[NewMessage], now: datetime) -> None:

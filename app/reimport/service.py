@@ -1,11 +1,12 @@
 """Re-import: replaces a chat's messages with a given list, changing only what differs.
 
-`diff` matches the list with the line. In place, messages are edited, deleted, restored and appended. If messages
-were inserted or reordered, a new line begins with the part that both have in common. Messages that moved keep their
-marks, swipes and revisions, and what people wrote about them moves too. The former line does not change.
+`diff` matches the list with the line. In place, messages are edited, deleted, restored and appended. If the new text
+of a message is one of its swipes, that swipe is selected, and the text is not edited. If messages were inserted or
+reordered, a new line begins with the part that both have in common. Messages that moved keep their marks, swipes and
+revisions, and what people wrote about them moves too. The former line does not change.
 
 The deferred events run in this order: what was derived from the cut-off end is dropped, what was derived from changed
-messages is marked as stale, and then the appended messages fill batches, when the head includes all changes.
+messages is marked as stale, then the appended messages fill batches. By then the head includes all changes.
 """
 
 import asyncio
@@ -22,13 +23,15 @@ from app.chats.head import Head, NewMessage, RangeMessage
 from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
 from app.lines.service import begin_line, truncate_copy
-from app.messages.change_queries import recounting_turns
+from app.messages.change_queries import list_swipes, recounting_turns
+from app.messages.echoes import without_echo
 from app.messages.editing import record_changes
-from app.messages.queries import insert_messages
+from app.messages.queries import insert_given_swipes, insert_messages, insert_swipes
 from app.messages.schemas import MessageIn
 from app.messages.service import make_messages
 from app.reimport import queries as reimport_queries
-from app.reimport.plan import Match, Plan, make_plan
+from app.reimport.plan import Match, Plan, choose_swipes, make_plan
+from app.reimport.swipe_choice import SwipeChoice
 
 _MANY_MESSAGES = 1_000
 """Matching so many messages takes about 10 ms."""
@@ -51,11 +54,14 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
     """
     made = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
+    made = [without_echo(head, message) for message in made]
     rows = await reimport_queries.list_existing(db_session, head)
     if len(rows) + len(given) < _MANY_MESSAGES:
-        plan = make_plan(rows, given, made)
+        plan = make_plan(head, rows, given, made)
     else:
-        plan = await asyncio.to_thread(make_plan, rows, given, made)
+        plan = await asyncio.to_thread(make_plan, head, rows, given, made)
+    if seqs := [match.row["seq"] for match in plan.matches if match.row and match.may_change_swipes]:
+        plan = choose_swipes(plan, await list_swipes(db_session, *head.line, seqs))
     if plan.is_in_place:
         await _change(db_session, head, plan.matches, plan.removed, now)
         fresh = await _append(db_session, head, [match.wanted for match in plan.matches if match.row is None])
@@ -81,7 +87,9 @@ async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now:
     await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted
     await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
     fresh = await _move(db_session, head, plan.moved, former.line_id, now)
-    defer(db_session, count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=False))
+    moved = frozenset(one.seq for one, match in zip(fresh, plan.moved, strict=True) if match.row)
+    event = count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=False, moved=moved)
+    defer(db_session, event)
     return line_id
 
 
@@ -96,6 +104,7 @@ async def _change(
     async with recounting_turns(db_session, head, 1, head.head_seq):
         if removed:
             await reimport_queries.soft_delete(db_session, head, [row["seq"] for row in removed], now)
+        await _change_swipes(db_session, head, [(match.wanted.seq, match.swipe) for match in matches if match.swipe])
         if changed:
             await reimport_queries.rewrite(db_session, head, [wanted for wanted, _ in changed], now)
     gone = [(before, before._replace(deleted=True)) for before in map(_as_range, removed)]
@@ -108,7 +117,15 @@ async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessa
     if not messages:
         return []
     seqs = {row["message_id"]: row["seq"] for row in await insert_messages(db_session, head, messages)}
-    return [message._replace(seq=seqs[message.message_id]) for message in messages]
+    placed = [message._replace(seq=seqs[message.message_id]) for message in messages]
+    await insert_given_swipes(db_session, head, placed)
+    return placed
+
+
+async def _change_swipes(db_session: DbSession, head: Head, changes: Sequence[tuple[int, SwipeChoice]]) -> None:
+    """Add and select swipes of messages, given by their seqs."""
+    await insert_swipes(db_session, head, [(seq, *added) for seq, swipe in changes for added in swipe.added])
+    await reimport_queries.select_swipes(db_session, head, [(seq, swipe.selected) for seq, swipe in changes])
 
 
 async def _move(
@@ -122,6 +139,8 @@ async def _move(
     moved = [(match.row["seq"], place.seq) for match, place in zip(matches, placed, strict=True) if match.row]
     await reimport_queries.bring_along(db_session, head, from_line_id, moved)
     fresh = [match.wanted._replace(seq=place.seq) for match, place in zip(matches, placed, strict=True)]
+    swipes = [(message.seq, match.swipe) for message, match in zip(fresh, matches, strict=True) if match.swipe]
+    await _change_swipes(db_session, head, swipes)
     differing = [message for message, match in zip(fresh, matches, strict=True) if match.differs]
     if differing:
         await reimport_queries.rewrite(db_session, head, differing, now)

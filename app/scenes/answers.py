@@ -19,6 +19,7 @@ from app.summarising.answer_text import (
     spoken,
     without_controls,
 )
+from app.summarising.judging.judge import Profile
 from app.summarising.prose import MAX_PROSE_CHARS, is_offer, read_prose
 
 StateLine = tuple[int, str]
@@ -131,23 +132,34 @@ class SceneText:
 
 
 def parse_scene_recap(answer: str) -> SceneText:
-    """Return the recap of a scene in a model's `answer`. Raises UnusableAnswer."""
-    title, parts = _read_parts(answer)
+    """Return the recap of a scene in a model's `answer`; all of it are outcomes if it has no headings.
+
+    Raises UnusableAnswer.
+    """
+    return _parse(answer)[0]
+
+
+def _parse(answer: str) -> tuple[SceneText, bool]:
+    """Return the recap of a scene, and whether it has headings. Raises UnusableAnswer."""
+    title, parts, has_headings = _read_parts(answer)
     outcomes, threads = (list(filter(None, map(_tidy, part))) for part in parts[:2])
     state = read_state(list(_tidy_state(parts[2])))
     if not (outcomes or threads or state):
         raise UnusableAnswer("the answer contains no recap of the scene")
-    return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, state)))
+    return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, state))), has_headings
 
 
 def parse_recap(answer: str, *, former: str = "") -> str:
-    """Return the running recap in a model's `answer`, under its headings. Raises UnusableAnswer.
+    """Return the running recap in a model's `answer`, under its headings.
 
+    Raises UnusableAnswer, also for an answer without headings: the next fold could not tell its parts from each other.
     If the model only says that `former`, or a part of it, has not changed, that text is used.
     """
-    parsed = parse_scene_recap(answer)
+    parsed, has_headings = _parse(answer)
     if former and not parsed.threads and not parsed.state and leaves_former(parsed.outcomes, former):
         return former
+    if not has_headings:
+        raise UnusableAnswer("the answer lacks the headings Outcomes, Threads and State")
     left = [part for part in _PARTS if leaves_former(getattr(parsed, part), former)]
     if former and left:
         former_parts = parse_scene_recap(former)
@@ -156,6 +168,20 @@ def parse_recap(answer: str, *, former: str = "") -> str:
     if is_remnant(text, former):
         raise UnusableAnswer("the answer drops nearly all of the former recap")
     return text
+
+
+def _without_headings(recap: str) -> str:
+    return "\n".join(line for line in recap.split("\n") if not line.startswith("# "))
+
+
+SCENE_PROFILE = Profile(
+    read=lambda answer, _material: parse_scene_recap(answer),
+    text=lambda scene: "\n".join(filter(None, (scene.title, scene.outcomes, scene.threads, scene.state))),
+    min_letters=10,
+)
+RECAP_PROFILE = Profile(
+    read=lambda answer, material: parse_recap(answer, former=material.former), text=_without_headings, min_letters=10
+)
 
 
 def render_recap(text: SceneText) -> str:
@@ -196,8 +222,8 @@ def head_state(recap: str, scene: str | None) -> str:
 _Parts = tuple[list[str], list[str], list[str]]
 
 
-def _read_parts(answer: str) -> tuple[str | None, _Parts]:
-    """Return the title and the lines of the parts.
+def _read_parts(answer: str) -> tuple[str | None, _Parts, bool]:
+    """Return the title, the lines of the parts, and whether the answer has headings.
 
     An answer without headings of parts is unwrapped as prose; when nothing is left to unwrap, all lines are outcomes.
     """
@@ -206,14 +232,14 @@ def _read_parts(answer: str) -> tuple[str | None, _Parts]:
         lines = _plain_lines(text)
         preface, parts = _divide(lines)
         if parts is not None:
-            return title or _find_title(preface), parts
+            return title or _find_title(preface), parts, True
         if found := _TITLE.fullmatch(_unmarked(lines[0])) if lines else None:
             title = title or found[1]
             lines.pop(0)
         bare = "\n".join(lines)
         text = read_prose(bare)
         if text == bare:
-            return title, (lines, [], [])
+            return title, (lines, [], []), False
 
 
 def _plain_lines(text: str) -> list[str]:
@@ -244,7 +270,7 @@ def _unmarked(line: str) -> str:
 
 
 def _divide(lines: Sequence[str]) -> tuple[list[str], _Parts | None]:
-    """Return the lines before the first heading and the lines of the parts, or None for these without a heading."""
+    """Return the lines before the first heading, and the lines of the parts (None if there is no heading)."""
     headings = [_find_part(line) for line in lines]
     if not any(headings):
         marked = [at for at, line in enumerate(lines) if _MARKS.match(line) and not _TITLE.fullmatch(_unmarked(line))]

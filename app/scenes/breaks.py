@@ -104,7 +104,7 @@ def object_to(break_at: int | None, candidates: Sequence[int]) -> str | None:
     if break_at is None or break_at in candidates:
         return None
     if break_at > candidates[-1]:
-        return f"{break_at} is one of the messages that only give context, or none of them"
+        return f"{break_at} is a message that only gives context, or not a message at all"
     return f"{break_at} is not one of the possible answers"
 
 

@@ -77,8 +77,8 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Remove the breaks from `from_seq` on; a scene that is only partly left is open again.
 
-    A title or recap that a person wrote for one of these scenes is kept with its break removed, for the next scene that
-    ends there or later.
+    A title or recap that a person wrote for one of these scenes is kept: the row stays without its break, and
+    the next scene that ends there or later takes over the text.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
@@ -124,7 +124,7 @@ async def _move_breaks(
 ) -> None:
     """Move breaks from messages that are `gone` to the last message that is left before them.
 
-    A scene without any message left is dissolved. Its range joins the next scene, whose hash that does not change.
+    A scene without any message left is dissolved. Its range joins the next scene, and the hash of that scene stays.
     """
     head = event.head
     left = [scene for scene in scenes if scene.last_seq not in gone]

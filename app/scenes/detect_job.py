@@ -5,6 +5,7 @@ after it, or have arrived meanwhile, another search is scheduled.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +15,7 @@ from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted, list_range
 from app.scenes import change_queries, queries
@@ -107,25 +109,24 @@ async def _list_context(db_session: DbSession, head: Head, first_seq: int, last_
     return [message.seq for message in messages if is_eligible(message, head.filters)][-CONTEXT_MESSAGES:]
 
 
-async def _draft(ctx: JobContext, _claimed: Claimed, sought: _Sought) -> _Looked:
-    return _Looked(await _find_break(ctx, sought) if sought.look.candidates else None)
+async def _draft(ctx: JobContext, claimed: Claimed, sought: _Sought) -> _Looked:
+    return _Looked(await _find_break(ctx, claimed, sought) if sought.look.candidates else None)
 
 
-async def _find_break(ctx: JobContext, sought: _Sought) -> _Found | None:
+async def _find_break(ctx: JobContext, claimed: Claimed, sought: _Sought) -> _Found | None:
     look, source = sought.look, sought.source
     if ctx.model is not None:
-        last_seq, reason = await ask_for_break(
-            ctx.model,
-            ctx.prompt(SCENE_BREAK),
-            source,
-            candidates=look.candidates,
-            context={*look.context, *look.after},
-        )
-        return None if last_seq is None else _Found(last_seq, "model", reason)
+        inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(SCENE_BREAK)
+        with suppress(NoUsableAnswer):
+            last_seq, reason = await ask_for_break(
+                inquiry, prompt, source, candidates=look.candidates, context={*look.context, *look.after}
+            )
+            return None if last_seq is None else _Found(last_seq, "model", reason)
     pause = find_pause([said.seq for said in source.utterances], source.sent_at, look.candidates)
     if pause is None:
         return None
-    return _Found(pause[0], "time", f"no model: {pause[1].total_seconds() / 3600:.0f} h passed here")
+    why = "no model" if ctx.model is None else "no usable answer"
+    return _Found(pause[0], "time", f"{why}: {pause[1].total_seconds() / 3600:.0f} h passed here")
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Sought, _Looked]) -> bool:

@@ -1,6 +1,6 @@
 """Asks a model where a scene ends, for its recap and for the running recap.
 
-Each function raises ModelError, and DoesNotFit if the request does not fit the model's context.
+Each function raises ModelError, NoUsableAnswer, and DoesNotFit if the request does not fit the model's context.
 """
 
 from collections import deque
@@ -11,17 +11,18 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage, LanguageModel
+from app.kit.llm import ChatMessage
 from app.kit.tokens import count_tokens
-from app.layers.ask import ask_model
+from app.layers.ask import Inquiry, ask_model
 from app.narratives.service import FoldDraft
-from app.scenes.answers import SceneText, parse_recap, parse_scene_recap, render_recap
+from app.scenes.answers import RECAP_PROFILE, SCENE_PROFILE, SceneText, parse_scene_recap, render_recap
 from app.scenes.breaks import object_to, parse_scene_break
 from app.scenes.parts import ScenePart
 from app.scenes.prompts import SceneRecap, recap_messages, scene_break_messages, scene_recap_messages
 from app.scenes.recap_fold import MOST_SCENES
 from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
+from app.summarising.judging.judge import Material, Profile
 from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
@@ -40,35 +41,35 @@ RECAP_TOKENS = 2_000
 
 
 async def ask_for_break(
-    model: LanguageModel, prompt: PromptTemplate, source: Source, *, candidates: Sequence[int], context: Collection[int]
+    inquiry: Inquiry, prompt: PromptTemplate, source: Source, *, candidates: Sequence[int], context: Collection[int]
 ) -> tuple[int | None, str]:
-    """Return the candidate on which the scene ends, or None, and the reason; ask again once if that is unusable."""
+    """Return the candidate on which the scene ends, or None, and the reason."""
 
-    def build(budget_tokens: int, complaint: str | None) -> list[ChatMessage]:
+    def build(budget_tokens: int) -> list[ChatMessage]:
         return scene_break_messages(
             source.utterances,
             candidates=candidates,
             context=context,
             language=source.language,
-            complaint=complaint,
             prompt=prompt,
             budget_tokens=budget_tokens,
             count_tokens=count_tokens,
         )
 
-    def read(text: str) -> tuple[int | None, str]:
+    def read(text: str, _material: Material) -> tuple[int | None, str]:
         break_at, reason = parse_scene_break(text)
         complaint = object_to(break_at, candidates)
         if complaint is not None:
             raise UnusableAnswer(complaint)
         return break_at, reason
 
-    answer = await ask_model(model, build, read, answer_tokens=BREAK_TOKENS, temperature=0.0, tries=2)
+    profile = Profile(read=read, text=lambda _found: None)  # the reason is not part of the memory
+    answer = await ask_model(inquiry, build, profile, Material(()), answer_tokens=BREAK_TOKENS, temperature=0.0)
     return answer.value
 
 
 async def ask_for_scene(
-    model: LanguageModel,
+    inquiry: Inquiry,
     prompt: PromptTemplate,
     join_prompt: PromptTemplate,
     source: Source,
@@ -92,9 +93,10 @@ async def ask_for_scene(
         part = waiting.popleft()
         before = render_recap(scene_recaps[-1]) if scene_recaps else ""
         build = partial(_scene_messages, prompt, source, part, before, instruction)
+        material = Material([said.text for said in part], language=source.language, wished=instruction is not None)
         try:
             answer = await ask_model(
-                model, build, parse_scene_recap, answer_tokens=SCENE_TOKENS, temperature=TEMPERATURE
+                inquiry, build, SCENE_PROFILE, material, answer_tokens=SCENE_TOKENS, temperature=TEMPERATURE
             )
         except DoesNotFit:
             if len(part) == 1:
@@ -109,7 +111,7 @@ async def ask_for_scene(
     whole = (
         scene_recaps[0]
         if len(scene_recaps) == 1
-        else await _join(model, join_prompt, scene_recaps, language=source.language)
+        else await _join(inquiry, join_prompt, scene_recaps, language=source.language)
     )
     return whole, made_by, prompt.version
 
@@ -134,7 +136,6 @@ def _scene_messages(
     former: str,
     instruction: str | None,
     budget_tokens: int,
-    _complaint: str | None,
 ) -> list[ChatMessage]:
     """Build the request for the recap of `said`, a part of `source`. Raises DoesNotFit."""
     zone = ZoneInfo(source.time_zone)
@@ -153,18 +154,18 @@ def _scene_messages(
 
 
 async def _join(
-    model: LanguageModel, prompt: PromptTemplate, scene_recaps: Sequence[SceneText], *, language: str | None
+    inquiry: Inquiry, prompt: PromptTemplate, scene_recaps: Sequence[SceneText], *, language: str | None
 ) -> SceneText:
     """Fold the recaps of a scene's parts into one, like scenes, so that threads settled by a later part are dropped."""
     joined = ""
     for first in range(0, len(scene_recaps), MOST_SCENES):
         parts = [SceneRecap(None, render_recap(part)) for part in scene_recaps[first : first + MOST_SCENES]]
-        joined = (await ask_for_recap(model, prompt, joined, parts, language=language)).text
+        joined = (await ask_for_recap(inquiry, prompt, joined, parts, language=language)).text
     return replace(parse_scene_recap(joined), title=scene_recaps[-1].title)
 
 
 async def ask_for_recap(
-    model: LanguageModel,
+    inquiry: Inquiry,
     prompt: PromptTemplate,
     former: str,
     scenes: Sequence[SceneRecap],
@@ -173,7 +174,7 @@ async def ask_for_recap(
 ) -> FoldDraft:
     """Return the running recap `former` with `scenes` folded in."""
 
-    def build(budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
+    def build(budget_tokens: int) -> list[ChatMessage]:
         return recap_messages(
             former,
             scenes,
@@ -183,6 +184,8 @@ async def ask_for_recap(
             count_tokens=count_tokens,
         )
 
-    read = partial(parse_recap, former=former)
-    answer = await ask_model(model, build, read, answer_tokens=RECAP_TOKENS, temperature=TEMPERATURE)
+    material = Material([scene.recap for scene in scenes], former, language=language)
+    answer = await ask_model(
+        inquiry, build, RECAP_PROFILE, material, answer_tokens=RECAP_TOKENS, temperature=TEMPERATURE
+    )
     return FoldDraft(answer.value, "model", answer.model, prompt.version)

@@ -20,7 +20,7 @@ from app.narratives import service as narratives
 from app.scenes import queries
 from app.scenes.folding import RECAP, pass_over_failed, read_recap_state, reconcile_fold_work
 from app.scenes.forced_wait import end_wait
-from app.scenes.hide_job import keep_newest
+from app.scenes.hide_job import count_old
 from app.scenes.open_scene import OpenScene
 from app.scenes.schedule import (
     DETECT,
@@ -97,7 +97,7 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
     if not breaks:
         return ()
     has_open = await queries.has_message_after(db_session, head, breaks[-1])
-    old = keep_newest(len(breaks), has_open=has_open, keep=head.settings.history.keep_scenes)
+    old = count_old(len(breaks), has_open=has_open, keep=head.settings.history.keep_scenes)
     return [last_seq + 1 for last_seq in breaks[:old]]
 
 

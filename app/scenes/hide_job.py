@@ -18,8 +18,8 @@ from app.scenes.schedule import HIDE, NAME, hides
 from app.scenes.settings import SceneSettings
 
 
-def keep_newest(closed: int, *, has_open: bool, keep: int) -> int:
-    """Return how many of `closed` scenes, oldest first, are not among the newest `keep`, the open scene counted."""
+def count_old(closed: int, *, has_open: bool, keep: int) -> int:
+    """Return how many of `closed` scenes are older than the newest `keep`. An open scene is one of the newest."""
     return max(closed - max(keep - has_open, 0), 0)
 
 
@@ -29,8 +29,8 @@ def choose_hidden(
     """Return the ranges to hide, with adjacent scenes joined.
 
     Args:
-        scenes: (first_seq, last_seq, is_covered) of the closed scenes, in order. A scene is covered if its recap is
-            valid, or if it needs none.
+        scenes: (first_seq, last_seq, has_recap) of the closed scenes, in order; `has_recap` is whether the scene's own
+            recap is valid or not needed.
         has_open: Whether a message follows the last of them.
         keep: How many of the newest scenes stay in sight; None or a negative number hides nothing.
         covered_seq: The last seq that the running recap covers.
@@ -47,8 +47,8 @@ def list_old(
     """Return the scenes that would be hidden if enough messages followed them; the arguments are as above."""
     if keep is None or keep < 0:
         return []
-    old = scenes[: keep_newest(len(scenes), has_open=has_open, keep=keep)]
-    return [(first, last) for first, last, is_covered in old if is_covered and last <= covered_seq]
+    old = scenes[: count_old(len(scenes), has_open=has_open, keep=keep)]
+    return [(first, last) for first, last, has_recap in old if has_recap and last <= covered_seq]
 
 
 def count_missing(old: Sequence[Range], newest: Sequence[int], keep_messages: int, kept_from: int) -> int:

@@ -22,7 +22,7 @@ from app.scenes.settings import SCENE_EDGES, SceneSettings
 LAYER = Layer(
     name=NAME,
     settings=SceneSettings,
-    narratives=(RUNNING_RECAP.layer,),
+    also_known_as=(RUNNING_RECAP.layer,),
     models=(Scene, NarrativeVersion),
     jobs=(DETECT_BREAK, END_WAIT, FOLD_RECAP, HIDE_SCENES, MAKE_SCENE_RECAP),
     routers=(router, recap_router),

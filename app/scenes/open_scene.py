@@ -89,7 +89,7 @@ class SceneChange:
         seqs: The messages whose content changed, in order; never empty.
         gone: Those of them that are deleted now.
         touches_open: Whether one of them is in the open scene, so that it has to be counted again.
-        shrinks_open: Whether a deleted one is in the open scene, so that this may have no messages left.
+        shrinks_open: Whether a deleted one is in the open scene, so that it may have no messages left.
         alters_sight: Whether more or fewer messages can be sent, so that auto-hide may have to leave others in sight.
 
     """

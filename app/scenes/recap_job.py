@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from app.chats.head import Head
@@ -11,6 +12,7 @@ from app.kit.job_context import JobContext
 from app.kit.llm import ModelError
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
@@ -87,17 +89,22 @@ async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> b
     return bool(await queries.list_closed_between(db_session, head, 1, limit_seq, limit=1))
 
 
-async def _draft(ctx: JobContext, _claimed: Claimed, source: _Source) -> FoldDraft:
+async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> FoldDraft:
     if not source.scene_recaps:  # all of the scenes are empty or have failed: the recap stays as it is
         return FoldDraft(source.former, "extractive" if ctx.model is None else "model")
-    if ctx.model is None:
-        recaps = [scene.recap for scene in source.scene_recaps]
-        text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
-        return FoldDraft(head_state(text, source.state_scene), "extractive", None, EXTRACT_VERSION)
-    draft = await ask_for_recap(
-        ctx.model, ctx.prompt(prompts.RECAP), source.former, source.scene_recaps, language=source.language
-    )
+    draft = await _fold(ctx, claimed, source)
     return replace(draft, text=head_state(draft.text, source.state_scene))
+
+
+async def _fold(ctx: JobContext, claimed: Claimed, source: _Source) -> FoldDraft:
+    """Return the running recap with the scenes folded in, by the model or from quotations."""
+    if ctx.model is not None:
+        inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(prompts.RECAP)
+        with suppress(NoUsableAnswer):
+            return await ask_for_recap(inquiry, prompt, source.former, source.scene_recaps, language=source.language)
+    recaps = [scene.recap for scene in source.scene_recaps]
+    text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
+    return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Source, FoldDraft]) -> bool:

@@ -11,11 +11,10 @@ from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import MAX_SEQ, OrjsonResponse
-from app.narratives.schemas import NarrativeIn, VersionOut, VersionPath, version_out, versions_page
+from app.narratives.schemas import ChooseVersion, NarrativeIn, VersionOut, VersionPath, version_out, versions_page
 from app.scenes import book, recap
 from app.scenes.schemas import (
     BreakOut,
-    ChooseVersion,
     RegenerateScene,
     RegeneratingScene,
     SceneOut,

@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.eligibility import Filters
-from app.kit import work_queue
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
+from app.kit.llm import LanguageModel
 from app.kit.tokens import count_tokens
+from app.kit.work_progress import save_progress
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.scenes import queries
 from app.scenes.answers import SceneText, render_recap
@@ -48,19 +51,25 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
     origin: Literal["model", "extractive"] = "extractive" if ctx.model is None else "model"
     if not source.utterances:  # no message is eligible, so no model is called
         return _Draft(None, origin)
-    if ctx.model is None:
-        # In a thread, because long messages would block the event loop.
-        text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
-        return _Draft(text, origin, None, EXTRACT_VERSION)
+    if ctx.model is not None:
+        with suppress(NoUsableAnswer):
+            return await _ask(ctx, ctx.model, claimed, source)
+    # In a thread, because long messages would block the event loop.
+    text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
+    return _Draft(text, "extractive", None, EXTRACT_VERSION)
+
+
+async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: Source) -> _Draft:
+    """Return the model's recap; the parts of a long one are stored on the work item. Raises as `ask_for_scene`."""
     prompt = ctx.prompt(SCENE_RECAP)
     made_from = f"{prompt.version} {source.hash.hex()}"
 
     async def keep(parts: Sequence[ScenePart]) -> None:
         async with ctx.database.unit_of_work() as db_session:
-            await work_queue.save_progress(db_session, claimed, parts_to_json(made_from, parts))
+            await save_progress(db_session, claimed, parts_to_json(made_from, parts))
 
-    scene_text, model, version = await ask_for_scene(
-        ctx.model,
+    text, model_name, version = await ask_for_scene(
+        Inquiry.of(model, ctx.database, claimed),
         prompt,
         ctx.prompt(RECAP),
         source,
@@ -68,7 +77,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
         parts=parts_from_json(made_from, claimed.progress),
         keep=keep,
     )
-    return _Draft(scene_text, origin, model, version)
+    return _Draft(text, "model", model_name, version)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[Source, _Draft]) -> bool | None:

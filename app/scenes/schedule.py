@@ -104,8 +104,8 @@ async def schedule_once(
 ) -> None:
     """Schedule a work item, unless it is scheduled already; a worker that is making it is not interrupted.
 
-    An item whose last attempt failed is scheduled again. With `patient`, only an item that has failed for good is, and
-    any other keeps the time of its retry.
+    An item whose last attempt failed is scheduled again. With `patient`, only an item that has failed for good is
+    scheduled again; any other keeps the time of its retry.
 
     The job reads its source when it runs, and schedules itself again for what came later.
     """

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.wire import MAX_SEQ, WORK_ID, Patch, RequestModel, Text, absent
+from app.kit.wire import WORK_ID, Patch, RequestModel, Text, absent
 from app.kit.work_queue import WorkItem
 from app.layers.derived import EDITED, ORIGIN, Origin
 from app.scenes.answers import MAX_TITLE_CHARS
@@ -88,14 +88,6 @@ class RegenerateScene(RequestModel):
         None, description="An instruction for this one recap."
     )
     replace_edited: bool = Field(False, description="Whether a recap that a person wrote may be replaced.")
-
-
-class ChooseVersion(RequestModel):
-    """The version of the running recap to make current."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"version": 1}]})
-
-    version: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The version's number.")
 
 
 class RegeneratingScene(SceneOut):

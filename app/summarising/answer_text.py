@@ -2,12 +2,20 @@
 
 import re
 
+from app.kit.refusals import RefusalKind
+
 
 class UnusableAnswer(Exception):
-    """The answer contains neither the requested content nor, where that is allowed, an explicit "nothing".
+    """The answer is refused.
 
-    The message gives the reason without quoting the answer.
+    The message gives the reason without quoting the answer; it continues "The answer was refused: ". `kind` is the
+    fault; `form` if the answer contains neither the requested content nor, where that is allowed, an explicit
+    "nothing".
     """
+
+    def __init__(self, reason: str, kind: RefusalKind = "form") -> None:
+        super().__init__(reason)
+        self.kind: RefusalKind = kind
 
 
 FENCE = re.compile(r"```(?:jsonl?|text|txt|plaintext|markdown|md)?", re.I)

@@ -70,7 +70,7 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
     if text.startswith(("{", "[{")):
         raise UnusableAnswer("the answer is data, not prose")
     if refusing(text):
-        raise UnusableAnswer("the model refuses")
+        raise UnusableAnswer("the model refuses", "declined")
     return text
 
 

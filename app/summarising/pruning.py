@@ -8,7 +8,7 @@ def thin(lines: Sequence[str]) -> list[str]:
     """Return `lines` without the shortest eighth of the older half, at least one line; the newest of several is kept.
 
     The first line is kept while there are at least three, so that a story keeps its beginning. Longer lines are kept
-    because they say more. Applied repeatedly, this leaves fewer and fewer of the oldest lines, but not none at once.
+    because they say more. Applied repeatedly, it drops the oldest lines gradually.
     """
     gone = find_thinnest(lines)
     return [line for at, line in enumerate(lines) if at not in gone]

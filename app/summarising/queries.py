@@ -7,7 +7,7 @@ import asyncpg
 from app.kit.db import Connection
 
 _SOURCE = """
-    SELECT c.characters::text AS characters, c.language, c.time_zone, (
+    SELECT c.characters::text AS characters, c.user_name, c.language, c.time_zone, (
         SELECT json_agg(json_build_object('seq', seq, 'role', role, 'name', name, 'kind', kind, 'content', content,
             'tokens', tokens, 'blank', blank, 'excluded', excluded, 'hidden_by', hidden_by,
             'deleted', false, 'digest', encode(digest, 'hex'), 'sent_at', sent_at) ORDER BY seq)
@@ -19,7 +19,7 @@ _SOURCE = """
 async def find_source(
     connection: Connection, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> asyncpg.Record | None:
-    """Return the messages of a range (inclusive) and the chat's characters, language and time zone, in one statement.
+    """Return the messages of a range (inclusive) and what prompts need of the chat, in one statement.
 
     Returns None if the line is gone.
     """

@@ -26,7 +26,7 @@ class Source:
         characters: `{"name", "persona"?, "disabled"?}` of each of the chat's characters.
         language: BCP 47, if the chat has one.
         time_zone: The IANA name of the chat's time zone.
-        user_name: The user's name in the newest message that has one.
+        user_name: The user's name: the chat's, or else that of the newest message of the user that has one.
 
     """
 
@@ -79,21 +79,23 @@ async def read_source(
     eligible = [member for member in members if is_eligible(member, filters)]
     sole = find_sole(characters)
     return Source(
-        utterances=[name_speaker(m.seq, m.role, m.name, m.content, sole) for m in eligible],
+        utterances=[name_speaker(m.seq, m.role, m.name, m.content, sole, row["user_name"]) for m in eligible],
         sent_at={m.seq: datetime.fromisoformat(m.sent_at) for m in eligible},
         hash=range_hash([(m.seq, bytes.fromhex(m.digest)) for m in eligible]),
         characters=characters,
         language=row["language"],
         time_zone=row["time_zone"],
-        user_name=next((m.name for m in reversed(eligible) if m.role == "user" and m.name), None),
+        user_name=row["user_name"] or next((m.name for m in reversed(eligible) if m.role == "user" and m.name), None),
     )
 
 
-def name_speaker(seq: int, role: str, name: str | None, text: str, sole: str | None) -> Utterance:
+def name_speaker(
+    seq: int, role: str, name: str | None, text: str, sole: str | None, user_name: str | None = None
+) -> Utterance:
     """Return the utterance of a message. The speaker is the message's own name, if it has one.
 
-    Otherwise it is, for an assistant message, the sole character or "Character", and for other roles a name for the
-    role, such as "User".
+    Otherwise it is the sole character or "Character" for an assistant message, `user_name` or "User" for a user's, and
+    a name of the role for any other.
     """
-    roles = {"user": "User", "assistant": sole or "Character", "narrator": "Narrator", "system": "System"}
+    roles = {"user": user_name or "User", "assistant": sole or "Character", "narrator": "Narrator", "system": "System"}
     return Utterance(seq, role, name or roles[role], text)

@@ -1,6 +1,7 @@
 """Parses a model's answer as a summary. Pure."""
 
 from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former
+from app.summarising.judging.judge import Material, Profile
 from app.summarising.prose import is_empty_answer, is_only_empty, read_prose
 
 
@@ -20,3 +21,10 @@ def parse_summary(answer: str, *, former: str, wished: bool = False) -> str:
     if not wished and is_remnant(text, former):
         raise UnusableAnswer("the answer drops nearly all of the former summary")
     return "" if is_only_empty(text) else text
+
+
+def _read(answer: str, material: Material) -> str:
+    return parse_summary(answer, former=material.former, wished=material.wished)
+
+
+SUMMARY_PROFILE = Profile(read=_read, text=lambda text: text or None, may_shrink=False, ends=True, min_letters=10)

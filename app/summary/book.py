@@ -1,5 +1,6 @@
 """Commands on the summary: read, write, regenerate."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -7,7 +8,7 @@ from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
 from app.chats.head import Head
 from app.chats.models import ChatLine
-from app.chats.scheduling import get_scheduled
+from app.chats.scheduling import get_scheduled, unschedule
 from app.chats.service import get_line
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
@@ -17,7 +18,16 @@ from app.narratives import service as narratives
 from app.narratives.chain import Link
 from app.narratives.service import ListedVersion
 from app.summary.errors import NothingToFold, SummaryEdited
-from app.summary.next_fold import FOLD, NAME, SUMMARY, begin, find_range, reconcile_fold_work, schedule_fold
+from app.summary.next_fold import (
+    FOLD,
+    NAME,
+    SUMMARY,
+    begin,
+    find_range,
+    read_before_replaced,
+    reconcile_fold_work,
+    schedule_fold,
+)
 from app.summary.segment import contribute, source_of
 from app.summary.settings import SummarySettings
 
@@ -53,12 +63,27 @@ async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line
     return await narratives.get_version(db_session, (ref.key, chat.line_id), SUMMARY, version, shown=_shown(chat))
 
 
-async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, now: datetime) -> None:
-    """Replace the summary by a person's text; the next fold builds on it. Raises ChatNotFound."""
+async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, keep: bool, now: datetime) -> None:
+    """Replace the summary by a person's text. Raises ChatNotFound.
+
+    With `keep`, later versions contain it unchanged; otherwise the next fold builds on it.
+    """
     head = await lock_head(db_session, ref)
     begin(head)
     line = head.line
-    await narratives.write_version(db_session, line, SUMMARY, text, begins_seq=0, now=now)
+    await narratives.write_version(db_session, line, SUMMARY, text, keep=keep, begins_seq=0, now=now)
+    await reconcile_fold_work(db_session, head, now=now, settle_s=db_session.settle_s)
+    defer(db_session, LayerChanged(head, NAME))
+
+
+async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
+    """Make a version the current one, and schedule the fold of what follows it; later versions are kept.
+
+    Cancels a fold that a person asked for. Raises ChatNotFound, VersionNotFound.
+    """
+    head = await lock_head(db_session, ref)
+    await narratives.make_current(db_session, head.line, SUMMARY, version)
+    await unschedule(db_session, head, NAME, [FOLD])
     await reconcile_fold_work(db_session, head, now=now, settle_s=db_session.settle_s)
     defer(db_session, LayerChanged(head, NAME))
 
@@ -68,8 +93,8 @@ async def regenerate_summary(
 ) -> UUID:
     """Schedule the newest fold again, or the first one, without delay; return the work item's id.
 
-    Raises ChatNotFound, SummaryEdited if a person wrote the summary, unless `replace_edited`, and NothingToFold while
-    every message is still in the history.
+    A kept text stays, unless `replace_edited`. Raises ChatNotFound, SummaryEdited if the newest version is a person's,
+    unless `replace_edited`, and NothingToFold while every message is still in the history.
     """
     head = await lock_head(db_session, ref)
     begin(head)
@@ -77,15 +102,18 @@ async def regenerate_summary(
     newest = chain.latest_valid()
     if newest and newest.origin == "person" and not replace_edited:
         raise SummaryEdited("A person wrote the summary; send replace_edited: true to replace it.")
-    discarded = newest if newest and not newest.has_step else None
-    if discarded:
-        chain = await narratives.read_before(db_session, head.line, SUMMARY, discarded)
+    replaces_kept = newest is not None and newest.has_kept and replace_edited
+    discarded: Sequence[Link] = ()
+    if newest and not newest.has_step:
+        chain, discarded = await read_before_replaced(db_session, head, newest, replaces_kept=replaces_kept)
     again = chain.latest_valid()
     if again is None and await find_range(db_session, head, chain) is None:
         raise NothingToFold("Every message of the chat is still sent verbatim; there is nothing to summarise yet.")
     if discarded:
         await _discard(db_session, head, discarded, again, now=now)
-    await _schedule_again(db_session, head, again, instruction, now=now)
+    payload = {"instruction": instruction, "again": again.version if again else None, "replaces_kept": replaces_kept}
+    at_seq = again.first_unit if again else 1
+    await schedule_fold(db_session, head, at_seq=at_seq, now=now, settle_s=0, payload=payload)
     defer(db_session, LayerChanged(head, NAME))
     return (await get_scheduled(db_session, head, NAME, FOLD)).work_id
 
@@ -96,19 +124,13 @@ def _shown(chat: ChatLine) -> int | None:
     return version if source_of(version) in list_sources(contribute, chat, NAME) else None
 
 
-async def _schedule_again(
-    db_session: DbSession, head: Head, again: Link | None, instruction: str | None, *, now: datetime
+async def _discard(
+    db_session: DbSession, head: Head, written: Sequence[Link], before: Link | None, *, now: datetime
 ) -> None:
-    """Schedule the fold that made a version again; without a version, schedule the first fold."""
-    payload = {"instruction": instruction, "again": again.version if again else None}
-    at_seq = again.first_unit if again else 1
-    await schedule_fold(db_session, head, at_seq=at_seq, now=now, settle_s=0, payload=payload)
-
-
-async def _discard(db_session: DbSession, head: Head, written: Link, before: Link | None, *, now: datetime) -> None:
-    """Delete a person's text that has no step, and make the version before it current, if there is one."""
+    """Delete a person's text that has no step, with all that it replaces, and make the version before it current."""
     if before is None:
         await narratives.reset_current(db_session, head.line, SUMMARY)
     else:
         await narratives.make_current(db_session, head.line, SUMMARY, before.version)
-    await narratives.discard_replaced(db_session, head.line, SUMMARY, written, now=now)
+    for link in written:
+        await narratives.discard_replaced(db_session, head.line, SUMMARY, link, now=now)

@@ -67,10 +67,10 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Return the last seq up to which a version covers everything, `until_seq` if nothing is missing up to there.
+    """Return the last seq up to which a version covers everything, or `until_seq` if nothing up to it is missing.
 
-    A version that ends after `until_seq` does not count, because it waits for a cut. None if the summary is
-    off or its fold has failed for good.
+    A version that ends after `until_seq` does not count, because it waits for a cut; only a kept text that a person
+    wrote does not wait. None if the summary is off or its fold has failed for good.
     """
     if not SummarySettings.of(head.settings).enabled:
         return None
@@ -88,7 +88,8 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
     """Store on the line's row the version for contexts, with its gaps and edges.
 
-    It is the latest valid version that ends before the history; while the summary is off, the latest by a person.
+    It is the latest valid version that ends before the history, or a kept text that a person wrote after that version.
+    While the summary is off, it is the latest one by a person.
     """
     if not has_summary(head):
         return
@@ -100,13 +101,14 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
         chain = await narratives.read_written(db_session, line, SUMMARY)
     head.cursors[NAME] = {"covered_seq": chain.covered}
     shown: dict[str, Any] = {}
-    link = chain.latest_valid(anchor_seq, by_person=not enabled)
+    link = chain.latest_usable(anchor_seq, by_person=not enabled)
     if link:
         version = await narratives.read_version(db_session, line, SUMMARY, link.version)
+        text = narratives.join_texts(version.kept_text, version.text)
         shown = {
             "version": link.version,
-            "text": version.text,
-            "tokens": count_tokens(word(version.text)),
+            "text": text,
+            "tokens": count_tokens(word(text)),
             "last_seq": link.last_unit,
             "stale": chain.is_stale(link.version),
         }
@@ -163,7 +165,7 @@ async def _list_told(
 async def _list_coming(
     db_session: DbSession, head: Head, covered_seq: int, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return what covers a range after `covered_seq` outside contexts: a waiting version, a scheduled fold."""
+    """Return what covers a range after `covered_seq` but is in no context yet: a waiting version, a scheduled fold."""
     covers = []
     waiting = (await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)).latest_valid()
     if waiting and waiting.last_unit > covered_seq:
@@ -177,9 +179,9 @@ async def _list_coming(
 
 
 async def _covered_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
-    """Return up to which seq the latest valid version that ends by `until_seq` covers everything."""
+    """Return up to which seq everything is covered by the version that contexts contain after a cut at `until_seq`."""
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=until_seq + 1)
-    link = chain.latest_valid(until_seq + 1)
+    link = chain.latest_usable(until_seq + 1)
     covered_seq = link.last_unit if link else 0
     return covered_seq if await is_missing(db_session, head, covered_seq, until_seq) else until_seq
 

@@ -1,6 +1,8 @@
 """The job that folds messages into the summary."""
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,7 @@ from app.kit.job_context import JobContext
 from app.kit.llm import ModelError
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted
 from app.narratives import service as narratives
@@ -23,7 +26,7 @@ from app.summary import prompts
 from app.summary.extractive import EXTRACT_VERSION, fold_quotes
 from app.summary.folding import MOST_MESSAGES
 from app.summary.generation import ask_for_summary
-from app.summary.next_fold import SUMMARY, find_range, read_onto, schedule_fold
+from app.summary.next_fold import SUMMARY, find_range, read_before_replaced, read_onto, schedule_fold
 
 _MOST_SEQS = 16 * MOST_MESSAGES
 """The most seqs that are read for a fold: a range can hold any number of messages that scenes hide."""
@@ -38,6 +41,7 @@ class _Fold:
     last_seq: int
     filters: Filters
     base_text: str
+    kept_text: str
     source: Source
 
 
@@ -56,13 +60,13 @@ class _Onto:
     Attributes:
         chain: Its newest valid version is the base.
         until_seq: The fold reaches at least this seq.
-        again: The version that a person wants made again, if it is still the newest.
+        replaced: The versions that the fold replaces, because a person wants the newest of them made again.
 
     """
 
     chain: Chain
     until_seq: int
-    again: Link | None
+    replaced: Sequence[Link]
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Fold | None:
@@ -72,9 +76,10 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
     """Make the new text; a range that does not fit the model is halved until it does. Raises ModelError, DoesNotFit."""
     part = fold
+    inquiry = Inquiry.of(ctx.model, ctx.database, claimed) if ctx.model else None
     while True:
         try:
-            return _Folded(part, await _fold(ctx, part, claimed.payload.get("instruction")))
+            return _Folded(part, await _fold(ctx, inquiry, part, claimed.payload.get("instruction")))
         except DoesNotFit:
             messages = len(part.source.utterances)
             if messages <= 1:
@@ -111,8 +116,8 @@ async def _save(db_session: DbSession, made: Made[_Fold, _Folded]) -> None:
         filters=fold.filters.to_json(),
         now=made.now,
     )
-    if onto.again:
-        await narratives.discard_replaced(db_session, head.line, SUMMARY, onto.again, now=made.now)
+    for link in onto.replaced:
+        await narratives.discard_replaced(db_session, head.line, SUMMARY, link, now=made.now)
     chain = await read_onto(db_session, head, until_seq=onto.until_seq)
     if await find_range(db_session, head, chain, until_seq=onto.until_seq):
         asked = {"until_seq": onto.until_seq, "instruction": payload.get("instruction")}
@@ -139,32 +144,38 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
         return None
     base = onto.chain.latest_valid()
     base_text = await narratives.find_text(db_session.raw, line, SUMMARY, base.version) if base else ""
-    return _Fold(base, first_seq, last_seq, head.filters, base_text or "", source)
+    kept_text = await narratives.find_kept_text(db_session.raw, line, SUMMARY, base) if base else ""
+    return _Fold(base, first_seq, last_seq, head.filters, base_text or "", kept_text, source)
 
 
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> _Onto:
     """Return the base of the next fold, and up to which seq to fold.
 
     If the latest valid version is to be made again, the base is the chain before it, and everything at least up to
-    where that version ends is folded again.
+    where that version ends is folded again. A kept text that is to be replaced is replaced even if versions that were
+    folded after it have become stale meanwhile, but not if a person has written another one.
     """
-    line, until_seq = head.line, payload.get("until_seq", 0)
-    newest = (await narratives.read_chain(db_session, line, SUMMARY)).latest_valid()
-    if newest is None or payload.get("again") != newest.version:
-        return _Onto(await read_onto(db_session, head, until_seq=until_seq), until_seq, None)
-    before = await narratives.read_before(db_session, line, SUMMARY, newest)
-    return _Onto(before, max(until_seq, newest.last_unit), newest)
+    until_seq, again = payload.get("until_seq", 0), payload.get("again") or 0
+    newest = (await narratives.read_chain(db_session, head.line, SUMMARY)).latest_valid()
+    replaces_kept = newest is not None and newest.has_kept and bool(payload.get("replaces_kept"))
+    if newest is None or newest.version > again or (newest.version < again and not replaces_kept):
+        return _Onto(await read_onto(db_session, head, until_seq=until_seq), until_seq, ())
+    before, replaced = await read_before_replaced(db_session, head, newest, replaces_kept=replaces_kept)
+    return _Onto(before, max(until_seq, newest.last_unit), replaced)
 
 
-async def _fold(ctx: JobContext, fold: _Fold, instruction: str | None) -> FoldDraft:
+async def _fold(ctx: JobContext, inquiry: Inquiry | None, fold: _Fold, instruction: str | None) -> FoldDraft:
     source = fold.source
     if not source.utterances:  # no message is eligible, so no model is called
         return FoldDraft(fold.base_text, "extractive")
-    if ctx.model is None:
-        # In a thread, because long messages would block the event loop.
-        text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
-        return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
-    return await ask_for_summary(ctx.model, ctx.prompt(prompts.SUMMARY), fold.base_text, source, instruction)
+    if inquiry is not None:
+        with suppress(NoUsableAnswer):
+            return await ask_for_summary(
+                inquiry, ctx.prompt(prompts.SUMMARY), fold.base_text, fold.kept_text, source, instruction
+            )
+    # In a thread, because long messages would block the event loop.
+    text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
+    return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
 
 
 FOLD_SUMMARY = Job(read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

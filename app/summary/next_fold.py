@@ -1,5 +1,6 @@
 """Finds and schedules the next fold of a line's summary."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from app.kit import work_queue
 from app.kit.db import DbSession
 from app.messages.reads import list_sent_after, list_summarisable_after
 from app.narratives import service as narratives
-from app.narratives.chain import Chain
+from app.narratives.chain import Chain, Link
 from app.narratives.service import Narrative
 from app.summary.folding import choose_range_over, choose_range_up_to, find_due_end, keep_before, reach
 from app.summary.settings import FOLD_EDGES, SummarySettings
@@ -24,7 +25,7 @@ FOLD = "fold"
 async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
     """Schedule a fold if there is anything to fold.
 
-    Otherwise delete the scheduled fold, unless it has a payload, because a person or a waiting cut asked for it. While
+    Otherwise delete the scheduled fold, unless it has a payload: then a person or a waiting cut asked for it. While
     the summary is off, a fold that only a cut asked for is deleted too.
     """
     work = await find_scheduled(db_session, head, NAME, FOLD)
@@ -43,11 +44,11 @@ async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetim
 async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) -> Chain:
     """Return the chain that the next fold is folded onto.
 
-    Usually this is the chain of the current version. But its latest valid version must not cover messages of the
-    history, neither as it begins now (at the anchor) nor as it will begin after the waiting cut (at `until_seq + 1`).
-    If that version does, and the last valid version that ends before that seq leaves messages before it uncovered, the
-    chain up to that earlier version is returned, so that the next fold can fill the range up to that seq. A version
-    that a person wrote is never dropped this way.
+    Usually this is the chain of the current version. It is shortened if its latest valid version covers messages of
+    the history, and messages before the history are missing from the earlier version on which contexts then depend.
+    The next fold then continues from that earlier version and fills the gap. The history is taken as it begins now (at
+    the anchor), and as it will begin after the waiting cut (at `until_seq + 1`). A version that a person wrote is never
+    dropped this way.
     """
     for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
         chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=begins_seq)
@@ -55,6 +56,22 @@ async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) ->
         if kept is not None and await is_missing(db_session, head, kept.covered, begins_seq - 1):
             return kept
     return chain
+
+
+async def read_before_replaced(
+    db_session: DbSession, head: Head, newest: Link, *, replaces_kept: bool
+) -> tuple[Chain, Sequence[Link]]:
+    """Return the chain onto which the step of `newest` is folded again, and the versions that this replaces.
+
+    With `replaces_kept`, these are all versions since the last one without a kept text, because a kept text covers
+    messages that are then folded again.
+    """
+    if not replaces_kept:
+        return await narratives.read_before(db_session, head.line, SUMMARY, newest), [newest]
+    whole = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=1)
+    links = [link for link in whole.links if link.version <= newest.version]
+    before = Chain(links[:-1]).without_kept()
+    return before, links[len(before.links) :]
 
 
 async def is_idle(db_session: DbSession, head: Head) -> bool:
@@ -110,5 +127,5 @@ async def is_missing(db_session: DbSession, head: Head, covered_seq: int, until_
 
 
 def folds_by_itself(head: Head) -> bool:
-    """Return whether enough messages cause a fold, not only a cut: the summary is on and its folds are the edges."""
+    """Return whether a fold starts without waiting for a cut: the summary is on and its folds are the edges."""
     return SummarySettings.of(head.settings).enabled and head.settings.history.edges == FOLD_EDGES

@@ -11,38 +11,48 @@ from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor
 from app.kit.wire import OrjsonResponse
-from app.narratives.schemas import (
-    NarrativeIn,
-    RegenerateNarrative,
-    RegeneratingVersion,
-    VersionOut,
-    VersionPath,
-    version_out,
-    versions_page,
-)
+from app.narratives.schemas import ChooseVersion, RegenerateNarrative, VersionPath, versions_page
 from app.summary import book
+from app.summary.schemas import RegeneratingSummary, SummaryIn, SummaryOut, summary_out
 
 router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"])
 
 
-@router.get("", response_model=VersionOut)
+@router.get("", response_model=SummaryOut)
 async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
-    """Return the rolling summary. It enters the prompt once all messages that it covers have left the history."""
+    """Return the rolling summary. It enters the prompt once all messages that it covers have left the history.
+
+    A version that a person wrote to be kept enters it at once.
+    """
     return OrjsonResponse(await _summary_out(db_session, ref, line))
 
 
-@router.put("", response_model=VersionOut)
-async def write_summary(ref: WritingChat, body: NarrativeIn, db_session: Db, clock: Now) -> Response:
-    """Replace the summary with your own text. The next fold builds on it; models replace it only on request."""
-    await book.write_summary(db_session, ref, body.text, now=clock())
+@router.put("", response_model=SummaryOut)
+async def write_summary(ref: WritingChat, body: SummaryIn, db_session: Db, clock: Now) -> Response:
+    """Replace the summary with your own text, which every later version contains word for word.
+
+    New messages are folded after it. With `keep: false`, the next fold builds on it instead and may change its words.
+    """
+    await book.write_summary(db_session, ref, body.text, keep=body.keep, now=clock())
     return OrjsonResponse(await _summary_out(db_session, ref))
 
 
-@router.post("/regenerate", status_code=202, response_model=RegeneratingVersion)
+@router.put("/current", response_model=SummaryOut)
+async def choose_summary_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
+    """Make another version current. What follows it is folded again; later versions stay in the list."""
+    await book.choose_version(db_session, ref, body.version, now=clock())
+    await db_session.run_deferred()
+    return OrjsonResponse(summary_out(await book.get_version(db_session, ref, body.version, line=None)))
+
+
+@router.post("/regenerate", status_code=202, response_model=RegeneratingSummary)
 async def regenerate_summary(
     ref: WritingChat, db_session: Db, clock: Now, wish: RegenerateNarrative | None = None
 ) -> Response:
-    """Make the newest fold again in the background and replace the former one, also if it has failed."""
+    """Make the newest fold again in the background and replace the former one, also if it has failed.
+
+    What a person wrote is kept; with `replace_edited`, everything that it replaced is folded again instead.
+    """
     wish = wish or RegenerateNarrative()
     work_id = await book.regenerate_summary(
         db_session, ref, instruction=wish.instruction, replace_edited=wish.replace_edited, now=clock()
@@ -50,22 +60,22 @@ async def regenerate_summary(
     return OrjsonResponse(await _summary_out(db_session, ref) | {"work_id": work_id}, status_code=202)
 
 
-@router.get("/versions", response_model=Page[VersionOut])
+@router.get("/versions", response_model=Page[SummaryOut])
 async def list_summary_versions(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
     """List the versions of the summary, newest first. Each is one fold, or a text that a person wrote."""
     before = decode_cursor(cursor, int)[0] if cursor else None
     found = await book.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
-    return OrjsonResponse(versions_page(found, limit))
+    return OrjsonResponse(versions_page(found, limit, summary_out))
 
 
-@router.get("/versions/{version}", response_model=VersionOut)
+@router.get("/versions/{version}", response_model=SummaryOut)
 async def get_summary_version(ref: ReadingChat, version: VersionPath, db_session: Db, line: Line = None) -> Response:
     """Return one version of the summary."""
-    return OrjsonResponse(version_out(await book.get_version(db_session, ref, version, line=line)))
+    return OrjsonResponse(summary_out(await book.get_version(db_session, ref, version, line=line)))
 
 
 async def _summary_out(db_session: DbSession, ref: ChatRef, line: UUID | None = None) -> dict[str, Any]:
     await db_session.run_deferred()
-    return version_out(await book.get_summary(db_session, ref, line=line))
+    return summary_out(await book.get_summary(db_session, ref, line=line))

@@ -1,27 +1,32 @@
 """The HTTP routes of tools.
 
-The arguments of a call are validated by hand, because their model depends on the tool, and because a model must be able
-to act on the error messages.
+The arguments of a call are validated by hand, because their schema depends on the tool, and because the language
+model must be able to act on the error messages.
 """
 
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 
-from app.chats.deps import WritingChat, read_writing
+from app.bindings import service as bindings
+from app.bindings.models import Binding
+from app.chats.deps import Line, ReadingChat, WritingChat, read_writing
 from app.kit.auth import Reader
+from app.kit.deps import Db, Now
 from app.kit.errors import MAX_ERRORS
 from app.kit.fast_path import handled_by, read_body, read_query
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import OrjsonResponse, Text
 from app.layers.deps import Layers
 from app.layers.layer import Layer
 from app.layers.tool import Tool, ToolCall
 from app.tools import toolbox
 from app.tools.errors import WrongArguments
-from app.tools.schemas import CallQuery, ToolResultOut, ToolsOut
+from app.tools.schemas import CallOut, CallQuery, DiscardedOut, DiscardQuery, ToolResultOut, ToolsOut
 from app.tools.wording import Format, word_error, word_tool, word_wrong
 
 ToolName = Annotated[Text, Path(description="The tool's name.", examples=["save_memory"])]
@@ -31,6 +36,8 @@ def make_tool_router(layers: tuple[Layer, ...]) -> APIRouter:
     """Return the routes of the tools that the layers offer; OpenAPI shows the arguments of each tool."""
     router = APIRouter(prefix="/v1", tags=["tools"])
     router.add_api_route("/tools", list_tools, methods=["GET"], response_model=ToolsOut)
+    router.add_api_route("/chats/{chat_id}/tools/discard", discard_calls, methods=["POST"], response_model=DiscardedOut)
+    router.add_api_route("/chats/{chat_id}/tools/calls", list_calls, methods=["GET"], response_model=Page[CallOut])
     tools = toolbox.list_tools(layers)
     if tools:
         router.add_api_route(
@@ -58,6 +65,44 @@ async def list_tools(
     return OrjsonResponse({"tools": described})
 
 
+async def discard_calls(
+    ref: WritingChat, query: Annotated[DiscardQuery, Query()], db_session: Db, clock: Now
+) -> Response:
+    """Drop the open tool calls of a generation that was discarded, with what they wrote.
+
+    Entries that a person has edited or kept stay. Calls whose reply was appended are not open.
+    """
+    discarded = await bindings.discard(db_session, ref, character=query.character, now=clock())
+    return OrjsonResponse({"discarded": discarded})
+
+
+async def list_calls(
+    ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Response:
+    """List the tool calls that wrote something, oldest first, each with its reply; dropped ones are left out."""
+    after = decode_cursor(cursor, UUID)[0] if cursor else None
+    calls = await bindings.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
+    more = len(calls) > limit
+    return OrjsonResponse(
+        {
+            "items": [_call_out(call) for call in calls[:limit]],
+            "next_cursor": encode_cursor(calls[limit - 1].binding_id) if more else None,
+        }
+    )
+
+
+def _call_out(call: Binding) -> dict[str, Any]:
+    return {
+        "id": call.binding_id,
+        "tool": call.tool,
+        "character": call.character or None,
+        "status": "open" if call.is_open else "shown" if call.stands else "hidden",
+        "message_id": call.message_id,
+        "at_seq": call.at_seq,
+        "created_at": call.created_at,
+    }
+
+
 def _document_call(tools: list[Tool]) -> Any:
     """Return the declaration of the route, for OpenAPI; `_call_tool` handles the requests."""
     arguments_type: Any = reduce(or_, [tool.arguments for tool in tools])
@@ -70,9 +115,12 @@ def _document_call(tools: list[Tool]) -> Any:
     ) -> Response:
         """Run a tool that the model has called. The body is the arguments of the call. A retry changes nothing.
 
-        Append the message that makes the call first: an entry that the tool writes belongs to the newest message, and
-        is deleted if the chat is truncated before that message. If only the message is edited or deleted, the entry
-        stays.
+        What the tool writes belongs to a reply, and contexts contain it only while that reply has the same text. If the
+        newest message is a reply of the character, it belongs to that one; if it calls tools, to the reply that ends
+        the chain of calls; else to the character's next reply. Until that reply is appended, the call is open. A
+        message of the user that is appended first drops it, and so does `POST …/tools/discard`. If no further reply
+        follows the message that makes the call, or a reply is generated before the message that it answers is appended,
+        name the message with `message_id`. When the end of the chat is truncated, what its replies wrote is deleted.
         """
         raise NotImplementedError(ref, tool, query, arguments)
 
@@ -85,7 +133,8 @@ async def _call_tool(request: Request) -> Response:
     arguments = await _read_arguments(request, tool)
     query = read_query(request, CallQuery)
     async with state.database.unit_of_work() as db_session:
-        result = await tool.run(ToolCall(db_session, ref, query.character, state.clock()), arguments)
+        call = ToolCall(db_session, ref, query.character, state.clock(), query.target)
+        result = await tool.run(call, arguments)
     return OrjsonResponse({"ok": True, "result": result})
 
 

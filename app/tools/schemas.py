@@ -1,10 +1,14 @@
 """The request and response models of tools."""
 
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.bindings.rule import Target
 from app.kit.wire import Name
+from app.messages.schemas import MessageId
 
 
 class CallQuery(BaseModel):
@@ -17,6 +21,54 @@ class CallQuery(BaseModel):
         description="The character that calls the tool; required unless the chat has one active character or names "
         "none. In a chat that names none, each name has a diary of its own, up to 32.",
     )
+    message_id: MessageId | None = Field(
+        None,
+        description="The id of the assistant message that the call belongs to; it may still be to come. By default, it "
+        "belongs to the newest message if that is a reply of the character, else to the character's next one.",
+    )
+    swipe: Literal["next"] | None = Field(
+        None,
+        description="`next` if the call belongs to the next alternative of the message `message_id`, which is being "
+        "generated again; by default of the newest message, which must be a reply.",
+    )
+
+    @property
+    def target(self) -> Target:
+        """What the query says about the reply that the call belongs to."""
+        return Target(self.message_id, self.swipe is not None)
+
+
+class DiscardQuery(BaseModel):
+    """The query parameters of a discard."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    character: Name | None = Field(
+        None, description="Drop only the calls of this character; by default those of all characters."
+    )
+
+
+class DiscardedOut(BaseModel):
+    """The result of a discard."""
+
+    discarded: int = Field(description="The number of calls that were dropped.")
+
+
+class CallOut(BaseModel):
+    """A call of a tool that wrote something."""
+
+    id: UUID = Field(description="The id of what it wrote, such as a diary entry.")
+    tool: str = Field(description="The tool's name.")
+    character: str | None = Field(description="The character that called it; null for the unnamed character.")
+    status: Literal["open", "shown", "hidden"] = Field(
+        description="`open` until the reply is there. Then `shown` while the reply has the text that it had when it "
+        "was bound, and `hidden` while it has another one, or is deleted or hidden by a person."
+    )
+    message_id: str | None = Field(
+        description="The id of the reply; of an open call, the message that it named, or null."
+    )
+    at_seq: int = Field(description="The seq of the reply; of an open call, the newest seq when the tool was called.")
+    created_at: datetime = Field(description="When the tool was called.")
 
 
 class ToolsOut(BaseModel):

@@ -15,6 +15,7 @@ _CHAT_FIELDS = frozenset(
     {
         "user_id",
         "characters",
+        "user_name",
         "user_persona",
         "system_prompt",
         "settings",

@@ -9,7 +9,9 @@
   pages, and notes (`extra.type` "comment"), are skipped: they are not part of the conversation.
 - `extra.type` "narrator" is the narrator. In a group chat every line names its speaker;
   an empty name counts as no name.
-- Only the selected swipe is read, and only the text of a reply, without the model's reasoning.
+- All swipes are read, except empty ones (a generation that failed), and only the text of each, without the model's
+  reasoning. `mes` is the displayed text; it replaces the selected swipe if they differ, because edits may reach only
+  `mes`.
 - The names in the header are unreliable (recent versions write "unused"), so the characters are the speakers.
   The header's parts of the prompt (author's note, scenario) are not imported.
 """
@@ -60,6 +62,7 @@ def _to_message(line: Line) -> Line:
             "name": None if fields.get("name") == "" else fields.get("name"),
             "content": _selected_text(line),
             "sent_at": read_send_date(fields.get("send_date")),
+            **_swipes(line),
         },
     )
 
@@ -81,3 +84,22 @@ def _selected_text(line: Line) -> str:
     if not isinstance(text, str):
         raise TranscriptError(line.number, "mes: must be a string" if "mes" in line.fields else "mes: missing")
     return text
+
+
+def _swipes(line: Line) -> dict[str, Any]:
+    """Return `swipes` and `selected_swipe` of a message that has alternatives; nothing of any other."""
+    given, index = line.fields.get("swipes"), line.fields.get("swipe_id", 0)
+    text = _selected_text(line)
+    if not isinstance(given, list) or not text:
+        return {}
+    swipes: list[Any] = [*given]
+    if isinstance(index, int) and 0 <= index < len(swipes):
+        swipes[index] = text
+    elif text in swipes:
+        index = swipes.index(text)
+    else:
+        index = len(swipes)
+        swipes.append(text)
+    before = sum(not swipe for swipe in swipes[:index])
+    swipes = [swipe for swipe in swipes if swipe]
+    return {"swipes": swipes, "selected_swipe": index - before} if len(swipes) > 1 else {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import AwareDatetime, BaseModel, Field, ValidationError, field_validator
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 
@@ -108,13 +108,25 @@ class _Message(BaseModel):
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     metadata: dict[str, Any] | None = None
+    swipes: Annotated[list[Annotated[str, Field(min_length=1, max_length=100_000)]], Field(max_length=1_000)] | None = (
+        None
+    )
+    selected_swipe: Annotated[int, Field(ge=0)] | None = None
 
-    @field_validator("id", "name", "content", "tool_call_id")
+    @field_validator("id", "name", "content", "tool_call_id", "swipes")
     @classmethod
-    def _refuse_nul(cls, text: str | None) -> str | None:
-        if text and "\0" in text:
+    def _refuse_nul(cls, given: str | list[str] | None) -> str | list[str] | None:
+        if any("\0" in text for text in ([given] if isinstance(given, str) else given or ())):
             raise PydanticCustomError("nul", "must not contain NUL characters")
-        return text
+        return given
+
+    @field_validator("selected_swipe")
+    @classmethod
+    def _refuse_contradiction(cls, index: int | None, info: ValidationInfo) -> int | None:
+        swipes, content = info.data.get("swipes"), info.data.get("content")
+        if index is not None and (swipes is None or index >= len(swipes) or swipes[index] != content):
+            raise PydanticCustomError("swipe", "must be the index of content in swipes")
+        return index
 
     def to_append(self) -> dict[str, Any]:
         """Return the message as JSON without absent fields. Nested values are not changed, at any depth."""

@@ -20,7 +20,10 @@ Rows = dict[str, list[dict[str, Any]]]
 REVISION = {"revision", "base_revision", "changed"}
 """The columns of a line's revision."""
 
-_FAILED = "error = 'the model was busy', attempts = 6, failed_at = run_after"
+_FAILED = (
+    "error = 'the model was busy', attempts = 6, failed_at = run_after,"
+    """ refusals = '[{"kind": "declined", "reason": "the model refuses"}]'"""
+)
 _LEFT = "lease = gen_random_uuid(), leased_until = now() - interval '1 minute', attempts = 1, progress = '{\"n\": 1}'"
 """What a model that refuses, and a worker that dies, leave."""
 
@@ -35,6 +38,7 @@ async def make_rich_chat(
     await put(
         api,
         user_id="mira",
+        user_name="Mira",
         user_persona="Mira, a cartographer.",
         characters=[{"name": "Kai", "persona": "A lighthouse keeper."}],
         system_prompt="You are Kai.",

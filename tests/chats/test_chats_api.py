@@ -25,6 +25,7 @@ WHOLE: Json = {
         {"name": "Kai", "persona": "A lighthouse keeper.", "disabled": False},
         {"name": "Ren", "persona": "", "disabled": True},
     ],
+    "user_name": "Mira",
     "user_persona": "Mira, a cartographer.",
     "system_prompt": "You are Kai.",
     "time_zone": "Europe/Berlin",
@@ -53,6 +54,7 @@ async def test_in_a_put_null_clears_and_what_is_left_out_stays(api: httpx.AsyncC
     bare: Json = {
         "user_id": None,
         "characters": [],
+        "user_name": None,
         "user_persona": None,
         "system_prompt": None,
         "time_zone": "UTC",

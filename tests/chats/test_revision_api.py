@@ -36,7 +36,7 @@ from tests.talk import (
     talk_with_memos,
 )
 
-NAMES = {name for layer in LAYERS for name in (layer.name, *layer.narratives)}
+NAMES = {name for layer in LAYERS for name in (layer.name, *layer.also_known_as)}
 """The names under which layers record changes."""
 
 Act = Callable[[httpx.AsyncClient], Awaitable[object]]

@@ -38,6 +38,15 @@ async def test_a_prompt_that_leaves_no_room_is_listed_with_its_size(tmp_path: Pa
     )
 
 
+@pytest.mark.parametrize("name", ["MODEL", "MAX_TOKENS", "TEMPERATURE", "EXTRA_BODY"])
+async def test_a_setting_of_an_unknown_layer_is_named(tmp_path: Path, name: str) -> None:
+    value = {"MODEL": '"large"', "MAX_TOKENS": "600", "TEMPERATURE": "1", "EXTRA_BODY": "{}"}[name]
+    said = await refusal(tmp_path, "worker", **{f"MEMOBOOK_LLM_{name}_OF": f'{{"sumary": {value}}}'})
+    assert said == (
+        f"memobook: MEMOBOOK_LLM_{name}_OF: there is no layer 'sumary'; the layers are memos, summary, diary, scenes\n"
+    )
+
+
 def test_each_built_in_prompt_fits_the_smallest_allowed_model() -> None:
     for prompt in PROMPTS:
         assert count_tokens(prompt.system) + count_tokens(prompt.user) <= 4_096 * 3 / 4, prompt.name

@@ -110,7 +110,7 @@ def test_history_goes_edge_by_edge_and_then_by_message() -> None:
         left = fitted(replace(FULL, contributions=(), segments=()), max_tokens, how)
         if isinstance(left, int):
             break
-        starts.append(left.layout.anchor_seq)
+        starts.append(left.layout.first_sent_seq)
     assert list(dict.fromkeys(starts)) == [1, 5, 9, 10, 11, 12, 13]
 
 
@@ -118,7 +118,7 @@ def test_a_tight_budget_does_not_move_the_history_every_turn() -> None:
     starts = []
     for length in range(40, 120, 2):
         one = Parts(history=talk(length), newest=entry(length + 1), edges=range(1, length, 8))
-        starts.append(fit(one, 200, render_options("openai")).layout.anchor_seq)
+        starts.append(fit(one, 200, render_options("openai")).layout.first_sent_seq)
     assert starts == sorted(starts)
     assert len(set(starts)) <= 80 // 8 + 1
     assert {start % 8 for start in starts} == {1}
@@ -182,7 +182,7 @@ def test_a_tool_call_leaves_only_together_with_its_result() -> None:
     ]
     one = Parts(history=history, newest=entry(5), edges=[3])
     starts = {
-        left.layout.anchor_seq
+        left.layout.first_sent_seq
         for max_tokens in range(100)
         if isinstance(left := fitted(one, max_tokens, render_options("openai")), Fitted)
     }

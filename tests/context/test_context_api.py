@@ -1,5 +1,6 @@
 """Contexts over HTTP: what is in them, in which order, and what a caller may ask for."""
 
+import json
 from typing import Any
 
 import httpx
@@ -14,7 +15,7 @@ from app.kit.ids import chat_key
 from tests.book import key_column
 from tests.context.chats import CHAT, LORE
 from tests.statements import watched
-from tests.talk import FORMATS, Json, append, context, get, ok, put, said, talk, talk_with_memos
+from tests.talk import CALL, FORMATS, Json, append, context, get, ok, put, said, talk, talk_with_memos
 
 
 async def test_segments_stand_in_the_order_of_how_rarely_they_change(
@@ -251,7 +252,7 @@ async def test_an_append_stands_also_when_its_context_cannot_be(
 
 
 async def test_timestamps_are_told_in_the_chats_time_zone(api: httpx.AsyncClient) -> None:
-    await put(api, time_zone="Asia/Tokyo", settings={"timestamps": "inline", "time": True})
+    await put(api, time_zone="Asia/Tokyo", settings={"timestamps": "inline", "time": True, "instruction": ""})
     await append(api, [said(1, name="Sakura", content="Hi.", sent_at="2026-04-01T13:15:00Z")])
     shown = await context(api, format="openai", now="2026-04-01T15:30:00Z")
     assert [one["content"] for one in shown["messages"]] == [
@@ -295,3 +296,23 @@ async def _versions(database: Database, tenant: str) -> list[Any]:
             await connection.fetch(f"SELECT xmin, ctid FROM {table} WHERE {key_column(table)} = $1 ORDER BY 2", key)
             for table in ("chats", "messages", "memos", "work")
         ]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_a_call_without_a_result_is_not_sent(api: httpx.AsyncClient, format_: str) -> None:
+    silent = said(2, content="", tool_calls=[CALL])
+    spoken = said(4, content="One moment.", tool_calls=[{**CALL, "id": "other"}])
+    await append(api, [said(1), silent, said(3), spoken])
+    shown = await context(api, format=format_)
+    assert CALL["function"]["name"] not in json.dumps(shown)
+    assert "One moment." in json.dumps(shown)
+    assert shown["omitted"] == [{"name": "message:m2", "why": "blank", "tokens": 0}]
+    await append(api, [said(5, role="tool", content="Nothing there.", tool_call_id="other")])
+    assert CALL["function"]["name"] in json.dumps(await context(api, format=format_))
+
+
+async def test_a_turn_that_waits_for_a_tool_ends_with_the_user(api: httpx.AsyncClient) -> None:
+    await append(api, [said(1), said(2), said(3), said(4, content="", tool_calls=[CALL])])
+    shown = await context(api, format="openai")
+    assert shown["messages"][-1] == {"role": "user", "content": said(3)["content"]}
+    assert shown["segments"][-1]["name"] == "newest"

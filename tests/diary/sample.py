@@ -1,10 +1,13 @@
 """What the tests of all layers need to know of diaries."""
 
+from uuid import UUID
+
 import httpx
 
+from app.kit.db import Connection
 from tests.diary.diaries import KAI, change, discard, entries, keep_diary, save, write
 from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
-from tests.talk import append, edit, talk
+from tests.talk import append, edit, ok, talk
 
 
 async def due_fold(stage: Stage) -> None:
@@ -40,6 +43,21 @@ async def change_entries(api: httpx.AsyncClient) -> None:
     await discard(api, deleted["id"])
 
 
+async def write_for_replies(api: httpx.AsyncClient) -> None:
+    """Entries that wait for a reply, one that a person keeps, and one whose reply says something else."""
+    await save(api, "A lamp to come.", message_id="to-come")
+    await save(api, "Another light.", message_id="m36", swipe="next")
+    await save(api, "A lamp that stays.", message_id="m38")
+    await save(api, "A lamp that goes out.", message_id="m36")
+    kept = next(entry for entry in await entries(api) if entry["content"] == "A lamp that stays.")
+    ok(await api.patch(f"/v1/chats/c/diary/{kept['id']}", json={"kept": True}), 200)
+
+
+async def await_the_user(connection: Connection, chat_key: UUID) -> None:
+    """The open calls as if the message that their reply answers were to come, too."""
+    await connection.execute("UPDATE bindings SET awaits_user = true WHERE chat_key = $1 AND is_open", chat_key)
+
+
 async def write_two(api: httpx.AsyncClient) -> None:
     for content in ("She came back.", "She stayed."):
         await write(api, content)
@@ -51,11 +69,13 @@ SAMPLE = LayerSample(
         "write:": LastAttempt("write:%", due_entry, "UPDATE messages SET digest = '\\x00'"),
         "entry:": LastAttempt("entry:%", due_stale_entry, "UPDATE diary_entries SET current_hash = '\\x00'"),
     },
-    begins={"diary_entries": lambda row: row["at_seq"]},
+    begins={"diary_entries": lambda row: row["at_seq"], "bindings": lambda row: row["at_seq"]},
     rich=RichRows(
         settings={"diary": {"enabled": True, "auto_write_turns": 1, "lines": 4}},
         write_before=write_entries,
         write_after=change_entries,
+        write_last=write_for_replies,
+        fill=await_the_user,
     ),
     wording={"diary/1": "aa4b09141d2e", "diary_entry/1": "bb44dbee8e29"},
     examples=frozenset({"Brannagh", "Pell", "Ines", "Filippa"}),

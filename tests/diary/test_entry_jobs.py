@@ -544,7 +544,7 @@ async def test_changes_while_an_entry_is_written_are_in_the_entry(
     assert await contents(api) == ["Tell me their names."]
 
 
-@pytest.mark.parametrize("answer", [refuses(503), "I can't help with that.", ""])
+@pytest.mark.parametrize("answer", [refuses(503), refuses(400)])
 async def test_a_model_that_fails_is_asked_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, answer: Any
 ) -> None:
@@ -562,7 +562,7 @@ async def test_an_edit_makes_an_entry_due_again_that_failed_for_good(
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
     await turns(api, 1, 2)
-    model.otherwise = "I can't help with that."
+    model.otherwise = refuses(400)
     for wait_s in (2, *RETRY_DELAYS_S):
         clock.step(wait_s)
         await dispatcher.drain()

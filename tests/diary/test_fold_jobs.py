@@ -235,7 +235,7 @@ async def test_after_a_failed_fold_the_last_lines_are_shown(
 ) -> None:
     await keep_diary(api, lines=12)
     await write_many(api, 1, 5)
-    model.otherwise = "I can't help with that."
+    model.otherwise = refuses(400)
     await settle(dispatcher, clock)
     for wait_s in RETRY_DELAYS_S:
         clock.step(wait_s)
@@ -250,7 +250,7 @@ async def test_after_a_failed_fold_the_last_lines_are_shown(
     assert FOLDED in await prompt(api)
 
 
-@pytest.mark.parametrize("answer", [refuses(503), "NONE", ""])
+@pytest.mark.parametrize("answer", [refuses(503), refuses(400)])
 async def test_a_call_that_fails_loses_no_entry(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, answer: Any
 ) -> None:
@@ -276,11 +276,11 @@ async def test_a_backlog_from_disabled_diaries_is_folded_in_parts(
     await write_many(api, 1, 70)
     assert await due_rows(database, tenant) == []
     assert (await prompt(api)).count("memo entry") == 17
-    model.otherwise = lambda request: f"Of {len(asked(request)[1])}."
+    model.otherwise = lambda request: f"I wrote of {len(asked(request)[1])} lamps."
     await keep_diary(api, status=200)
     await settle(dispatcher, clock)
     assert [len(asked(request)[1]) for request in model.requests] == [30, 30]
-    assert asked(model.requests[1])[0] == "Of 30."
+    assert asked(model.requests[1])[0] == "I wrote of 30 lamps."
     assert (await get(api, "/diary/folded"))["entries"] == 60
     assert (await prompt(api)).count("memo entry") == 10
     assert await due_rows(database, tenant) == []

@@ -96,7 +96,7 @@ class Walk:
 
     def _is_true(self, row: asyncpg.Record) -> bool:
         clean = self._enabled and row["source_hash"] == row["current_hash"]
-        return row["origin"] != "model" or clean
+        return not row["hidden"] and (row["origin"] != "model" or clean)
 
     def _answer(self, request: Request) -> str:
         self._words += 1

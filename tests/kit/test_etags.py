@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from app.kit.etags import is_known, make_tag, names
+from app.kit.etags import is_known, lists_tag, make_tag
 
 TAG = make_tag("chat", 1)
 STRONG = TAG.removeprefix("W/")
@@ -25,7 +25,7 @@ def test_each_part_counts(parts: tuple[object, ...]) -> None:
     "header", [TAG, STRONG, f'"other", {TAG}', f'W/"other",{STRONG}', f'{TAG}, "with, a comma"', f"  {TAG}  "]
 )
 def test_a_header_names_it(header: str) -> None:
-    assert names(header, TAG)
+    assert lists_tag(header, TAG)
     assert is_known(header, TAG)
 
 
@@ -33,11 +33,11 @@ def test_a_header_names_it(header: str) -> None:
     "header", [None, "", '""', TAG.strip('W/"'), '"other"', f'"x{STRONG[1:]}', "**", f"*, {STRONG[1:]}"]
 )
 def test_a_header_does_not_name_it(header: str | None) -> None:
-    assert not names(header, TAG)
+    assert not lists_tag(header, TAG)
     assert not is_known(header, TAG)
 
 
 @pytest.mark.parametrize("header", ["*", " * "])
 def test_an_asterisk_lists_nothing_and_knows_everything(header: str) -> None:
-    assert not names(header, TAG)
+    assert not lists_tag(header, TAG)
     assert is_known(header, TAG)

@@ -11,6 +11,7 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.llm import MAX_ANSWER_BYTES, ChatMessage, Completion, ModelClient, ModelError
+from app.kit.request_settings import RequestSettings
 from tests.scripted_model import HANG_UP, Reply, ScriptedModel, Step, refuses, says, sends
 
 KEY = "sk-neverseen"
@@ -245,6 +246,30 @@ async def test_parameters_a_model_rejects_are_not_sent_again(model: ScriptedMode
         await ask(client, temperature=0.3)
     assert len(model.calls) == learnt + 1
     assert model.requests[-1] == {"model": "tiny", "messages": PROMPT, "max_completion_tokens": 200}
+
+
+async def test_a_client_with_settings_sends_its_own_model_and_more(model: ScriptedModel) -> None:
+    async with client_of(model.base_url, settings=RequestSettings(extra_body={"seed": 1})) as client:
+        large = client.with_settings(RequestSettings("large", extra_body={"reasoning_effort": "low"}))
+        await ask(client)
+        await ask(large)
+    shared = {"messages": PROMPT, "max_tokens": 200, "seed": 1}
+    assert model.requests == [shared | {"model": "tiny"}, shared | {"model": "large", "reasoning_effort": "low"}]
+
+
+async def test_clients_with_settings_share_their_slots(model: ScriptedModel) -> None:
+    model.otherwise = replace(says("A key."), byte_every_s=0.0005)
+    async with client_of(model.base_url, concurrency=1) as client:
+        await asyncio.gather(*(ask(one) for one in (client, client.with_settings(RequestSettings("large")))))
+    assert (len(model.calls), model.peak) == (2, 1)
+
+
+async def test_what_one_model_rejects_is_sent_to_another(model: ScriptedModel) -> None:
+    model.otherwise = lambda request: picky(request) if request["model"] == "tiny" else says("A key.")
+    async with client_of(model.base_url) as client:
+        await ask(client, temperature=0.3)
+        await ask(client.with_settings(RequestSettings("large")), temperature=0.3)
+    assert model.requests[-1] == {"model": "large", "messages": PROMPT, "max_tokens": 200, "temperature": 0.3}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from app.kit.request_settings import RequestSettings
 from app.kit.settings import PREFIX, Settings, SettingsError, load_settings
 
 DEFAULTS = Settings.model_construct()
@@ -88,6 +89,17 @@ def test_an_empty_setting_is_none(name: str, monkeypatch: pytest.MonkeyPatch) ->
         ("TENANT_MONTHLY_TOKENS_OF", '{"trial": 0}'),
         ("TENANT_MONTHLY_TOKENS_OF", '{"trial": true}'),
         ("TENANT_MONTHLY_TOKENS_OF", '{"trial": "plenty"}'),
+        ("LLM_MAX_TOKENS", "99"),
+        ("LLM_MAX_TOKENS", "8193"),  # more than half of the default context
+        ("LLM_MAX_TOKENS_OF", '{"memos": 8193}'),
+        ("LLM_MAX_TOKENS_OF", '{"memos": "600"}'),
+        ("LLM_TEMPERATURE", "hot"),
+        ("LLM_TEMPERATURE_OF", '{"memos": 2.1}'),
+        ("LLM_MODEL_OF", "summary=large"),
+        ("LLM_MODEL_OF", '{"summary": ""}'),
+        ("LLM_EXTRA_BODY", '["secret"]'),
+        ("LLM_EXTRA_BODY", '{"stream": "secret"}'),
+        ("LLM_EXTRA_BODY_OF", '{"memos": {"model": "secret"}}'),
         ("SETTLE_S", "-1"),
         ("SETTLE_S", "nan"),
         ("SWEEP_S", "soon\nor later"),
@@ -186,3 +198,19 @@ def test_an_address_may_be_any_that_can_be_reached(name: str, value: str, monkey
 def test_without_a_database_its_url_names_what_is_missing() -> None:
     with pytest.raises(SettingsError, match="MEMOBOOK_DATABASE_URL"):
         load_settings().sqlalchemy_url  # noqa: B018 - a property that raises
+
+
+def test_requests_of_a_layer_have_what_all_have_and_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMOBOOK_LLM_MAX_TOKENS", "4000")
+    monkeypatch.setenv("MEMOBOOK_LLM_EXTRA_BODY", '{"reasoning_effort": "low", "seed": 1}')
+    monkeypatch.setenv("MEMOBOOK_LLM_MODEL_OF", '{"summary": "large"}')
+    monkeypatch.setenv("MEMOBOOK_LLM_TEMPERATURE_OF", '{"summary": 0}')
+    monkeypatch.setenv("MEMOBOOK_LLM_EXTRA_BODY_OF", '{"diary": {"seed": 2}}')
+    settings = load_settings()
+    both = {"reasoning_effort": "low", "seed": 1}
+    assert settings.requests == RequestSettings(max_tokens=4000, extra_body=both)
+    merged = {layer: settings.requests.merge(own) for layer, own in settings.requests_of.items()}
+    assert merged == {
+        "summary": RequestSettings("large", 4000, 0, both),
+        "diary": RequestSettings(None, 4000, None, {"reasoning_effort": "low", "seed": 2}),
+    }

@@ -5,6 +5,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -28,17 +29,18 @@ from app.chats.settings import LayerSettings, PlacementSettings
 from app.kit import work_queue
 from app.kit.db import DbSession, Table
 from app.kit.deps import Db
-from app.kit.job_context import JobContext
+from app.kit.job_context import JobContext, PromptTemplate
 from app.kit.llm import ChatMessage
 from app.kit.owners import Owner, OwnerErased
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed, NewWork
-from app.layers.ask import ask_model
+from app.layers.ask import Inquiry, NoUsableAnswer, ask_model
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, place
 from app.layers.derived import DerivedRow, MessageRangeColumns, rehash, reschedule, schedule_unscheduled
 from app.layers.job import Job, Made
 from app.layers.layer import Layer
 from app.summarising.answer_text import UnusableAnswer
+from app.summarising.judging.judge import Material, Profile
 from app.summarising.prompts import Prompt
 from app.summarising.source import Source, read_source
 
@@ -215,26 +217,33 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> So
     return await read_source(db_session.raw, line, row.first_seq, row.last_seq, row.filters)
 
 
-async def _draft(ctx: JobContext, _claimed: Claimed, source: Source) -> Counted:
-    said = [f"{one.name}: {one.text}" for one in source.utterances]
-    if ctx.model is None:
-        words = Counter[str]()
-        for one in source.utterances:
-            words[one.name] += len(one.text.split())
-        return Counted("\n".join(f"{name}: {count}" for name, count in sorted(words.items())), None)
+async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> Counted:
+    if ctx.model is not None:
+        inquiry = Inquiry.of(ctx.model, ctx.database, claimed)
+        with suppress(NoUsableAnswer):
+            return await _ask(inquiry, ctx.prompt(PROMPT), [f"{one.name}: {one.text}" for one in source.utterances])
+    words = Counter[str]()
+    for one in source.utterances:
+        words[one.name] += len(one.text.split())
+    return Counted("\n".join(f"{name}: {count}" for name, count in sorted(words.items())), None)
 
-    def build(_budget_tokens: int, _complaint: str | None) -> list[ChatMessage]:
-        return ctx.prompt(PROMPT).fill(messages="\n".join(said))
 
-    answer = await ask_model(ctx.model, build, _read_counts, answer_tokens=200, temperature=0.0)
+async def _ask(inquiry: Inquiry, prompt: PromptTemplate, said: list[str]) -> Counted:
+    def build(_budget_tokens: int) -> list[ChatMessage]:
+        return prompt.fill(messages="\n".join(said))
+
+    answer = await ask_model(inquiry, build, COUNTS_PROFILE, Material(said), answer_tokens=200, temperature=0.0)
     return Counted(answer.value, answer.model)
 
 
-def _read_counts(answer: str) -> str:
+def _read_counts(answer: str, _material: Material) -> str:
     lines = [line.strip() for line in answer.splitlines() if line.rpartition(":")[2].strip().isdecimal()]
     if not lines:
         raise UnusableAnswer("the answer counts nothing")
     return "\n".join(lines)
+
+
+COUNTS_PROFILE = Profile(read=_read_counts, text=lambda counts: counts, person=None)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[Source, Counted]) -> bool | None:

@@ -205,7 +205,7 @@ BEGINNINGS: dict[str, Callable[[Row], float]] = {
 def test_a_table_without_a_copy_rule_raises(cut: bool) -> None:
     key = [Column(name, Uuid, primary_key=True) for name in ("chat_key", "line_id")]
     with pytest.raises(LookupError, match="forgotten"):
-        write_copy(CoreTable("forgotten", MetaData(), *key), cut=cut)
+        write_copy(CoreTable("forgotten", MetaData(), *key), shortened=cut)
 
 
 async def _copy(database: Database, source: Line, until_seq: int | None = None, **values: Any) -> Line:

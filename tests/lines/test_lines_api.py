@@ -753,10 +753,19 @@ async def test_an_erased_chat_leaves_no_row_of_any_line(
 # --- at once ---
 
 
+async def _fork_unless_busy(api: httpx.AsyncClient, name: str, chat_id: str) -> httpx.Response:
+    """Fork, and try again as a client would if a slow machine makes the fork wait too long for the chat's row."""
+    for _ in range(5):
+        answer = await api.post(f"/v1/chats/{name}/fork", json={"chat_id": chat_id})
+        if answer.status_code != 503:
+            break
+    return answer
+
+
 async def test_of_racing_forks_into_one_chat_one_makes_it(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 40))
     await append(api, talk(1, 20), "b")
-    forks = [api.post(f"/v1/chats/{name}/fork", json={"chat_id": "d"}) for name in ("c", "b") * 3]
+    forks = [_fork_unless_busy(api, name, "d") for name in ("c", "b") * 3]
     answers = await asyncio.gather(*forks)
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * 5
     assert {answer.json().get("code") for answer in answers} == {None, "chat_taken"}

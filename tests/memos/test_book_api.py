@@ -13,7 +13,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.book import ask, book, change, due_rows, shown, statuses
 from tests.conftest import NOON
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import Json, append, context, get, put, talk, walk
 
 MEMORY = "They once drove to the sea at night.\nIt rained."
@@ -296,7 +296,7 @@ async def test_a_failed_memo_is_retried_with_all_attempts(
     database: Database,
     tenant: str,
 ) -> None:
-    model.script("Certainly! What else?")
+    model.script(refuses(400))
     await append(api, talk(1, 8))
     await change(database, tenant, "work", "attempts = 5")
     clock.step(2)

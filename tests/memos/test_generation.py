@@ -8,6 +8,7 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.llm import ModelClient, ModelError
+from app.layers.ask import Inquiry
 from app.memos.generation import (
     EXTRACT_VERSION,
     ExtractiveSummariser,
@@ -36,14 +37,14 @@ async def client(model: ScriptedModel) -> AsyncIterator[ModelClient]:
 
 
 def request(instruction: str | None = None, batch: tuple[Utterance, ...] = BATCH) -> MemoRequest:
-    return MemoRequest(batch, batch, ("Kai",), "de", instruction)
+    return MemoRequest(batch, batch, ("Kai",), "Mira", "de", instruction)
 
 
 async def test_a_model_gets_the_batch_and_its_answer_gives_highlights(
     client: ModelClient, model: ScriptedModel
 ) -> None:
     model.script("【Highlight 1】: (keepsake) Mira found the brass key.\n【Highlight 2】: Kai let Mira keep it.")
-    draft = await ModelSummariser(client).summarise(request())
+    draft = await ModelSummariser(Inquiry(client)).summarise(request())
     assert [(said.category, said.text) for said in draft.highlights] == [
         ("keepsake", "Mira found the brass key."),
         (None, "Kai let Mira keep it."),
@@ -57,13 +58,13 @@ async def test_a_model_gets_the_batch_and_its_answer_gives_highlights(
 
 
 async def test_a_persons_wish_reaches_the_model_quoted(client: ModelClient, model: ScriptedModel) -> None:
-    await ModelSummariser(client).summarise(request('Mention the "key".\nAnswer in JSON.'))
+    await ModelSummariser(Inquiry(client)).summarise(request('Mention the "key".\nAnswer in JSON.'))
     assert r'"Mention the \"key\".\nAnswer in JSON."' in model.requests[0]["messages"][-1]["content"]
 
 
 async def test_nothing_memorable_is_a_draft_without_highlights(client: ModelClient, model: ScriptedModel) -> None:
     model.script("NONE")
-    draft = await ModelSummariser(client).summarise(request())
+    draft = await ModelSummariser(Inquiry(client)).summarise(request())
     assert (list(draft.highlights), draft.origin, draft.model) == ([], "model", "scripted-1")
 
 
@@ -84,9 +85,9 @@ async def test_nothing_memorable_is_a_draft_without_highlights(client: ModelClie
 async def test_an_unusable_answer_raises_and_says_whether_to_retry(
     client: ModelClient, model: ScriptedModel, step: Step, transient: bool
 ) -> None:
-    model.script(step)
+    model.otherwise = step
     with pytest.raises(ModelError) as caught:
-        await ModelSummariser(client).summarise(request())
+        await ModelSummariser(Inquiry(client)).summarise(request())
     assert caught.value.transient is transient
     assert "\n" not in caught.value.reason
     assert "Port Ellery" not in caught.value.reason
@@ -94,7 +95,7 @@ async def test_an_unusable_answer_raises_and_says_whether_to_retry(
 
 async def test_a_batch_beyond_the_models_context_is_shortened(client: ModelClient, model: ScriptedModel) -> None:
     long = tuple(Utterance(n, "user", "Mira", f"Head {n}. " + "lamp " * 20_000 + f"Tail {n}.") for n in range(1, 9))
-    await ModelSummariser(client).summarise(request(batch=long))
+    await ModelSummariser(Inquiry(client)).summarise(request(batch=long))
     shown = model.requests[0]["messages"][-1]["content"]
     assert len(shown) < 4_096 * 6
     assert all(f"Head {n}." in shown and f"Tail {n}." in shown for n in range(1, 9))
@@ -105,7 +106,7 @@ async def test_a_batch_beyond_any_context_fails_without_a_call(client: ModelClie
     client.context_tokens = 2_048
     many = tuple(Utterance(n, "user", "Mira", f"{n}. " + "lamp " * 200) for n in range(1, 65))
     with pytest.raises(DoesNotFit, match="the prompt does not fit the model's context"):
-        await ModelSummariser(client).summarise(request(batch=many))
+        await ModelSummariser(Inquiry(client)).summarise(request(batch=many))
     assert model.calls == []
 
 
@@ -118,7 +119,7 @@ async def test_without_a_model_sentences_are_quoted_and_labelled_so() -> None:
 
 
 async def test_the_model_is_chosen_if_there_is_one(client: ModelClient) -> None:
-    assert isinstance(choose_summariser(client), ModelSummariser)
+    assert isinstance(choose_summariser(Inquiry(client)), ModelSummariser)
     assert isinstance(choose_summariser(None), ExtractiveSummariser)
 
 

@@ -7,8 +7,8 @@ from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
 from tests.background import settle
 from tests.book import book, shown, statuses
-from tests.memos.texts import MEMO, RUBBISH
-from tests.scripted_model import ScriptedModel
+from tests.memos.texts import MEMO
+from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, context, ok, put, talk
 
 # --- the cut waits for memos ---
@@ -25,7 +25,7 @@ async def test_a_cut_waits_for_its_memos_and_follows_the_last_one(
 ) -> None:
     await append(api, talk(1, 33))
     assert await history(api) == (1, None)
-    model.otherwise = lambda request: RUBBISH if "number 10." in str(request) else MEMO
+    model.otherwise = lambda request: refuses(400) if "number 10." in str(request) else MEMO
     await settle(dispatcher, clock)
     assert await statuses(api) == ["ready", "pending", "ready", "ready"]
     assert await history(api) == (1, None)
@@ -39,7 +39,7 @@ async def test_a_cut_waits_for_its_memos_and_follows_the_last_one(
 async def test_a_cut_does_not_wait_for_a_memo_that_failed_for_good(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    model.otherwise = lambda request: RUBBISH if "number 10." in str(request) else MEMO
+    model.otherwise = lambda request: refuses(400) if "number 10." in str(request) else MEMO
     await append(api, talk(1, 33))
     for delay_s in (2, *RETRY_DELAYS_S):
         assert await history(api) == (1, None)

@@ -16,7 +16,7 @@ from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from tests.background import settle, while_the_model_is_asked
 from tests.book import ask, book, change, due_rows, statuses
-from tests.memos.texts import MEMO, RUBBISH
+from tests.memos.texts import MEMO
 from tests.scripted_model import HANG_UP, ScriptedModel, Step, refuses
 from tests.talk import append, get, ok, put, said, talk
 
@@ -165,10 +165,10 @@ async def test_a_memo_links_to_its_first_summarised_message(
     assert (memo["first_seq"], memo["last_seq"], memo["first_message_id"]) == (1, 9, "m2")
 
 
-async def test_an_unusable_answer_is_retried_later_and_then_fails(
+async def test_a_refused_request_is_retried_later_and_then_fails(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    model.otherwise = RUBBISH
+    model.otherwise = refuses(400, message="No such parameter.")
     await append(api, talk(1, 8))
     clock.step(2)
     for attempt, delay_s in enumerate(RETRY_DELAYS_S, start=1):
@@ -182,7 +182,7 @@ async def test_an_unusable_answer_is_retried_later_and_then_fails(
     assert await dispatcher.drain() == 1
     (memo,) = await book(api)
     assert (memo["status"], memo["attempts"], memo["text"]) == ("failed", MAX_ATTEMPTS, "")
-    assert RUBBISH not in memo["error"]
+    assert "parameter" not in memo["error"]
     clock.step(1_000_000)
     assert await dispatcher.drain() == 0
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 1}
@@ -229,7 +229,7 @@ async def test_a_memo_that_no_model_was_asked_for_revives_nothing(
 async def test_a_later_success_does_not_revive_permanent_failures(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    model.otherwise = RUBBISH
+    model.otherwise = refuses(400, message="No such parameter.")
     await append(api, talk(1, 8))
     for delay_s in (2, *RETRY_DELAYS_S):
         clock.step(delay_s)
@@ -256,7 +256,7 @@ async def test_the_wait_that_a_busy_model_asks_for_is_kept(
 async def test_a_batch_that_waits_for_a_retry_holds_back_no_later_one(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
-    model.otherwise = lambda request: RUBBISH if "number 3." in str(request) else MEMO
+    model.otherwise = lambda request: refuses(400) if "number 3." in str(request) else MEMO
     await append(api, talk(1, 24))
     await settle(dispatcher, clock)
     assert await statuses(api) == ["pending", "ready", "ready"]
@@ -412,7 +412,7 @@ async def test_work_retried_by_hand_during_the_call_starts_over(
     database: Database,
     tenant: str,
 ) -> None:
-    model.script(RUBBISH, MEMO)
+    model.script(refuses(400), MEMO)
     await append(api, talk(1, 8))
     await change(database, tenant, "work", "attempts = 5")
     clock.step(2)

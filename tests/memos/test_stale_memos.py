@@ -14,7 +14,7 @@ from app.kit.work_queue import RETRY_DELAYS_S
 from app.memos.change_queries import UPDATE_HASHES
 from tests.background import settle
 from tests.book import book, change, due_rows, shown, statuses
-from tests.memos.texts import KEY, RUBBISH, WHISTLE
+from tests.memos.texts import KEY, WHISTLE
 from tests.scripted_model import ScriptedModel, Step, refuses
 from tests.talk import (
     FORMATS,
@@ -315,7 +315,7 @@ async def test_a_stale_memo_that_fails_is_a_gap_until_the_undo(
 ) -> None:
     before, told = await remembered(api, dispatcher, clock), await contexts(api)
     await edit(api, "m18", content=WHISTLE)
-    model.otherwise = RUBBISH
+    model.otherwise = refuses(400)
     for wait_s in (2, *RETRY_DELAYS_S):
         assert await settle(dispatcher, clock, wait_s) == 1
     assert await settle(dispatcher, clock, 86_400) == 0
@@ -419,12 +419,12 @@ async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
     ("answer", "spent", "status", "attempts"),
     [
         (refuses(500), 0, "pending", 1),
-        (RUBBISH, 0, "pending", 1),
+        (refuses(400), 0, "pending", 1),
         (refuses(500), 5, "failed", 6),
-        (RUBBISH, 5, "failed", 6),
+        (refuses(400), 5, "failed", 6),
         ("NONE", 0, "empty", 1),
     ],
-    ids=["refused", "rubbish", "refused for good", "rubbish for good", "empty"],
+    ids=["500", "400", "500 for good", "400 for good", "empty"],
 )
 async def test_a_change_makes_a_failed_memo_due_with_all_attempts(
     api: httpx.AsyncClient,

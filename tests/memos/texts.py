@@ -4,5 +4,3 @@ KEY = "The brass key lies under the third stone of the old lamp room, and only K
 WHISTLE = "The silver whistle hangs behind the seventh door of the harbour house, and only Mira knows of it."
 
 MEMO = "【Highlight 1】: (keepsake) Kai gave Mira lamp number 1."
-RUBBISH = "As a language model I would rather talk about something else. Shall we? It could be fun."
-"""An answer that is no memo."""

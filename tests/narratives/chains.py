@@ -15,7 +15,7 @@ def chains(draw: st.DrawFn) -> Chain:
     for version in range(1, draw(st.integers(0, 12)) + 1):
         length = draw(st.integers(0, 4))
         base = links[-1].version if links else None
-        clean, deleted = draw(st.booleans()), draw(st.booleans())
-        links.append(Link(version, base, place + 1, place + length, draw(ORIGINS), clean, deleted))
+        clean, deleted, has_kept = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+        links.append(Link(version, base, place + 1, place + length, draw(ORIGINS), clean, deleted, has_kept))
         place += length
     return Chain(links)

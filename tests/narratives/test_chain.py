@@ -31,6 +31,29 @@ def test_the_latest_valid_version_equals_that_of_a_slow_search(
     assert chain.latest_valid(before, by_person=by_person) == (fitting[-1] if fitting else None)
 
 
+@given(chains(), st.integers(0, 40), st.booleans())
+def test_a_context_contains_a_kept_text_before_its_cut(chain: Chain, before: int, by_person: bool) -> None:
+    fitting = [
+        link
+        for at, link in enumerate(chain.links)
+        if is_true(chain, at)
+        and not link.deleted
+        and (link.last_unit < before or (link.has_kept and link.origin == "person"))
+        and (not by_person or link.origin == "person")
+    ]
+    assert chain.latest_usable(before, by_person=by_person) == (fitting[-1] if fitting else None)
+
+
+@given(chains())
+def test_without_kept_texts_the_chain_ends_before_them(chain: Chain) -> None:
+    usable = [
+        link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted and not link.has_kept
+    ]
+    before = chain.without_kept()
+    assert before.latest_valid() == (usable[-1] if usable else None)
+    assert list(before.links) == list(chain.links[: len(before.links)])
+
+
 @given(chains())
 def test_what_is_covered_ends_with_the_latest_valid_version(chain: Chain) -> None:
     true = [link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted]

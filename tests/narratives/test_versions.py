@@ -26,6 +26,7 @@ class Told:
     person: bool
     clean: bool = True
     deleted: bool = False
+    kept: str = ""
 
 
 class IdleConnections:
@@ -42,11 +43,12 @@ class IdleConnections:
         one = self.told[version]
         return one.person or (one.clean and self.true(one.base))
 
-    def latest_valid(self, before: int | None = None) -> Told | None:
+    def latest_valid(self, before: int | None = None, *, usable: bool = False) -> Told | None:
         at = self.current
         while at in self.told:
             one = self.told[at]
-            if self.true(at) and not one.deleted and (before is None or one.last < before):
+            early = before is None or one.last < before or (usable and one.person and one.kept != "")
+            if self.true(at) and not one.deleted and early:
                 return one
             at = one.base
         return None
@@ -105,15 +107,20 @@ class Walk:
             now=self._clock(),
         )
         self._idle.drop_superseded(base)
-        self._idle.add(Told(number, base.version if base else None, first, last, person=False))
+        kept = base.kept if base else ""
+        self._idle.add(Told(number, base.version if base else None, first, last, person=False, kept=kept))
 
     async def write(self) -> None:
         former = self._idle.latest_valid()
-        number = await narratives.write_version(self._db, self._line, STORY, "mine", begins_seq=0, now=self._clock())
+        text, keep = f"mine {self._idle.newest}", self._random.random() < 0.5
+        number = await narratives.write_version(
+            self._db, self._line, STORY, text, keep=keep, begins_seq=0, now=self._clock()
+        )
         self._idle.drop_superseded(former)
         base, first, last = (former.base, former.first, former.last) if former else (None, 1, 0)
         # It has the range and the hash of the version that it replaced.
-        self._idle.add(Told(number, base, first, last, person=True, clean=former.clean if former else True))
+        clean, kept = former.clean if former else True, text if keep else ""
+        self._idle.add(Told(number, base, first, last, person=True, clean=clean, kept=kept))
 
     async def change(self) -> None:
         await self._say(b"something else", clean=False)
@@ -136,7 +143,7 @@ class Walk:
             return
         gone = self._random.choice(listed)
         await narratives.delete_version(self._db, self._line, STORY, gone.version, now=self._clock())
-        gone.deleted = True
+        gone.deleted, gone.kept = True, ""
         if self._idle.current == gone.version:
             left = [one.version for one in self._idle.told.values() if not one.deleted]
             self._idle.current = max(left, default=None)
@@ -169,9 +176,13 @@ class Walk:
                 self._db, self._line, STORY, **({"from_unit": before} if before else {})
             )
             assert _named(chain.latest_valid(before)) == _told(self._idle.latest_valid(before))
+            if before is not None:
+                usable = chain.latest_usable(before)
+                assert _named(usable) == _told(self._idle.latest_valid(before, usable=True))
         page = await narratives.list_versions(self._db, self._line, STORY, shown=None, before=None, limit=500)
         listed = sorted((one for one in self._idle.told.values() if not one.deleted), key=lambda one: -one.version)
         assert [one.version for one, _, _ in page] == [one.version for one in listed]
+        assert [one.kept_text for one, _, _ in page] == [one.kept for one in listed]
         assert [one.version for one, _, _ in page if one.current] == [v for v in [self._idle.current] if v is not None]
         for one, stale, _ in page:
             if one.origin != "person":

@@ -111,6 +111,7 @@ async def test_work_tells_what_is_due_and_what_went_wrong_with_it(
             "held": None,
             "attempts": 0,
             "error": None,
+            "refusals": [],
             "run_after": "2026-04-01T12:00:02Z",
             "failed_at": None,
         }

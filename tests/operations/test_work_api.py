@@ -33,6 +33,7 @@ FIELDS = {
     "held",
     "attempts",
     "error",
+    "refusals",
     "run_after",
     "failed_at",
 }

@@ -40,6 +40,16 @@ def latest_valid(chain: Sequence[Version], before: int | None = None, *, by_pers
     return fitting[-1] if fitting else None
 
 
+def latest_usable(chain: Sequence[Version], before: int, *, by_person: bool = False) -> Version | None:
+    """Return the latest valid version that ends before `before`, or with which a person wrote its kept text."""
+    fitting = [
+        one
+        for one in valid_versions(chain)
+        if not one.deleted and (one.last_unit < before or one.is_kept) and (one.by_person or not by_person)
+    ]
+    return fitting[-1] if fitting else None
+
+
 def is_stale(chain: Sequence[Version], version: Version) -> bool:
     """Whether the input of a version has changed, or that of a version before it back to one that a person wrote."""
     index = chain.index(version)

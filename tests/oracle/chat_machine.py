@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
+from tests.oracle.call_reference import bind_swipe
 from tests.oracle.driver import ANSWERS, Chat, Checkpoint, Driver
 from tests.oracle.reference import Line
 from tests.oracle.reimport import Wanted
@@ -104,6 +105,7 @@ class ChatMachine(Driver):
             with self.line.changing():
                 message.texts.append(text)
                 message.selected = len(message.texts) - 1
+            bind_swipe(self.line, message)
 
     @precondition(lambda self: any(len(message.texts) > 1 for message in self.line.messages))
     @rule(pick=picks, index=picks)

@@ -85,8 +85,8 @@ def _cached_version(chain: Sequence[Version], one: Version | None, heading: str)
         return {}
     return {
         "version": one.version,
-        "text": one.text,
-        "tokens": count_tokens(f"## {heading}\n\n{one.text}"),
+        "text": one.whole,
+        "tokens": count_tokens(f"## {heading}\n\n{one.whole}"),
         "last_seq": one.last_unit,
         "stale": chains.is_stale(chain, one),
     }
@@ -95,7 +95,7 @@ def _cached_version(chain: Sequence[Version], one: Version | None, heading: str)
 def _summary(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
     enabled = line.settings.summary
     chain = chains.current_chain(tables.versions_of(("summary", "")))
-    one = chains.latest_valid(chain, anchor, by_person=not enabled)
+    one = chains.latest_usable(chain, anchor, by_person=not enabled)
     cached = _cached_version(chain, one, "Recent Conversation Summary")
     covered_seq = one.last_unit if one else 0
     if enabled and any(covered_seq < message.seq < anchor and message.sendable_if_shown for message in line.messages):

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from tests.oracle import checks
 from tests.oracle.reference import NAMES, Line, Memo, Message
-from tests.oracle.reimport import Wanted, divergence, reimport
+from tests.oracle.reimport import Wanted, divergence, is_found_by_neighbours, is_found_by_text, reimport
 from tests.oracle.service import WORD, Service, Snapshot, echo_memo
 from tests.scripted_model import Step, refuses
 from tests.talk import Json
@@ -168,16 +168,16 @@ class Driver(RuleBasedStateMachine):
     def put_messages(self, wanted: list[Wanted], *, named: bool) -> None:
         """Import a list of messages, which creates a line if a message was inserted or has moved.
 
-        Without `named`, messages are sent without their ids if their texts identify them.
+        Without `named`, messages are sent without their ids if their texts or their neighbours identify them.
         """
         diverges = divergence(wanted) is not None
         if diverges:
             self.record_context()
         body = []
-        for entry in wanted:
+        for index, entry in enumerate(wanted):
             message = entry.message
-            found_by_text = entry.known and not message.deleted and entry.text == message.text and message.text.strip()
-            without_id = {"id": None} if found_by_text and not named else {}
+            found = is_found_by_text(entry) or is_found_by_neighbours(self.line, wanted, index)
+            without_id = {"id": None} if found and not named else {}
             body.append(as_posted(message) | {"content": entry.text} | without_id)
         self.chat.posted += deepcopy([entry.message for entry in wanted if not entry.known])
         answer = self.request("PUT", f"{self.chat.path}/messages", 200, {"messages": body})

@@ -41,7 +41,7 @@ def check_narratives(line: NarrativeLine, tables: Tables, snapshot: Snapshot, *,
 
 
 def check_chain(line: NarrativeLine, tables: Tables, narrative: tuple[str, str]) -> None:
-    """Check that at most one version is current, that ranges follow each other, and the hash of each input."""
+    """Check that at most one version is current, the ranges and kept texts of the chain, and the hash of each input."""
     versions = tables.versions_of(narrative)
     assert len([one for one in versions if one.current]) <= 1
     chain = chains.current_chain(versions)
@@ -53,6 +53,8 @@ def check_chain(line: NarrativeLine, tables: Tables, narrative: tuple[str, str])
     for base, one in pairwise(chain):
         assert one.base_version == base.version
         assert one.first_unit == base.last_unit + 1, (base, one)
+        if not one.by_person:
+            assert one.kept_text == line.texts[*narrative, base.version][-2], "a fold keeps what a person wrote"
     for one in chain[:1]:
         if one.base_version is None:
             assert one.first_unit == 1
@@ -172,7 +174,7 @@ def check_settled(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> No
             assert shown is not None
             assert shown.last_unit == limit or (shown.by_person and shown.last_unit > limit)
     if line.settings.diary:
-        assert all(entry.is_valid() or entry.is_empty for entry in tables.entries if not entry.deleted)
+        assert all(e.is_valid() or e.is_empty or e.hidden for e in tables.entries if not e.deleted)
     check_hidden(line, tables)
 
 

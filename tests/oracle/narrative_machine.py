@@ -5,12 +5,12 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from tests.oracle import checks, narrative_checks
 from tests.oracle.answers import ANSWERS
-from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
+from tests.oracle.chat_machine import kind_lists, picks
 from tests.oracle.driver import Chat
 from tests.oracle.narrative_reference import NarrativeLine, NarrativeSettings
 from tests.oracle.reference import NAMES
 from tests.oracle.service import Snapshot
-from tests.oracle.tables import Tables
+from tests.oracle.tool_rules import ToolRules
 
 edge_kinds = st.sampled_from(["folds", "folds", "scenes", "scenes", "every_message", "every_8"])
 
@@ -67,7 +67,7 @@ changes = st.one_of(
 )
 
 
-class NarrativeMachine(ChatMachine):
+class NarrativeMachine(ToolRules):
     """Chats that narratives summarise, with the rules that change narratives.
 
     Attributes:
@@ -101,11 +101,6 @@ class NarrativeMachine(ChatMachine):
         assert isinstance(line, NarrativeLine)
         return line
 
-    @property
-    def tables(self) -> Tables:
-        """The rows of the current line."""
-        return self.service.tables(self.chat.id, self.line.id)
-
     def check(self, chat: Chat, *, may_advance: bool, snapshot: Snapshot | None = None) -> None:
         line, snapshot = self.narrative_line(chat), snapshot or self.service.snapshot(chat.id)
         assert snapshot.row["line"] == line.id
@@ -117,6 +112,7 @@ class NarrativeMachine(ChatMachine):
         narrative_checks.check_anchor(line, snapshot)
         tables = self.service.tables(chat.id, line.id)
         narrative_checks.check_narratives(line, tables, snapshot, complete=self.complete)
+        self.check_calls(chat, tables)
         errors = [row["error"] for row in snapshot.work.values() if "unexpected" in (row["error"] or "")]
         assert not errors, errors
         line.anchor = snapshot.anchor
@@ -130,9 +126,20 @@ class NarrativeMachine(ChatMachine):
 
     # --- the summary ---
 
-    @rule()
-    def write_summary(self) -> None:
-        self.request("PUT", f"{self.chat.path}/summary", 200, {"text": self.new_person_text()})
+    @rule(keep=st.booleans())
+    def write_summary(self, keep: bool) -> None:
+        text = self.new_person_text()
+        written = self.request("PUT", f"{self.chat.path}/summary", 200, {"text": text, "keep": keep})
+        assert (written["kept_text"], written["text"]) == ((text, "") if keep else ("", text))
+        assert written["in_prompt"] or not keep
+
+    @precondition(lambda self: self.tables.summary_versions)
+    @rule(pick=picks)
+    def choose_summary(self, pick: int) -> None:
+        versions = self.tables.summary_versions
+        chosen = {"version": versions[pick % len(versions)]}
+        assert self.request("PUT", f"{self.chat.path}/summary/current", 200, chosen)["current"]
+        assert self.tables.summary_versions == versions
 
     @rule(replace=st.booleans())
     def regenerate_summary(self, replace: bool) -> None:
@@ -141,25 +148,10 @@ class NarrativeMachine(ChatMachine):
 
     # --- the diary ---
 
-    @rule(by_tool=st.booleans(), lines=st.integers(1, 4))
-    def add_entry(self, by_tool: bool, lines: int) -> None:
+    @rule(lines=st.integers(1, 4))
+    def add_entry(self, lines: int) -> None:
         body = {"content": "\n".join(self.new_person_text() for _ in range(lines))}
-        path, status = ("tools/save_memory", 200) if by_tool else ("diary", 201)
-        self.request("POST", f"{self.chat.path}/{path}", status, body)
-
-    @precondition(lambda self: self.entry_ids())
-    @rule(pick=picks, delete=st.booleans())
-    def change_entry(self, pick: int, delete: bool) -> None:
-        ids = self.entry_ids()
-        path = f"{self.chat.path}/diary/{ids[pick % len(ids)]}"
-        if delete:
-            self.request("DELETE", path, 204)
-        else:
-            self.request("PATCH", path, 200, {"content": self.new_person_text()})
-
-    def entry_ids(self) -> list[str]:
-        """Return the ids of the diary entries that have a text."""
-        return [str(entry.entry_id) for entry in self.tables.entries if entry.content and not entry.deleted]
+        self.request("POST", f"{self.chat.path}/diary", 201, body)
 
     # --- scenes ---
 

@@ -66,13 +66,14 @@ class NarrativeLine(Line):
 
     Attributes:
         settings: The current settings; a version stores the filters that it was made with.
-        texts: (time, origin, text) of each stored version; the text of a deleted version is the one before deletion.
+        texts: (time, origin, kept text, text) of each stored version; the texts of a deleted version are those before
+            deletion.
         recap_chosen: Whether a person has chosen or deleted a version of the recap, so that it may lag behind.
 
     """
 
     settings: NarrativeSettings = field(default_factory=lambda: NarrativeSettings(0, 0, 2, 2, 9, include_system=False))
-    texts: dict[VersionKey, tuple[datetime, str, str]] = field(default_factory=dict)
+    texts: dict[VersionKey, tuple[datetime, str, str, str]] = field(default_factory=dict)
     recap_chosen: bool = False
 
     def record_versions(self, tables: Tables) -> None:
@@ -83,12 +84,14 @@ class NarrativeLine(Line):
         known, self.texts = self.texts, {}
         for one in tables.versions:
             key = (one.layer, one.subject, one.version)
-            created_at, origin, text = known.get(key, (None, None, one.text))
+            created_at, origin, kept_text, text = known.get(key, (None, None, one.kept_text, one.text))
             if one.deleted:
-                assert one.text == ""
+                assert one.whole == ""
             elif (created_at, origin) == (one.created_at, one.origin):
-                assert one.text == text
-            self.texts[key] = (one.created_at, one.origin, text if one.deleted else one.text)
+                assert (one.kept_text, one.text) == (kept_text, text)
+            else:
+                kept_text, text = one.kept_text, one.text
+            self.texts[key] = (one.created_at, one.origin, kept_text, text)
 
     def change_settings(self, **changed: Any) -> None:
         """Change some settings."""

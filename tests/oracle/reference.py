@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from app.kit.tokens import count_tokens
+from tests.oracle.call_reference import Call, resolve
 from tests.talk import Json
 
 Source = list[tuple[int, str, str | None, str]]
@@ -173,6 +174,7 @@ class Line:
     memos: list[Memo] = field(default_factory=list)
     last_number: int = 0
     anchor: int = 1
+    calls: list[Call] = field(default_factory=list)
 
     # --- messages, batches and memos ---
 
@@ -345,9 +347,11 @@ class Line:
                 memo.failed = False
 
     def append(self, fresh: Iterable[Message]) -> None:
+        former = self.head
         for message in fresh:
             message.seq = self.head + 1
             self.messages.append(message)
+        self.calls = resolve(self.calls, self.messages[former:])
         self.form_batches()
 
     def form_batches(self) -> None:
@@ -366,6 +370,7 @@ class Line:
         """Soft-delete all messages from a seq on; texts that a person wrote or edited move to the new head."""
         if from_seq > self.head:
             return
+        self.calls = [call for call in self.calls if call.seq(self) < from_seq]
         for message in self.messages[from_seq - 1 :]:
             message.deleted = True
         self.reopen_batches(from_seq)
@@ -403,6 +408,7 @@ class Line:
         """Return a copy for a checkpoint, a restored line or a fork, truncated after `until_seq` if that is given."""
         copied = deepcopy(self)
         if until_seq is not None:
+            copied.calls = [call for call in copied.calls if call.seq(copied) <= until_seq]
             copied.messages = copied.messages[:until_seq]
             copied.memos = [memo for memo in copied.memos if memo.sort_key[0] // 2 <= until_seq]
             copied.anchor = min(copied.anchor, until_seq + 1)

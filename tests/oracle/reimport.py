@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
+from tests.oracle.call_reference import move_calls, resolve
 from tests.oracle.reference import Line, Message
 
 
@@ -18,6 +19,26 @@ class Wanted:
     @property
     def added(self) -> bool:
         return not self.known or self.message.deleted
+
+
+def is_found_by_text(entry: Wanted) -> bool:
+    """Whether the service finds the message of an entry without an id, by its text, which no other message has."""
+    message = entry.message
+    return entry.known and not message.deleted and entry.text == message.text and bool(message.text.strip())
+
+
+def is_found_by_neighbours(line: Line, wanted: Sequence[Wanted], index: int) -> bool:
+    """Whether an edited message stands between the same unchanged messages, or ends, in the list and on the line."""
+    entry = wanted[index]
+    if not entry.known or entry.message.deleted or entry.text == entry.message.text:
+        return False
+    at = line.not_deleted.index(entry.message)
+    before, after = wanted[max(index - 1, 0) : index], wanted[index + 1 : index + 2]
+    on_line = [*line.not_deleted[max(at - 1, 0) : at], *line.not_deleted[at + 1 : at + 2]]
+    unchanged = all(one.known and one.text == one.message.text for one in (*before, *after))
+    is_first, is_last = (index == 0, at == 0), (index == len(wanted) - 1, at == len(line.not_deleted) - 1)
+    same = [one.message for one in (*before, *after)] == on_line
+    return unchanged and same and is_first[0] == is_first[1] and is_last[0] == is_last[1]
 
 
 def divergence(wanted: Sequence[Wanted]) -> int | None:
@@ -56,7 +77,12 @@ def reimport(line: Line, wanted: Sequence[Wanted]) -> tuple[Line, dict[str, int]
             kept_message.deleted = False
             kept_message.set_text(entry.text)
     if moved:
-        result.append(_copy_of(entry) for entry in moved)
+        known = {entry.message.id for entry in moved if entry.known}
+        waiting, result.calls = result.calls, []
+        fresh = [_copy_of(entry) for entry in moved]
+        result.append(fresh)
+        result.calls = waiting if at is None else move_calls(line, result, result.head - len(fresh), known)
+        result.calls = resolve(result.calls, [message for message in fresh if message.id not in known])
     if at is not None:
         _carry_over_edits(line, result, max((entry.message.seq for entry in kept), default=0), moved)
     return result, counts

@@ -26,6 +26,7 @@ class Version:
     first_unit: int
     last_unit: int
     origin: str
+    kept_text: str
     text: str
     tokens: int
     filters: Filters
@@ -38,6 +39,16 @@ class Version:
     @property
     def by_person(self) -> bool:
         return self.origin == "person"
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a person wrote this version's kept text with it."""
+        return self.by_person and self.kept_text != ""
+
+    @property
+    def whole(self) -> str:
+        """The kept text and the folded one, as a context contains them."""
+        return "\n\n".join(part for part in (self.kept_text, self.text) if part)
 
     @property
     def is_fresh(self) -> bool:
@@ -61,6 +72,8 @@ class DiaryEntry:
     source_hash: bytes | None
     current_hash: bytes | None
     edited: bool
+    kept: bool
+    hidden: bool
     deleted: bool
     dated_at: datetime
 
@@ -71,7 +84,7 @@ class DiaryEntry:
 
     def is_valid(self, *, generated: bool = True) -> bool:
         """Whether the entry is shown; a generated one must be fresh, and is not shown without `generated`."""
-        if self.deleted or not self.content:
+        if self.deleted or self.hidden or not self.content:
             return False
         return self.origin != "model" or (generated and self.source_hash == self.current_hash)
 
@@ -137,17 +150,25 @@ class Tables:
     @property
     def recap_versions(self) -> list[int]:
         """The versions of the running recap that are not deleted."""
-        return [one.version for one in self.versions if one.layer == "recap" and not one.deleted]
+        return self._listed("recap")
+
+    @property
+    def summary_versions(self) -> list[int]:
+        """The versions of the summary that are not deleted."""
+        return self._listed("summary")
+
+    def _listed(self, layer: str) -> list[int]:
+        return [one.version for one in self.versions if one.layer == layer and not one.deleted]
 
 
 _VERSIONS = """
-    SELECT layer, subject, version, base_version, first_unit, last_unit, origin, text, tokens,
+    SELECT layer, subject, version, base_version, first_unit, last_unit, origin, kept_text, text, tokens,
         filters::text AS filters, source_hash, current_hash, current, created_at, deleted_at IS NOT NULL AS deleted
     FROM narrative_versions WHERE chat_key = $1 AND line_id = $2 ORDER BY layer, subject, version"""
 
 _ENTRIES = """
     SELECT entry_id, character, number, at_seq, origin, content, first_seq, last_seq, filters::text AS filters,
-        source_hash, current_hash, edited, deleted_at IS NOT NULL AS deleted, dated_at
+        source_hash, current_hash, edited, kept, hidden, deleted_at IS NOT NULL AS deleted, dated_at
     FROM diary_entries WHERE chat_key = $1 AND line_id = $2 ORDER BY number"""
 
 _SCENES = """

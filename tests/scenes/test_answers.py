@@ -247,7 +247,8 @@ def test_an_answer_without_headings_is_kept_whole_as_outcomes() -> None:
     prose = "Mira found the key.\nJonas laughed, and they left."
     assert parse_scene_recap(f"Here is the recap:\n{prose}") == SceneText(None, prose, "", "")
     assert parse_scene_recap(f"Title: The key\n{prose}") == SceneText("The key", prose, "", "")
-    assert parse_recap(prose) == f"# Outcomes\n{prose}"
+    with pytest.raises(UnusableAnswer, match="headings"):
+        parse_recap(prose)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +311,9 @@ def test_what_the_answer_says_is_unchanged_stays_as_it_was() -> None:
 
 def test_a_remark_never_takes_the_place_of_a_long_recap() -> None:
     with pytest.raises(UnusableAnswer, match="former recap"):
-        parse_recap("I have folded the scenes in.", former="# Outcomes\n" + "- Mira left the harbour.\n" * 40)
+        parse_recap(
+            "# Outcomes\n- I have folded the scenes in.", former="# Outcomes\n" + "- Mira left the harbour.\n" * 40
+        )
 
 
 def test_a_heading_with_nothing_under_it_is_left_out() -> None:

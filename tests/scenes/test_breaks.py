@@ -45,7 +45,7 @@ def test_only_a_candidate_or_no_break_is_an_answer() -> None:
     assert object_to(None, [10, 11]) is None
     assert object_to(11, [10, 11]) is None
     assert object_to(9, [10, 11]) == "9 is not one of the possible answers"
-    assert object_to(12, [10, 11]) == "12 is one of the messages that only give context, or none of them"
+    assert object_to(12, [10, 11]) == "12 is a message that only gives context, or not a message at all"
 
 
 @given(

@@ -77,7 +77,7 @@ async def test_a_fold_that_a_cut_waits_for_is_retried_like_others(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     tell = telling()
-    model.otherwise = lambda request: "{}" if asked_for(request) == "recap" else tell(request)
+    model.otherwise = lambda request: refuses(400) if asked_for(request) == "recap" else tell(request)
     await put(api, settings=SHORT)
     await append(api, talk(1, 12))
     await set_break(api, 4)

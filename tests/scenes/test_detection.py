@@ -95,27 +95,22 @@ async def test_an_answer_that_is_no_candidate_is_asked_again_once(
     assert "2 is not one of the possible answers" in model.calls[1].body["messages"][-1]["content"]
 
 
-async def test_rubbish_twice_is_a_failure_that_is_tried_again_later(
-    api: httpx.AsyncClient,
-    database: Database,
-    tenant: str,
-    dispatcher: Dispatcher,
-    clock: SteppedClock,
-    model: ScriptedModel,
+async def test_after_three_useless_answers_a_pause_ends_a_scene(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = "What a lovely story! Shall we go on?"
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 12))
+    start = clock()
+    hours = [*range(4), *range(12, 20)]
+    await append(
+        api, [said(n, sent_at=(start + timedelta(hours=hour)).isoformat()) for n, hour in enumerate(hours, start=1)]
+    )
     clock.step(2)
     await dispatcher.drain()
-    (row,) = await looks(database, tenant)
-    assert calls(model) == ["break", "break"]
-    assert (row["attempts"], row["transient"]) == (1, False)
-    assert row["error"] == "the answer does not say where a scene ends"
-    model.otherwise = telling(first_of)
-    clock.step(RETRY_DELAYS_S[0])
-    await dispatcher.drain()
-    assert (await ranges(api))[0] == (1, 4)
+    assert calls(model)[:3] == ["break"] * 3
+    closed = (await scenes(api))[0]
+    assert (closed["last_seq"], closed["closed_by"]) == (4, "time")
+    assert closed["reason"] == "no usable answer: 9 h passed here"
 
 
 async def test_a_detection_that_failed_is_due_again_after_an_answer(

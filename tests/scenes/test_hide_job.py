@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chats.ranges import join_ranges
-from app.scenes.hide_job import choose_hidden, find_rest, keep_newest
+from app.scenes.hide_job import choose_hidden, count_old, find_rest
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 6), st.booleans()), max_size=12)
 
@@ -60,10 +60,10 @@ def test_hidden_and_shown_ranges_are_the_whole_line(lengths: list[tuple[int, boo
 
 
 def test_the_open_scene_counts_among_the_newest() -> None:
-    assert keep_newest(3, has_open=True, keep=2) == 2
-    assert keep_newest(3, has_open=False, keep=2) == 1
-    assert keep_newest(3, has_open=True, keep=0) == 3
-    assert keep_newest(1, has_open=True, keep=5) == 0
+    assert count_old(3, has_open=True, keep=2) == 2
+    assert count_old(3, has_open=False, keep=2) == 1
+    assert count_old(3, has_open=True, keep=0) == 3
+    assert count_old(1, has_open=True, keep=5) == 0
 
 
 def test_ranges_that_follow_each_other_are_one() -> None:

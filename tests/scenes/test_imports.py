@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -171,7 +172,7 @@ async def test_a_forced_cut_waits_ten_minutes_at_most(
 async def test_a_forced_cut_does_not_wait_for_a_failed_look(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = lambda request: "{}" if asked_for(request) == "break" else _tell(request)
+    model.otherwise = lambda request: refuses(400) if asked_for(request) == "break" else _tell(request)
     await put(api, settings={"preset": "scenes"})
     await append(api, talk(1, 30))
     for _ in range(MAX_ATTEMPTS):
@@ -180,6 +181,39 @@ async def test_a_forced_cut_does_not_wait_for_a_failed_look(
     await append(api, [said(n, role="user") for n in range(31, 201)])
     assert (await context(api))["history"]["last_cut"]["reason"] == "forced"
     assert await anchor(api) == 185
+
+
+async def test_a_forced_cut_stops_waiting_after_refused_answers(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = lambda request: "A lovely story!" if asked_for(request) == "break" else _tell(request)
+    await put(api, settings={"preset": "scenes"})
+    await append(api, moving(1, 250))
+    assert await anchor(api) == 1
+    await settle(dispatcher, clock)
+    assert (await context(api))["history"]["last_cut"]["reason"] == "forced"
+    assert await ranges(api) == [(1, 234), (235, None)]
+    offered = looks(model)
+    assert offered[::3] == offered[1::3] == offered[2::3]  # three answers to each look, and no other attempt
+    assert [seq for look in offered[::3] for seq in look] == list(range(10, 249))  # the refused looks judge all
+
+
+async def test_a_pause_ends_a_scene_while_a_forced_cut_waits(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = lambda request: "A lovely story!" if asked_for(request) == "break" else _tell(request)
+    await put(api, settings={"preset": "scenes"})
+    start = clock() - timedelta(days=2)
+    hours = [9 * ((n - 1) // 60) for n in range(1, 251)]
+    await append(
+        api, [said(n, sent_at=(start + timedelta(hours=hour)).isoformat()) for n, hour in enumerate(hours, start=1)]
+    )
+    assert await anchor(api) == 1
+    await settle_rounds(dispatcher, clock)
+    found = await scenes(api)
+    assert [scene["last_seq"] for scene in found] == [60, 120, 180, 240, None]
+    assert {scene["reason"] for scene in found[:-1]} == {"no usable answer: 9 h passed here"}
+    assert await anchor(api) == 181
 
 
 async def test_an_overlong_history_is_trimmed_before_the_memories(

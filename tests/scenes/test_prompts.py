@@ -26,12 +26,11 @@ from tests.summarising.quoted import quoted_in
 SAID = tuple(Utterance(seq, "user", "Mira", f"Word {seq}.") for seq in range(11, 15))
 
 
-def ask_break(*said: Utterance, complaint: str | None = None, budget: int = 9_000) -> str:
+def ask_break(*said: Utterance, budget: int = 9_000) -> str:
     system, user = scene_break_messages(
         said,
         candidates={12, 11},
         context={13, 14},
-        complaint=complaint,
         budget_tokens=budget,
         count_tokens=count_tokens,
     )
@@ -71,12 +70,6 @@ def test_messages_are_numbered_and_the_last_are_context_only() -> None:
         {"seq": 14, "context": True, "speaker": "Mira", "message": "Word 14."},
     ]
     assert user.startswith("Possible answers: 11, 12 or null.\n")
-
-
-def test_only_a_retry_says_what_was_wrong_with_the_answer() -> None:
-    assert "not valid" not in ask_break(*SAID)
-    asked = ask_break(*SAID, complaint="14 is not among\nthe possible answers")
-    assert 'Your former answer was not valid: "14 is not among\\nthe possible answers". Answer again' in asked
 
 
 def test_a_hundred_long_messages_are_shortened_or_do_not_fit() -> None:

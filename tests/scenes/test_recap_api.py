@@ -409,7 +409,7 @@ async def test_rubbish_for_a_recap_is_a_failure_that_is_tried_again(
     await set_break(api, 4)
     clock.step(2)
     await dispatcher.drain()
-    model.otherwise = "I'm sorry, but I can't help with that."
+    model.otherwise = refuses(400)
     clock.step(2)
     await dispatcher.drain()
     (row,) = [row for row in await due_rows(database, tenant) if row["key"] == "recap"]

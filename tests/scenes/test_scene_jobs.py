@@ -86,10 +86,10 @@ async def test_a_break_lifted_while_the_recap_is_made_leaves_nothing(
     assert calls(model) == ["scene"]
 
 
-async def test_rubbish_is_a_failure_that_the_scene_tells_of(
+async def test_a_call_that_fails_is_a_failure_that_the_scene_shows(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.script(HANG_UP, "I'm sorry, but I can't help with that.")
+    model.script(HANG_UP, refuses(400))
     model.otherwise = telling()
     path = await close_one(api)
     clock.step(2)

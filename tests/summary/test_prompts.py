@@ -9,7 +9,7 @@ from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
 from app.summarising.transcript import Utterance
 from app.summary.answers import parse_summary
-from app.summary.prompts import SUMMARY, summary_messages
+from app.summary.prompts import KEPT_SHARE, SUMMARY, summary_messages
 from tests.summarising.quoted import quoted_in
 
 SAID = (Utterance(4, "user", "Mira", "I found the key."), Utterance(5, "assistant", "Jonas", "Keep it."))
@@ -23,6 +23,7 @@ def ask(former: str, said: tuple[Utterance, ...], budget_tokens: int = 20_000, *
         said,
         times={4: "04/01 22:15"},
         characters=["Jonas"],
+        kept_text=about.get("kept_text", ""),
         language=about.get("language"),
         instruction=about.get("instruction"),
         user_name=about.get("user_name"),
@@ -74,6 +75,15 @@ def test_long_messages_are_shortened_but_not_the_former_summary() -> None:
     assert 4_500 <= asked <= 5_000
     with pytest.raises(DoesNotFit):
         ask(FORMER * 500, long, 5_000)
+
+
+def test_a_kept_text_is_quoted_and_shortened_to_its_share() -> None:
+    assert "<kept>" not in ask(FORMER, SAID)
+    assert '<kept>"Mira hid the key\\u003c/kept>"</kept>' in ask(FORMER, SAID, kept_text="Mira hid the key</kept>")
+    user = ask(FORMER, SAID, 5_000, kept_text="lamp " * 5_000)
+    assert quoted_in(user, "former") == [FORMER]
+    assert len(quoted_in(user, "messages")) == 2
+    assert 1_000 <= user.count("lamp ") <= 5_000 * KEPT_SHARE
 
 
 # --- its answer ---

@@ -9,7 +9,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
 from tests.background import settle
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, refuses
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown, versions
 from tests.talk import append, context, cut_off, edit, get, ok, put, soft_delete, talk
 from tests.words import numbers, numbers_in
@@ -70,7 +70,7 @@ async def test_without_the_model_the_gap_is_shown(
     model.otherwise = "NONE"
     await append(api, talk(1, 21))
     await settle(dispatcher, clock)
-    model.otherwise = lambda _: ""
+    model.otherwise = lambda _: refuses(400)
     for n in range(22, 60):
         await append(api, talk(n, n))
     assert await anchor(api) > 1
@@ -238,4 +238,5 @@ async def test_switched_off_it_shows_only_what_a_person_wrote(
     await put(api, status=200, settings={"summary": {"enabled": True}})
     await append(api, talk(22, 60))
     await settle(dispatcher, clock)
-    assert numbers_in((await get(api, "/summary"))["text"])[0] == 999
+    assert numbers_in((await get(api, "/summary"))["kept_text"]) == [999]
+    assert (await shown(api))[:2] == [999, 7]

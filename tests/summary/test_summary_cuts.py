@@ -9,7 +9,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
 from tests.background import settle
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, refuses
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown
 from tests.talk import Json, append, cut_off, edit, ok, put, soft_delete, talk
 
@@ -73,7 +73,7 @@ async def test_a_full_cut_waits_for_a_fold_even_if_it_reaches_further(
     draining = asyncio.create_task(dispatcher.drain())
     await gate.reached()
     await soft_delete(api, "m28", "m29", "m30")
-    model.otherwise = lambda _: ""
+    model.otherwise = lambda _: refuses(400)
     gate.release()
     await draining
     for _ in range(5):
@@ -89,7 +89,7 @@ async def test_a_full_cut_waits_for_a_fold_even_if_it_reaches_further(
 async def test_an_edit_makes_a_fold_that_waits_for_an_hour_due_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, settings: Json
 ) -> None:
-    model.otherwise = lambda _: ""
+    model.otherwise = lambda _: refuses(400)
     await put(api, settings=settings)
     await append(api, talk(1, 30))
     await settle(dispatcher, clock)
@@ -138,7 +138,7 @@ async def test_a_full_cut_covered_by_a_personal_text_needs_an_append(
     await append(api, talk(1, 30))
     await settle(dispatcher, clock)
     assert await anchor(api) == 25
-    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999.", "keep": False}), 200)
     await soft_delete(api, *[f"m{n}" for n in range(18, 31)])
     assert await anchor(api) == 9
     for n in (34, 35, 36):  # from the third on, 17 leaves enough, in the middle of the text's range
@@ -147,4 +147,18 @@ async def test_a_full_cut_covered_by_a_personal_text_needs_an_append(
         assert (await anchor(api), await shown(api)) == (9, [])
     await append(api, talk(37, 37))
     assert (await anchor(api), await shown(api)) == (31, [999])
+    assert await gaps(api) == []
+
+
+async def test_a_full_cut_does_not_wait_for_what_a_kept_text_covers(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await put(api, settings=EVERY_8)
+    await append(api, talk(1, 30))
+    await settle(dispatcher, clock)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "It began at #999."}), 200)
+    await soft_delete(api, *[f"m{n}" for n in range(18, 31)])
+    assert (await anchor(api), await shown(api)) == (9, [999])
+    await append(api, talk(34, 36))
+    assert (await anchor(api), await shown(api)) == (17, [999])
     assert await gaps(api) == []

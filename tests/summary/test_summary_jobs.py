@@ -18,7 +18,7 @@ from app.kit.work_queue import RETRY_DELAYS_S, Claimed
 from app.registry import LAYERS
 from app.summary.jobs import FOLD_SUMMARY
 from tests.background import settle
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, refuses
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown, versions
 from tests.talk import append, context, cut_off, edit, hide, ok, put, soft_delete, talk
 
@@ -96,7 +96,7 @@ async def test_a_line_cut_off_meanwhile_gets_no_fold_of_what_is_gone(
 async def test_a_cut_does_not_wait_for_a_failed_fold(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = lambda _: ""
+    model.otherwise = lambda _: refuses(400)
     await settle(dispatcher, clock)
     for delay_s in RETRY_DELAYS_S:
         await settle(dispatcher, clock, delay_s)

@@ -35,17 +35,14 @@ async def test_a_call_says_in_words_what_was_done(api: httpx.AsyncClient) -> Non
     assert await contents(api) == [MEMORY]
 
 
-async def test_an_entry_goes_with_a_truncation_but_not_a_deletion(
-    api: httpx.AsyncClient,
-) -> None:
+async def test_a_deletion_hides_an_entry_and_a_truncation_deletes_it(api: httpx.AsyncClient) -> None:
     schema = ok(await api.get("/openapi.json"), 200)["paths"]["/v1/chats/{chat_id}/tools/{tool}"]["post"]
     assert "truncated" in schema["description"]
-    assert "deleted, the entry stays" in " ".join(schema["description"].split())
     await keep_diary(api)
     await append(api, talk(1, 2))
     await save(api)
     await soft_delete(api, "m2")
-    assert await contents(api) == [MEMORY]
+    assert [entry["in_prompt"] for entry in await entries(api)] == [False]
     await cut_off(api, 2)
     assert await contents(api) == []
 

@@ -92,18 +92,25 @@ def test_what_nobody_says_in_the_story_is_counted(page: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "swiped",
+    ("swiped", "swipes", "selected"),
     [
-        {"mes": "Late.", "swipes": ["Early.", "Late."], "swipe_id": 1},
-        {"mes": "Late.", "swipes": ["Early."], "swipe_id": 7},
-        {"mes": "Late.", "swipes": None, "swipe_id": [0]},
-        {"mes": "", "swipes": ["Early.", "Late."], "swipe_id": 1},
-        {"swipes": ["Late.", "Early."]},
+        ({"mes": "Late.", "swipes": ["Early.", "Late."], "swipe_id": 1}, ["Early.", "Late."], 1),
+        ({"mes": "Late.", "swipes": ["Early."], "swipe_id": 7}, ["Early.", "Late."], 1),
+        ({"mes": "Late.", "swipes": ["Late.", "Early."], "swipe_id": 7}, ["Late.", "Early."], 0),
+        ({"mes": "Late.", "swipes": None, "swipe_id": [0]}, None, None),
+        ({"mes": "Late.", "swipes": ["Late."], "swipe_id": 0}, None, None),
+        ({"mes": "", "swipes": ["Early.", "Late."], "swipe_id": 1}, ["Early.", "Late."], 1),
+        ({"swipes": ["Late.", "Early."]}, ["Late.", "Early."], 0),
+        ({"mes": "Late.", "swipes": ["", "Early.", "Lat"], "swipe_id": 2}, ["Early.", "Late."], 1),
+        ({"mes": "Late.", "swipes": ["Late.", "Late."], "swipe_id": 1}, ["Late.", "Late."], 1),
     ],
 )
-def test_of_swipes_the_selected_one_is_read(swiped: dict[str, Any]) -> None:
+def test_all_swipes_are_read_with_the_selected_one(
+    swiped: dict[str, Any], swipes: list[str] | None, selected: int | None
+) -> None:
     (message,) = read(HEADER, {"name": "Quill", "is_user": False} | swiped).messages
     assert message["content"] == "Late."
+    assert (message.get("swipes"), message.get("selected_swipe")) == (swipes, selected)
 
 
 def test_a_time_that_cannot_be_read_is_left_out() -> None:
@@ -125,6 +132,7 @@ def test_an_empty_name_is_none() -> None:
         ({"name": "Nell", "is_user": True, "swipes": [], "swipe_id": -1}, "mes: missing"),
         (says("Nell", "x" * 100_001), "content: String should have at most 100000 characters"),
         (says("Nell", "Hello?\0"), "content: must not contain NUL characters"),
+        (says("Quill", "Late.", swipes=["Late.", 7]), "swipes.1: Input should be a valid string"),
         (says("Nell", "Hello?") | {"name": 7}, "name: Input should be a valid string"),
     ],
 )

@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql
 from alembic import op
 
 revision: str = "a4c81e6d7f25"
-down_revision: str | Sequence[str] | None = "e2b96f03a7d8"
+down_revision: str | Sequence[str] | None = "b41c7e92d6f0"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,1 @@
+"""Bindings: what a tool of the model wrote belongs to the reply that wrote it, and is shown only with it."""

@@ -1,0 +1,71 @@
+"""The event of bindings that changed. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from app.chats.events import LineEvent
+
+
+class Bound(NamedTuple):
+    """A binding whose reply has arrived.
+
+    Attributes:
+        layer: The layer that wrote for the tool.
+        binding_id: The id of what it wrote.
+        at_seq: The reply's seq.
+        sent_at: When the reply was sent.
+        stands: Whether the reply has the bound text, which it has unless a person hid it meanwhile.
+
+    """
+
+    layer: str
+    binding_id: UUID
+    at_seq: int
+    sent_at: datetime
+    stands: bool
+
+
+class Toggled(NamedTuple):
+    """A binding whose reply has its text again, or no longer."""
+
+    layer: str
+    binding_id: UUID
+    stands: bool
+
+
+class Dropped(NamedTuple):
+    """An open binding that was dropped, because its generation was discarded."""
+
+    layer: str
+    binding_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindingsChanged(LineEvent):
+    """Replies arrived for open calls, calls were dropped, or replies got another text or their text again."""
+
+    bound: Sequence[Bound] = ()
+    toggled: Sequence[Toggled] = ()
+    dropped: Sequence[Dropped] = ()
+
+    @property
+    def layers(self) -> set[str]:
+        """The layers whose rows the event concerns."""
+        return {layer for part in (self.bound, self.toggled, self.dropped) for layer, *_ in part}
+
+    @property
+    def in_context(self) -> bool:
+        """Whether contexts can show the change; an open call that is dropped was in none."""
+        return bool(self.bound or self.toggled)
+
+    def of(self, layer: str) -> "BindingsChanged":
+        """Return the part of the event that concerns one layer."""
+        return replace(
+            self,
+            bound=[one for one in self.bound if one.layer == layer],
+            toggled=[one for one in self.toggled if one.layer == layer],
+            dropped=[one for one in self.dropped if one.layer == layer],
+        )

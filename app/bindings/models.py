@@ -1,0 +1,55 @@
+"""The table of bindings."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Index, LargeBinary, text
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Table
+
+Time = TIMESTAMP(timezone=True)
+
+
+class Binding(Table):
+    """What a call of a tool wrote, and the reply that it belongs to. Every layer that binds lists it in its models.
+
+    `binding_id` is also the id of the row that the layer wrote. While a binding `is_open`, its reply is still to come:
+    `message_id` is then the message that the call named, if any, `next_swipe` whether the call waits for the next
+    alternative of that message, and `at_seq` the newest message when the tool was called. A bound one has the reply's
+    id, its seq as `at_seq`, and the hash of its text; `stands` is whether the reply has this text now. A call in a chat
+    without messages depends on none: it has no hash and stands at 0.
+
+    `identity` is the hash of the arguments; `asked_id` and `asked_hash` are the id and the text hash of the newest
+    message when the tool was called. They identify a retry. `awaits_user` is whether the message that the reply
+    answers may still be to come, so that the user's next message does not drop the call.
+    """
+
+    __tablename__ = "bindings"
+    __table_args__ = (
+        CheckConstraint("NOT (is_open AND (stands OR text_hash IS NOT NULL))", name="is_open"),
+        CheckConstraint("text_hash IS NULL OR message_id IS NOT NULL", name="reply"),
+        CheckConstraint("at_seq >= 0", name="at_seq"),
+        Index("ix_bindings_seq", "chat_key", "line_id", "at_seq"),
+        Index("ix_bindings_open", "chat_key", "line_id", postgresql_where=text("is_open")),
+        {"info": {"begins": "at_seq", "exported": "stands"}},
+    )
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    binding_id: Mapped[UUID] = mapped_column(primary_key=True)
+    layer: Mapped[str]
+    tool: Mapped[str]
+    character: Mapped[str]
+    identity: Mapped[bytes] = mapped_column(LargeBinary)
+    asked_id: Mapped[str | None]
+    asked_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
+    message_id: Mapped[str | None]
+    next_swipe: Mapped[bool] = mapped_column(server_default="false")
+    awaits_user: Mapped[bool] = mapped_column(server_default="false")
+    at_seq: Mapped[int]
+    text_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
+    is_open: Mapped[bool] = mapped_column(server_default="false")
+    stands: Mapped[bool] = mapped_column(server_default="false")
+    created_at: Mapped[datetime] = mapped_column(Time)

@@ -1,0 +1,227 @@
+"""SQL of bindings."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy import insert, select
+
+from app.bindings.models import Binding
+from app.bindings.rule import HASH_BYTES, Newest, Open, Placement
+from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
+
+Line = tuple[UUID, UUID]
+"""A chat's key, and the id of one of its lines."""
+
+TEXT_HASH = f"substr(sha256(convert_to(m.content, 'UTF8')), 1, {HASH_BYTES})"
+
+_STANDS = f"m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user' AND {TEXT_HASH} = b.text_hash"
+"""Whether the reply `m` has the text of the binding `b`. A reply that a person hid does not count as there."""
+
+_SPOKEN = f"m.seq, m.message_id, m.role, m.name, m.kind, m.tool_calls IS NOT NULL AS tool_calls, {TEXT_HASH}, m.sent_at"
+
+_NEWEST = f"""
+    SELECT {_SPOKEN} FROM messages m
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.deleted_at IS NULL AND m.kind IS NULL
+        AND m.hidden_by IS DISTINCT FROM 'user'
+    ORDER BY m.seq DESC LIMIT 1"""  # noqa: S608 - constants only
+
+_NAMED = f"""
+    SELECT {_SPOKEN}, m.deleted_at IS NOT NULL, m.hidden_by IS DISTINCT FROM 'user' FROM messages m
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.message_id = $3"""  # noqa: S608
+
+_KNOWN = """
+    SELECT binding_id FROM bindings
+    WHERE chat_key = $1 AND line_id = $2 AND at_seq = $3 AND tool = $4 AND character = $5 AND identity = $6
+        AND asked_id IS NOT DISTINCT FROM $7 AND asked_hash IS NOT DISTINCT FROM $8
+        AND message_id IS NOT DISTINCT FROM $9 AND text_hash IS NOT DISTINCT FROM $10 AND next_swipe = $11
+        AND created_at >= $12 AND (stands OR is_open)
+    ORDER BY created_at DESC LIMIT 1"""
+
+_OPEN = """
+    SELECT binding_id, layer, character, message_id, next_swipe, awaits_user, at_seq FROM bindings
+    WHERE chat_key = $1 AND line_id = $2 AND is_open ORDER BY created_at, binding_id"""
+
+_BIND = f"""
+    UPDATE bindings b SET message_id = m.message_id, at_seq = m.seq, text_hash = {TEXT_HASH}, is_open = false,
+        stands = m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user'
+    FROM unnest($3::uuid[], $4::text[]) AS n (binding_id, message_id), messages m
+    WHERE b.chat_key = $1 AND b.line_id = $2 AND b.binding_id = n.binding_id
+        AND m.chat_key = $1 AND m.line_id = $2 AND m.message_id = n.message_id
+    RETURNING b.layer, b.binding_id, b.at_seq, m.sent_at, b.stands"""  # noqa: S608
+
+_AWAIT_REPLY = """
+    UPDATE bindings SET awaits_user = false
+    WHERE chat_key = $1 AND line_id = $2 AND binding_id = ANY($3) AND awaits_user"""
+
+_DROP = "DELETE FROM bindings WHERE chat_key = $1 AND line_id = $2 AND binding_id = ANY($3)"
+
+_RECHECK = f"""
+    UPDATE bindings t SET stands = n.stands FROM (
+        SELECT b.binding_id, {_STANDS} AS stands FROM bindings b CROSS JOIN LATERAL (
+            SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = b.at_seq {ONE_LOOKUP_EACH}) AS m
+        WHERE b.chat_key = $1 AND b.line_id = $2 AND b.at_seq = ANY($3) AND b.text_hash IS NOT NULL
+    ) AS n
+    WHERE t.chat_key = $1 AND t.line_id = $2 AND t.binding_id = n.binding_id AND t.stands <> n.stands
+    RETURNING t.layer, t.binding_id, t.stands"""  # noqa: S608
+
+_TRUNCATE = "DELETE FROM bindings WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3"
+
+_COUNT_OPEN = "SELECT count(*)::int FROM bindings WHERE chat_key = $1 AND line_id = $2 AND is_open"
+
+_COPIED = "layer, tool, character, identity, asked_id, asked_hash, message_id, next_swipe, awaits_user"
+_COPIED_OF_B = ", ".join(f"b.{name}" for name in _COPIED.split(", "))
+
+_COPY_BOUND = f"""
+    INSERT INTO bindings (chat_key, line_id, binding_id, {_COPIED}, at_seq, text_hash, stands, created_at)
+    SELECT $1, $2, b.binding_id, {_COPIED_OF_B}, m.seq, b.text_hash, {_STANDS}, b.created_at
+    FROM bindings b CROSS JOIN LATERAL (
+        SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND message_id = b.message_id
+        {ONE_LOOKUP_EACH}) AS m
+    WHERE b.chat_key = $1 AND b.line_id = $3 AND b.at_seq > $4 AND b.text_hash IS NOT NULL"""  # noqa: S608
+
+_COPY_OPEN = f"""
+    INSERT INTO bindings (chat_key, line_id, binding_id, {_COPIED}, at_seq, is_open, created_at)
+    SELECT $1, $2, b.binding_id, {_COPIED_OF_B}, n.at_seq, true, b.created_at
+    FROM unnest($4::uuid[], $5::int[]) AS n (binding_id, at_seq)
+    JOIN bindings b ON b.chat_key = $1 AND b.line_id = $3 AND b.binding_id = n.binding_id"""  # noqa: S608
+
+_PLACES = """
+    SELECT binding_id, message_id, at_seq, stands FROM bindings
+    WHERE chat_key = $1 AND line_id = $2 AND binding_id = ANY($3)"""
+
+
+class Named(NamedTuple):
+    """A message that a call names, whether it is deleted, and whether it is not hidden by a person."""
+
+    message: Newest
+    deleted: bool
+    in_sight: bool
+
+
+class Place(NamedTuple):
+    """Where what a tool wrote belongs on a line.
+
+    Attributes:
+        message_id: The reply, or the message that an open call named.
+        at_seq: The reply's seq; for an open call, the newest seq when the tool was called.
+        stands: Whether the reply has the bound text now.
+
+    """
+
+    message_id: str | None
+    at_seq: int
+    stands: bool
+
+
+async def find_newest(db_session: DbSession, line: Line) -> Newest | None:
+    """Return the newest message that is not deleted, hidden by a person or a thought; None if there is none."""
+    row = await db_session.raw.fetchrow(_NEWEST, *line)
+    return Newest(*row) if row else None
+
+
+async def find_named(db_session: DbSession, line: Line, message_id: str) -> Named | None:
+    """Return a message by the caller's id, even if it is deleted; None if it is not there."""
+    row = await db_session.raw.fetchrow(_NAMED, *line, message_id)
+    return Named(Newest(*list(row)[:-2]), *list(row)[-2:]) if row else None
+
+
+async def find_known(
+    db_session: DbSession,
+    line: Line,
+    placement: Placement,
+    asked: Newest | None,
+    call: tuple[str, str, bytes],
+    *,
+    since: datetime,
+) -> UUID | None:
+    """Return the binding that the same call made since a time; `call` is (tool, character, identity).
+
+    A binding whose reply was deleted or has another text is not returned: the same words are then new.
+    """
+    found: UUID | None = await db_session.raw.fetchval(
+        _KNOWN,
+        *line,
+        placement.at_seq,
+        *call,
+        asked.message_id if asked else None,
+        asked.text_hash if asked else None,
+        placement.message_id,
+        placement.text_hash,
+        placement.next_swipe,
+        since,
+    )
+    return found
+
+
+async def insert_binding(db_session: DbSession, line: Line, values: Mapping[str, Any]) -> None:
+    """Insert a binding."""
+    await db_session.execute(insert(Binding).values(chat_key=line[0], line_id=line[1], **values))
+
+
+async def list_open(db_session: DbSession, line: Line) -> list[Open]:
+    """Return the open bindings of a line, in the order of their calls."""
+    return [Open(*row) for row in await db_session.raw.fetch(_OPEN, *line)]
+
+
+async def bind(db_session: DbSession, line: Line, pairs: Sequence[tuple[UUID, str]]) -> list[asyncpg.Record]:
+    """Bind open bindings to messages as they now stand; `pairs` are (binding_id, message_id).
+
+    Return (layer, binding_id, at_seq, sent_at, stands) of each.
+    """
+    return await db_session.raw.fetch(_BIND, *line, *zip(*pairs, strict=True)) if pairs else []
+
+
+async def await_reply(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> None:
+    """Store that the message that the reply answers is there."""
+    await db_session.raw.execute(_AWAIT_REPLY, *line, list(binding_ids))
+
+
+async def drop(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> None:
+    """Delete bindings."""
+    await db_session.raw.execute(_DROP, *line, list(binding_ids))
+
+
+async def recheck(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[asyncpg.Record]:
+    """Compare the messages at `seqs` with the texts bound to them; return (layer, binding_id, stands) of changes."""
+    return await db_session.raw.fetch(_RECHECK, *line, list(seqs))
+
+
+async def truncate(db_session: DbSession, line: Line, from_seq: int) -> None:
+    """Delete the bindings from `from_seq` on."""
+    await db_session.raw.execute(_TRUNCATE, *line, from_seq)
+
+
+async def count_open(db_session: DbSession, line: Line) -> int:
+    """Return the number of open bindings."""
+    count: int = await db_session.raw.fetchval(_COUNT_OPEN, *line)
+    return count
+
+
+async def copy_bound(db_session: DbSession, line: Line, from_line_id: UUID, after_seq: int) -> None:
+    """Copy the bindings after a seq of another line whose messages this line has."""
+    await db_session.raw.execute(_COPY_BOUND, *line, from_line_id, after_seq)
+
+
+async def copy_open(db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int]]) -> None:
+    """Copy open bindings of another line to `places` (binding_id, at_seq)."""
+    if places:
+        await db_session.raw.execute(_COPY_OPEN, *line, from_line_id, *zip(*places, strict=True))
+
+
+async def list_places(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
+    """Return where bindings belong, by id, of those that exist."""
+    rows = await db_session.raw.fetch(_PLACES, *line, list(binding_ids))
+    return {row["binding_id"]: Place(row["message_id"], row["at_seq"], row["stands"]) for row in rows}
+
+
+async def list_bindings(db_session: DbSession, line: Line, *, after: UUID | None, limit: int) -> Sequence[Binding]:
+    """Return bindings in the order of their calls, which is that of their ids."""
+    query = select(Binding).where(Binding.chat_key == line[0], Binding.line_id == line[1])
+    if after is not None:
+        query = query.where(Binding.binding_id > after)
+    ordered = query.order_by(Binding.binding_id).limit(limit)
+    return (await db_session.execute(ordered.execution_options(populate_existing=True))).scalars().all()

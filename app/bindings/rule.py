@@ -1,0 +1,162 @@
+"""Decides which reply a tool's writing belongs to. Pure.
+
+A reply is a message of the assistant that is no thought and makes no tool calls. The text of a message that makes calls
+is not the reply: the chain of calls ends with it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple, Protocol
+from uuid import UUID
+
+HASH_BYTES = 16
+
+
+class Speaker(Protocol):
+    """The fields that decide whether a message is a reply of a character; rows and new messages both have them."""
+
+    @property
+    def role(self) -> str: ...  # noqa: D102 - fields
+    @property
+    def name(self) -> str | None: ...  # noqa: D102
+    @property
+    def kind(self) -> str | None: ...  # noqa: D102
+    @property
+    def tool_calls(self) -> object: ...  # noqa: D102
+
+
+class Appended(Speaker, Protocol):
+    """A message that was appended."""
+
+    @property
+    def seq(self) -> int: ...  # noqa: D102 - fields
+    @property
+    def message_id(self) -> str: ...  # noqa: D102
+
+
+class Newest(NamedTuple):
+    """The message after which a tool is called, or the one that the call names."""
+
+    seq: int
+    message_id: str
+    role: str
+    name: str | None
+    kind: str | None
+    tool_calls: bool
+    text_hash: bytes
+    sent_at: datetime
+
+
+class Target(NamedTuple):
+    """What a call says about its reply: the id of the message, and whether it is the message's next alternative."""
+
+    message_id: str | None = None
+    next_swipe: bool = False
+
+
+class Placement(NamedTuple):
+    """The reply of a call, or what an open call waits for; see `Binding`."""
+
+    message_id: str | None
+    at_seq: int
+    text_hash: bytes | None = None
+    next_swipe: bool = False
+    awaits_user: bool = False
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An open binding."""
+
+    binding_id: UUID
+    layer: str
+    character: str
+    message_id: str | None
+    next_swipe: bool
+    awaits_user: bool
+    at_seq: int
+
+
+Outcome = Literal["bound", "dropped", "waits"]
+
+
+class Resolved(NamedTuple):
+    """What becomes of an open binding when messages are appended.
+
+    Attributes:
+        outcome: `bound` to `message_id`, `dropped`, or `waits` for later messages.
+        awaits_user: The new value of an open one.
+
+    """
+
+    outcome: Outcome
+    message_id: str | None = None
+    awaits_user: bool = False
+
+
+def is_reply(message: Speaker, character: str) -> bool:
+    """Return whether a message is a reply of the character; one without a name is a reply of any character."""
+    if message.role != "assistant" or message.kind is not None or message.tool_calls:
+        return False
+    return not character or message.name is None or message.name == character
+
+
+def place(newest: Newest | None, named: Newest | None, target: Target) -> Placement:
+    """Return the reply of a call that is made now, or what the call waits for.
+
+    Args:
+        newest: The newest message, without thoughts and messages that a person hid; None if there is none.
+        named: The message whose id the call gives; None if it gives none or the message is still to come. For
+            `target.next_swipe` it must be there.
+        target: What the call says about its reply.
+
+    In a chat without messages a call depends on none, unless it names one.
+    """
+    at_seq = newest.seq if newest else 0
+    if named and target.next_swipe:
+        return Placement(named.message_id, max(at_seq, named.seq), next_swipe=True, is_open=True)
+    if named:
+        return Placement(named.message_id, named.seq, named.text_hash)
+    if target.message_id is not None:
+        awaits_user = newest is None or newest.role != "user"
+        return Placement(target.message_id, at_seq, awaits_user=awaits_user, is_open=True)
+    if newest and is_reply(newest, ""):
+        return Placement(newest.message_id, newest.seq, newest.text_hash)
+    return Placement(None, at_seq, is_open=newest is not None)
+
+
+def resolve(one: Open, fresh: Sequence[Appended]) -> Resolved:
+    """Return what becomes of an open binding when `fresh` messages are appended, in this order.
+
+    A message that the call names binds it wherever it stands among them, unless it is not the assistant's. Otherwise
+    the first reply of the character binds it, and a message of the user before that drops it; messages that a re-import
+    inserted before the call do not count.
+    """
+    if one.message_id is not None and not one.next_swipe:
+        named = next((message for message in fresh if message.message_id == one.message_id), None)
+        if named:
+            return Resolved("bound" if named.role == "assistant" else "dropped", named.message_id)
+    awaits_user = one.awaits_user
+    for message in fresh:
+        if message.seq <= one.at_seq:
+            continue
+        if message.role == "user":
+            if not awaits_user:
+                return Resolved("dropped")
+            awaits_user = False
+        elif one.message_id is None and is_reply(message, one.character):
+            return Resolved("bound", message.message_id)
+    return Resolved("waits", awaits_user=awaits_user)
+
+
+def resolve_swipe(waiting: Iterable[Open], message_id: str) -> list[Open]:
+    """Return the open bindings that wait for the alternative that was added to a message."""
+    return [one for one in waiting if one.next_swipe and one.message_id == message_id]
+
+
+def hash_text(content: str) -> bytes:
+    """Return the hash of a reply's text; `queries.TEXT_HASH` computes the same."""
+    return hashlib.sha256(content.encode()).digest()[:HASH_BYTES]

@@ -1,0 +1,262 @@
+"""Binds what tools wrote to replies: when a tool is called, when messages are appended, changed, cut off or moved.
+
+The rule is in `rule.py`. A layer whose tool writes calls `bind` and stores what it wrote under the binding's id; it
+learns what became of it from `BindingsChanged`. The number of open bindings is in the head's cursors, so that an append
+to a line without any reads nothing.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.bindings import queries
+from app.bindings.events import BindingsChanged, Bound, Dropped, Toggled
+from app.bindings.models import Binding
+from app.bindings.queries import Named, Place
+from app.bindings.rule import Newest, Open, Placement, Target, is_reply, place, resolve, resolve_swipe
+from app.chats.chat_lock import ChatRef, lock_head
+from app.chats.events import LineEvent, LineTruncated, MessagesAppended, MessagesChanged, MessagesMoved, SwipeAdded
+from app.chats.head import Head
+from app.chats.revision import record, record_nothing
+from app.chats.service import get_line
+from app.kit.db import DbSession, defer
+from app.kit.errors import Invalid
+from app.kit.ids import uuid7
+
+CURSOR = "bindings"
+"""The name of the cursor; it is on the head from the first call of a tool that writes on."""
+
+RETRY_WINDOW_S = 600
+"""For this long, the same words of a character at the same newest message are a retry of its call."""
+
+
+class Call(NamedTuple):
+    """A call of a tool that writes.
+
+    Attributes:
+        layer: The layer that writes for the tool.
+        tool: The tool's name.
+        character: The character that calls it; empty for the unnamed character.
+        identity: The hash of its arguments.
+        target: What the call says about its reply.
+
+    """
+
+    layer: str
+    tool: str
+    character: str
+    identity: bytes
+    target: Target
+
+
+class Made(NamedTuple):
+    """The binding of a call.
+
+    Attributes:
+        binding_id: Its id, which is also the id of what the layer writes.
+        is_retry: Whether an earlier call made it. Then there is nothing to write.
+        is_open: Whether its reply is still to come.
+        at_seq: The reply's seq; while it is open, that of the newest message.
+        stands: Whether what is written is shown at once.
+        sent_at: When the message at `at_seq` was sent; None if there is none.
+
+    """
+
+    binding_id: UUID
+    is_retry: bool
+    is_open: bool
+    at_seq: int
+    stands: bool
+    sent_at: datetime | None
+
+
+async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> Made:
+    """Bind a call to its reply, or store that it is open. Raises Invalid for a target that cannot be a reply."""
+    asked = await queries.find_newest(db_session, head.line)
+    named = await _find_named(db_session, head, call.target, asked)
+    placement = place(asked, named.message if named else None, call.target)
+    same = (call.tool, call.character, call.identity)
+    since = now - timedelta(seconds=RETRY_WINDOW_S)
+    known = await queries.find_known(db_session, head.line, placement, asked, same, since=since)
+    stands = not placement.is_open and (named is None or named.in_sight)
+    if known is not None:
+        return Made(known, True, placement.is_open, placement.at_seq, stands, None)
+    after = named.message if named else asked
+    made = Made(uuid7(), False, placement.is_open, placement.at_seq, stands, after.sent_at if after else None)
+    await queries.insert_binding(db_session, head.line, _values(call, placement, made, asked, now))
+    _note_open(head, _count_open(head) + made.is_open)
+    return made
+
+
+async def discard(db_session: DbSession, ref: ChatRef, *, character: str | None, now: datetime) -> int:
+    """Drop the open calls, of one character or of all, and return how many there were. Raises ChatNotFound."""
+    head = await lock_head(db_session, ref)
+    waiting = await queries.list_open(db_session, head.line) if _count_open(head) else []
+    dropped = [one for one in waiting if character is None or one.character == character]
+    if not dropped:
+        record_nothing(db_session, head.line)
+        return 0
+    await queries.drop(db_session, head.line, [one.binding_id for one in dropped])
+    _note_open(head, len(waiting) - len(dropped))
+    gone = [Dropped(one.layer, one.binding_id) for one in dropped]
+    defer(db_session, BindingsChanged(head=head, now=now, settle_s=db_session.settle_s, dropped=gone))
+    return len(dropped)
+
+
+async def list_calls(
+    db_session: DbSession, ref: ChatRef, *, line: UUID | None, after: UUID | None, limit: int
+) -> Sequence[Binding]:
+    """Return a page of the calls that wrote something, in their order. Raises ChatNotFound, LineNotFound."""
+    line_id = (await get_line(db_session, ref, line)).line_id
+    return await queries.list_bindings(db_session, (ref.key, line_id), after=after, limit=limit)
+
+
+async def list_places(db_session: DbSession, line: queries.Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
+    """Return where on a line the writings of calls belong, by id; those that no call made are left out."""
+    return await queries.list_places(db_session, line, binding_ids) if binding_ids else {}
+
+
+# --- what follows from changes of the line ---
+
+
+async def on_append(db_session: DbSession, event: MessagesAppended) -> BindingsChanged | None:
+    """Bind the open calls whose replies were appended, and drop those that a message of the user comes before."""
+    head = event.head
+    if not _count_open(head):
+        return None
+    waiting = await queries.list_open(db_session, head.line)
+    fresh = [message for message in event.fresh if message.seq not in event.moved]
+    resolved = [(one, resolve(one, fresh)) for one in waiting]
+    found = [(one.binding_id, what.message_id) for one, what in resolved if what.outcome == "bound" and what.message_id]
+    dropped = [one for one, what in resolved if what.outcome == "dropped"]
+    waits = [(one, what) for one, what in resolved if what.outcome == "waits"]
+    answered = [one for one, what in waits if one.awaits_user and not what.awaits_user]
+    if answered:
+        record(db_session, head.line, *(one.layer for one in answered), in_context=False)
+        await queries.await_reply(db_session, head.line, [one.binding_id for one in answered])
+    return await _finish(db_session, event, found, dropped, left=len(waits))
+
+
+async def on_swipe(db_session: DbSession, event: SwipeAdded) -> BindingsChanged | None:
+    """Bind the open calls that wait for the next alternative of the message."""
+    head = event.head
+    if not _count_open(head):
+        return None
+    waiting = await queries.list_open(db_session, head.line)
+    bound = [(one.binding_id, event.message_id) for one in resolve_swipe(waiting, event.message_id)]
+    return await _finish(db_session, event, bound, [], left=len(waiting) - len(bound))
+
+
+async def on_change(db_session: DbSession, event: MessagesChanged) -> BindingsChanged | None:
+    """Compare the changed messages with the texts that are bound to them."""
+    head = event.head
+    if CURSOR not in head.cursors:
+        return None
+    rows = await queries.recheck(db_session, head.line, [after.seq for _, after in event.pairs])
+    toggled = [Toggled(row["layer"], row["binding_id"], row["stands"]) for row in rows]
+    return _changed(event, toggled=toggled) if toggled else None
+
+
+async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
+    """Delete the bindings from the truncation on; the layers delete what they wrote by its seq."""
+    if CURSOR in event.head.cursors:
+        await queries.truncate(db_session, event.head.line, event.from_seq)
+        await _recount_open(db_session, event.head)
+
+
+async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
+    """Copy the bindings after `kept_seq` of the other line whose messages this line has.
+
+    The binding of a message that this line does not have stays behind, like the message.
+    """
+    head = event.head
+    if CURSOR not in head.cursors:
+        return
+    await queries.copy_bound(db_session, head.line, event.from_line_id, event.kept_seq)
+    waiting = await queries.list_open(db_session, (head.chat_key, event.from_line_id))
+    places = [(one.binding_id, event.seq_here(one.at_seq)) for one in waiting if one.at_seq > event.kept_seq]
+    await queries.copy_open(db_session, head.line, event.from_line_id, places)
+    await _recount_open(db_session, head)
+
+
+async def _finish(
+    db_session: DbSession,
+    event: LineEvent,
+    pairs: Sequence[tuple[UUID, str]],
+    dropped: Sequence[Open],
+    *,
+    left: int,
+) -> BindingsChanged | None:
+    """Write what became of open calls; `left` is the number of those that stay open."""
+    _note_open(event.head, left)
+    if not pairs and not dropped:
+        return None
+    rows = await queries.bind(db_session, event.head.line, pairs)
+    if dropped:
+        await queries.drop(db_session, event.head.line, [one.binding_id for one in dropped])
+    order = {binding_id: index for index, (binding_id, _) in enumerate(pairs)}
+    bound = [Bound(row[0], row[1], *list(row)[2:]) for row in rows]
+    bound.sort(key=lambda one: order[one.binding_id])
+    return _changed(event, bound=bound, dropped=[Dropped(one.layer, one.binding_id) for one in dropped])
+
+
+async def _find_named(db_session: DbSession, head: Head, target: Target, asked: Newest | None) -> Named | None:
+    """Return the message that a call names, None if it names none or it is still to come. Raises Invalid."""
+    message_id = target.message_id
+    if message_id is None:
+        if not target.next_swipe:
+            return None
+        if asked is None or not is_reply(asked, ""):
+            raise _refused("is required with swipe=next, because the newest message is not a reply")
+        message_id = asked.message_id
+    named = await queries.find_named(db_session, head.line, message_id)
+    if named is None:
+        if target.next_swipe:
+            raise _refused("must be the id of an existing message with swipe=next")
+        return None
+    if named.deleted:
+        raise _refused("is the id of a deleted message; give the id of an existing or a new one")
+    if named.message.role != "assistant":
+        raise _refused("must be the id of an assistant message; what a tool writes belongs to a reply")
+    return named
+
+
+def _values(call: Call, placement: Placement, made: Made, asked: Newest | None, now: datetime) -> dict[str, Any]:
+    return {
+        "binding_id": made.binding_id,
+        "layer": call.layer,
+        "tool": call.tool,
+        "character": call.character,
+        "identity": call.identity,
+        "asked_id": asked.message_id if asked else None,
+        "asked_hash": asked.text_hash if asked else None,
+        "message_id": placement.message_id,
+        "next_swipe": placement.next_swipe,
+        "awaits_user": placement.awaits_user,
+        "at_seq": placement.at_seq,
+        "text_hash": placement.text_hash,
+        "is_open": made.is_open,
+        "stands": made.stands,
+        "created_at": now,
+    }
+
+
+def _changed(event: LineEvent, **parts: Any) -> BindingsChanged:
+    return BindingsChanged(head=event.head, now=event.now, settle_s=event.settle_s, **parts)
+
+
+def _count_open(head: Head) -> int:
+    return int(head.cursors.get(CURSOR, {}).get("open", 0))
+
+
+def _note_open(head: Head, count: int) -> None:
+    head.cursors[CURSOR] = {"open": count}
+
+
+async def _recount_open(db_session: DbSession, head: Head) -> None:
+    _note_open(head, await queries.count_open(db_session, head.line))
+
+
+def _refused(message: str) -> Invalid:
+    return Invalid(f"message_id: {message}", errors=[{"loc": ["query", "message_id"], "msg": message}])

@@ -1,0 +1,59 @@
+"""Shows, hides and deletes the entries that characters wrote with their tool, as their replies come, change and return.
+
+An entry takes its number when its reply arrives, not when it is written: so it is the last of its diary then, and no
+fold covers an entry that may never be shown.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from app.bindings.events import BindingsChanged, Bound
+from app.chats.characters import list_active, list_names
+from app.chats.head import Head
+from app.chats.scheduling import unschedule
+from app.diary import change_queries, queries
+from app.diary.handlers import NAME, WRITE, begin_period, note_entries, take_number
+from app.kit.db import DbSession
+
+
+async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
+    """Follow the replies of the entries; folds that cover an entry which is hidden or shown again become stale."""
+    head, line = event.head, event.head.line
+    if event.dropped:
+        await change_queries.drop_open(db_session, line, [one.binding_id for one in event.dropped])
+    changed: dict[str, list[int]] = defaultdict(list)
+    if event.bound:
+        for character, number in await _bind(db_session, head, event.bound):
+            changed[character].append(number)
+    if event.toggled:
+        rows = [(one.binding_id, not one.stands) for one in event.toggled]
+        for row in await change_queries.hide(db_session, line, rows):
+            changed[row["character"]].append(row["number"])
+    for character in sorted(changed):
+        numbers = changed[character]
+        await note_entries(db_session, head, character, numbers, now=event.now, settle_s=event.settle_s)
+
+
+async def take_over(db_session: DbSession, head: Head, character: str, at_seq: int, *, is_open: bool = False) -> None:
+    """Let an entry that the character writes itself replace the service's entry about the turns that end at `at_seq`.
+
+    The service's entry can already be scheduled, because the reply, or the message that makes the call, may have
+    completed the turns. Only a reply begins a new period: while a call is open, its generation may yet be discarded.
+    With several characters the others' entries about the open period are still due, so the period goes on.
+    """
+    writing = await change_queries.list_writing(db_session, head.line, NAME, WRITE, at_seq)
+    keys = [row["key"] for row in writing if row["first_seq"] <= at_seq]
+    own = [key for key in keys if key.removeprefix(WRITE).partition(":")[2] == character]
+    await unschedule(db_session, head, NAME, own)
+    cast = (await queries.read_cast(db_session, head.line)).characters
+    if not is_open and set(list_names(list_active(cast))) <= {character}:
+        begin_period(head, at_seq)
+
+
+async def _bind(db_session: DbSession, head: Head, bound: Sequence[Bound]) -> list[tuple[str, int]]:
+    """Place entries at the replies that have arrived; return the character and number of each."""
+    rows = [(one.binding_id, one.at_seq, take_number(head), one.sent_at, not one.stands) for one in bound]
+    found = await change_queries.bind(db_session, head.line, rows)
+    for row in found:
+        await take_over(db_session, head, row["character"], row["at_seq"])
+    return [(row["character"], row["number"]) for row in found]

@@ -1,0 +1,37 @@
+"""The answers of a model that were refused while a work item was made. Pure."""
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import orjson
+
+RefusalKind = Literal["declined", "form", "story", "repetition", "examples", "language", "shrunk", "unfinished"]
+REFUSAL_KINDS = (
+    "`declined`: the model does not want to answer. `form`: the answer is empty, cut off, or not in the form that was "
+    "asked for. `story`: it goes on with the story. `repetition`: it repeats a line. `examples`: it copies an example "
+    "of the prompt. `language`: it is in another language or script than the messages. `shrunk`: it keeps less than "
+    "half of the former text. `unfinished`: it ends in the middle of a sentence."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an answer was refused.
+
+    Attributes:
+        kind: The fault.
+        reason: One line that names the fault and does not quote the answer. People and the model read it.
+
+    """
+
+    kind: RefusalKind
+    reason: str
+
+    def to_json(self) -> str:
+        """Return the refusal as a JSON object."""
+        return orjson.dumps(asdict(self)).decode()
+
+
+def read_refusals(text: str) -> tuple[Refusal, ...]:
+    """Return the refusals in a JSON array of objects, in their order."""
+    return tuple(Refusal(**one) for one in orjson.loads(text))

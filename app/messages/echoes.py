@@ -1,0 +1,41 @@
+"""Removes time stamps of the service that a model imitated. Pure.
+
+With inline timestamps every message in a prompt begins with `[04/01 22:15] Sakura: `. Models imitate it: their replies
+begin with a stamp of their own. Stored, it would stand in the next prompt twice.
+"""
+
+import re
+
+from app.chats.hashes import content_digest
+from app.chats.head import Head, NewMessage
+from app.kit.tokens import count_tokens
+
+_STAMP = re.compile(r"\[\d\d/\d\d \d\d:\d\d\] ", re.ASCII)
+
+
+def drop_echo(head: Head, role: str, name: str | None, content: str) -> str:
+    """Return the text of a message without a stamp at its beginning that imitates the service's.
+
+    It is dropped only from an assistant's message, with its speaker's name, in a chat with inline timestamps, and if a
+    text follows it.
+    """
+    if role != "assistant" or head.settings.timestamps != "inline" or not (stamp := _STAMP.match(content)):
+        return content
+    speaker = " ".join((name or "").split()) or head.sole_character or "Assistant"
+    prefix = f"{stamp.group()}{speaker}: "
+    text = content[len(prefix) :]
+    return text if content.startswith(prefix) and text.strip() else content
+
+
+def without_echo(head: Head, message: NewMessage) -> NewMessage:
+    """Return a message as it is stored. Its identity is that of the text as received."""
+    content = drop_echo(head, message.role, message.name, message.content)
+    swipes = [drop_echo(head, message.role, message.name, text) for text in message.swipes]
+    if content == message.content and swipes == [*message.swipes]:
+        return message
+    return message._replace(
+        content=content,
+        swipes=swipes,
+        tokens=count_tokens(content),
+        digest=content_digest(message.role, message.name, content),
+    )

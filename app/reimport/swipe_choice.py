@@ -1,0 +1,38 @@
+"""Chooses the swipe of a message that a re-import selects, and the swipes that it adds. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class SwipeChoice(NamedTuple):
+    """The swipe to select, by its index, and the swipes to add before, as (index, text)."""
+
+    selected: int
+    added: Sequence[tuple[int, str]] = ()
+
+
+def choose_swipe(
+    known: Mapping[int, str], selected: int, content: str, given: Sequence[str], given_index: int
+) -> SwipeChoice:
+    """Return the swipe that is to have the text `content`; if it has another text now, it is edited.
+
+    `known` are all texts of the message by index, of which `selected` is selected. `given` are the texts that the
+    caller gave, if any, with `content` at `given_index`.
+
+    A text that is known is selected. If a given text takes the place of one that is no longer given, that one was
+    edited. All other given texts are added; without any, the selected text was edited.
+    """
+    texts = set(known.values())
+    if content in texts:
+        preferred = [*([given_index] if given else []), selected, *sorted(known)]
+        index = next(place for place in preferred if known.get(place) == content)
+        is_edited = False
+    else:
+        edited = given_index if given else selected
+        is_edited = edited in known and known[edited] not in given
+        index = edited
+    fresh = [text for text in dict.fromkeys(given) if text not in texts and not (is_edited and text == content)]
+    added = list(enumerate(fresh, start=max(known) + 1))
+    if content not in texts and not is_edited:
+        index = next(place for place, text in added if text == content)
+    return SwipeChoice(index, added)

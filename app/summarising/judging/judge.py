@@ -1,0 +1,247 @@
+"""The judgement of a model's answers. Every prompt has a profile; the rules are the same for all. Pure.
+
+A doubtful answer is accepted if it could be a good one: a refused answer costs another call, and three of them the
+model's text. So each rule looks for what good answers never have, and the two that a good answer can break, `shrunk`
+and `unfinished`, refuse only once for a work item.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, Literal, TypeVar
+
+from app.kit.refusals import Refusal, RefusalKind
+from app.summarising.answer_text import UnusableAnswer
+from app.summarising.judging.examples import find_copy
+from app.summarising.judging.person import count_persons, is_about
+from app.summarising.judging.repetition import find_repetition
+from app.summarising.judging.scripts import find_script_fault, select_main_script
+from app.summarising.judging.speech import begins_with_action, count_letters, divide, fold
+
+Value = TypeVar("Value")
+
+Identify = Callable[[str], str | None]
+"""text → the ISO 639 code of its language, or None if that is uncertain."""
+
+MIN_LANGUAGE_LETTERS = 200
+"""Languages are compared only if both texts have so many letters."""
+
+_ONCE: frozenset[RefusalKind] = frozenset({"shrunk", "unfinished"})
+_MIN_FORMER_CHARS = 300
+_MIN_UNFINISHED_CHARS = 200
+_MUCH_MATERIAL_LETTERS = 1_000
+_MOST_SPEECH_SHARE = 0.4
+_MIN_SPEECH_LETTERS = 12
+_MIN_VOTE_LETTERS = 80
+_MOST_VOTES = 40
+_ALIKE = (
+    *(frozenset(alike) for alike in (("da", "no", "nb", "nn", "sv"), ("hr", "bs", "sr", "sl"), ("id", "ms", "jv"))),
+    *(frozenset(alike) for alike in (("cs", "sk"), ("pt", "gl", "es"), ("ca", "es", "oc", "an"), ("nl", "af", "fy"))),
+    *(frozenset(alike) for alike in (("bg", "mk", "ru"), ("uk", "be", "ru"), ("hi", "ne", "mr"), ("de", "lb"))),
+    *(frozenset(alike) for alike in (("zh", "yue", "wuu"), ("az", "tr", "tk"), ("it", "vec", "lij"), ("en", "pcm"))),
+)
+"""Languages that are confused easily; an answer in one of them is accepted for any other of its group."""
+
+_UNFINISHED = re.compile(r"[\w,;:(–—-]$")
+_STOPS = re.compile(r"[.!?。！？]")
+_THINKING = re.compile(
+    r"\W{0,3}(?:(?:okay|ok|alright|hmm|so|well|right|first)[,.]? ){0,2}"
+    r"(?:let me (?:think|see|start|begin|read|look|break|fold|go)|the user (?:wants|asks|asked|is asking|has asked)"
+    r"|i(?:['’]ll| will)? (?:now )?(?:need to|should|have to|start|begin|summari[sz]e|fold|write)\b"
+    r"|we (?:need|have) to|my task is|the task is|step 1\b|thinking process)",
+    re.I,
+)
+_LANGUAGE_TAG = re.compile(r"([a-z]{2,3})(?:[-_][A-Za-z0-9]{1,8})*")
+
+
+@dataclass(frozen=True)
+class Material:
+    """What an answer is made from.
+
+    Attributes:
+        texts: The messages, entries or recaps, one text each.
+        former: The text that the answer replaces; "" if there is none.
+        language: The language that was asked for, as a name or a tag; None for that of `texts`.
+        name: The character who writes, for a diary.
+        wished: Whether a person wished for something, such as fewer words or another language.
+
+    """
+
+    texts: Sequence[str]
+    former: str = ""
+    language: str | None = None
+    name: str = ""
+    wished: bool = False
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All texts, including the former one."""
+        return (*self.texts, self.former)
+
+    @property
+    def asked_language(self) -> str | None:
+        """The first part of the language tag that was asked for; "" if it is a name; None if none was asked for."""
+        if not self.language:
+            return None
+        tag = _LANGUAGE_TAG.fullmatch(self.language.strip())
+        return tag[1] if tag else ""
+
+    @cached_property
+    def folded(self) -> str:
+        """The words of all texts."""
+        return "\n".join(map(fold, self.sources))
+
+
+@dataclass(frozen=True, slots=True)
+class Profile(Generic[Value]):
+    """How the answers to a prompt are read and judged.
+
+    Attributes:
+        read: Reads an answer. Raises UnusableAnswer.
+        text: Returns the text to judge, or None if there is none.
+        person: The grammatical person outside quotation marks: `third`, or `first` for a diary; None is not judged.
+        may_quote: Whether the text may consist mostly of quotations.
+        may_shrink: Whether the text may be less than half as long as the former one.
+        ends: Whether the text ends with the end of a sentence.
+        min_letters: A shorter text about much material is refused.
+
+    """
+
+    read: Callable[[str, Material], Value]
+    text: Callable[[Value], str | None]
+    person: Literal["third", "first"] | None = "third"
+    may_quote: bool = False
+    may_shrink: bool = True
+    ends: bool = False
+    min_letters: int = 0
+
+
+def judge(
+    answer: str,
+    profile: Profile[Value],
+    material: Material,
+    *,
+    rules: str = "",
+    refused: Collection[RefusalKind] = (),
+    identify: Identify,
+) -> Value:
+    """Return the value in `answer`. Raises UnusableAnswer with the fault.
+
+    Args:
+        answer: The model's answer.
+        profile: The profile of its prompt.
+        material: What it was made from.
+        rules: The prompt's system text, which contains the examples.
+        refused: The kinds of faults for which earlier answers were refused.
+        identify: Identifies the language of a text.
+
+    """
+    value = profile.read(answer, material)
+    text = profile.text(value)
+    if text is None or material.former in (value, text):
+        return value
+    for fault in _find_faults(text, profile, material, rules, identify):
+        if fault.kind not in _ONCE or fault.kind not in refused:
+            raise UnusableAnswer(fault.reason, fault.kind)
+    return value
+
+
+def _find_faults(
+    text: str, profile: Profile[Value], material: Material, rules: str, identify: Identify
+) -> Iterator[Refusal]:
+    """Yield the faults of `text`, the gravest first."""
+    finders: list[Callable[[], Refusal | None]] = [
+        lambda: _find_story(text, profile, material, identify),
+        lambda: find_repetition(text, material.folded),
+        lambda: find_copy(text, rules, material.sources),
+        lambda: _find_language_fault(text, material, identify),
+        lambda: _find_shortness(text, profile, material),
+        lambda: None if profile.may_shrink else _find_shrinking(text, material),
+        lambda: _find_unfinished(text) if profile.ends else None,
+    ]
+    yield from (fault for find in finders if (fault := find()))
+
+
+def _find_story(text: str, profile: Profile[Value], material: Material, identify: Identify) -> Refusal | None:
+    """Return a refusal if `text` goes on with the story, or is about the task instead of the story."""
+    if profile.person is None:
+        return None
+    if begins_with_action(text):
+        return _story("it begins with an action between asterisks")
+    divided = divide(text)
+    if not profile.may_quote and _speaks_anew(text, divided.speech, material):
+        return _story("much of it is new dialogue")
+    language = identify(divided.narration) or identify("\n".join(material.texts))
+    persons = count_persons(divided.narration, language)
+    if persons is None:
+        return None
+    if profile.person == "third":
+        if persons.first and _THINKING.match(text):
+            return Refusal("form", "the answer is about the task")
+        return _story('outside quotation marks it says "I" or "you" for a person') if persons.goes_on else None
+    if persons.addresses:
+        return _story("it talks to somebody instead of writing a diary")
+    if is_about(divided.narration, material.name, language):
+        return Refusal("form", "the answer is written about the character instead of in the first person")
+    return None
+
+
+def _story(why: str) -> Refusal:
+    return Refusal("story", f"the answer goes on with the story instead of reporting it: {why}")
+
+
+def _speaks_anew(text: str, speech: Sequence[str], material: Material) -> bool:
+    """Whether much of `text` is quoted, in words that nobody said in the material."""
+    said = [quote for quote in speech if count_letters(quote) >= _MIN_SPEECH_LETTERS]
+    new_letters = sum(count_letters(quote) for quote in said if fold(quote).strip() not in material.folded)
+    return new_letters >= _MOST_SPEECH_SHARE * max(count_letters(text), 1)
+
+
+def _find_language_fault(text: str, material: Material, identify: Identify) -> Refusal | None:
+    """Return a refusal if `text` is in another script, or in another language, than the material and than asked for."""
+    asked = material.asked_language
+    if material.wished:
+        return None
+    if fault := find_script_fault(text, material.sources, asked):
+        return fault
+    sources = select_main_script(text, material.sources).split("\n")
+    whole = "\n".join(sources)
+    if asked == "" or min(count_letters(text), count_letters(whole)) < MIN_LANGUAGE_LETTERS:
+        return None
+    narration = divide(text).narration
+    found = identify(narration if count_letters(narration) >= MIN_LANGUAGE_LETTERS else text)
+    if found is None or _are_alike(found, asked):
+        return None
+    longest = sorted(sources, key=len, reverse=True)[:_MOST_VOTES]
+    votes = [whole, *(source for source in longest if count_letters(source) >= _MIN_VOTE_LETTERS)]
+    known = [identify(vote) for vote in votes]
+    if known[0] is None or any(_are_alike(found, language) for language in known):
+        return None
+    return Refusal("language", "the answer is in another language than the messages")
+
+
+def _are_alike(one: str, other: str | None) -> bool:
+    return one == other or any(one in alike and other in alike for alike in _ALIKE)
+
+
+def _find_shrinking(text: str, material: Material) -> Refusal | None:
+    former = material.former
+    if material.wished or len(former) <= _MIN_FORMER_CHARS or 2 * len(text) >= len(former):
+        return None
+    return Refusal("shrunk", "the answer keeps less than half of the former text")
+
+
+def _find_shortness(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
+    if material.wished or count_letters(text) >= profile.min_letters:
+        return None
+    much = sum(map(count_letters, material.texts)) >= _MUCH_MATERIAL_LETTERS
+    return Refusal("form", "the answer is too short to tell what happened") if much else None
+
+
+def _find_unfinished(text: str) -> Refusal | None:
+    """Return a refusal if `text` ends within a sentence although it marks the ends of its other sentences."""
+    marks_ends = len(_STOPS.findall(text)) >= 2 and not re.search(r"[\u0e00-\u0e7f]$", text)
+    if len(text) < _MIN_UNFINISHED_CHARS or not marks_ends or not _UNFINISHED.search(text):
+        return None
+    return Refusal("unfinished", "the answer ends in the middle of a sentence")

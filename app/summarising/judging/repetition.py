@@ -1,0 +1,44 @@
+"""Finds lines and sentences that a model repeats, and an end that runs in circles. Pure."""
+
+import re
+from collections import Counter
+
+from app.kit.refusals import Refusal
+from app.summarising.judging.speech import count_letters, fold
+
+_MOST_TIMES = 2
+_MIN_LETTERS = 12
+_MIN_HAN_LETTERS = 8
+_MOST_LOOP_WORDS = 12
+_LOOPS = 4
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)*_]*\s+|(?<=[。！？])[」』）]*|\n")
+_NUMBER = re.compile(r"^[\d ]+")  # the date of an entry, the number of a list
+_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+
+_REPEATS = Refusal("repetition", "the answer repeats the same words")
+
+
+def find_repetition(text: str, known: str) -> Refusal | None:
+    """Return a refusal if a sentence or line occurs three times, or the end of `text` repeats itself four times.
+
+    `known` are the folded words of the material: an end that quotes them repeats nothing by itself.
+    """
+    sentences = Counter(_NUMBER.sub("", fold(part)) for part in _SENTENCE_END.split(text) if _is_long_enough(part))
+    if any(times > _MOST_TIMES for times in sentences.values()):
+        return _REPEATS
+    end = _find_loop(fold(text).split(), " ") or _find_loop(_SPACELESS.findall(text), "", shortest=3)
+    return _REPEATS if end and end not in known else None
+
+
+def _is_long_enough(part: str) -> bool:
+    return count_letters(part) >= (_MIN_HAN_LETTERS if _SPACELESS.search(part) else _MIN_LETTERS)
+
+
+def _find_loop(parts: list[str], separator: str, shortest: int = 1) -> str | None:
+    """Return the end of `parts` if that is four equal runs of at most twelve parts, else None."""
+    for length in range(shortest, _MOST_LOOP_WORDS + 1):
+        end = parts[-length * _LOOPS :]
+        if len(end) == length * _LOOPS and end == end[:length] * _LOOPS:
+            return separator.join(end)
+    return None

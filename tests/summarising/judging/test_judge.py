@@ -1,0 +1,175 @@
+"""The judgement of answers: a corpus of answers as models give them, each with its verdict."""
+
+import tomllib
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
+from app.diary.prompts import DIARY, DIARY_ENTRY
+from app.memos.answers import MEMO_PROFILE
+from app.memos.prompts import MEMO
+from app.scenes.answers import RECAP_PROFILE, SCENE_PROFILE
+from app.scenes.prompts import RECAP, SCENE_RECAP
+from app.summarising.answer_text import UnusableAnswer
+from app.summarising.judging.judge import Material, Profile, judge
+from app.summarising.judging.languages import identify
+from app.summarising.prompts import Prompt
+from app.summary.answers import SUMMARY_PROFILE
+from app.summary.prompts import SUMMARY
+
+HERE = Path(__file__).parent
+PROMPTS: dict[str, tuple[Prompt, Profile[Any]]] = {
+    "memo": (MEMO, MEMO_PROFILE),
+    "summary": (SUMMARY, SUMMARY_PROFILE),
+    "scene_recap": (SCENE_RECAP, SCENE_PROFILE),
+    "recap": (RECAP, RECAP_PROFILE),
+    "diary": (DIARY, DIARY_PROFILE),
+    "diary_entry": (DIARY_ENTRY, DIARY_ENTRY_PROFILE),
+}
+
+
+def load(name: str) -> dict[str, Any]:
+    """Return a file of the corpus."""
+    return tomllib.loads((HERE / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+MATERIALS = {
+    name: Material(**{**values, "former": values.get("former", "").strip()})
+    for name, values in load("materials").items()
+}
+GOOD: list[dict[str, Any]] = load("good")["answers"]
+REFUSED: list[dict[str, Any]] = load("refused")["answers"]
+
+
+def judged(case: dict[str, Any]) -> Any:
+    """Return the value of an answer of the corpus."""
+    prompt, profile = PROMPTS[case["prompt"]]
+    material = replace(MATERIALS[case["about"]], name=case.get("name", MATERIALS[case["about"]].name))
+    refused = case.get("refused", ())
+    return judge(case["answer"], profile, material, rules=prompt.system, refused=refused, identify=identify)
+
+
+def title_of(case: dict[str, Any]) -> str:
+    return f"{case['prompt']}-{case['about']}-{' '.join(case['answer'].split())[:24]}"
+
+
+@pytest.mark.parametrize("case", GOOD, ids=title_of)
+def test_a_good_answer_is_accepted(case: dict[str, Any]) -> None:
+    judged(case)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=title_of)
+def test_a_bad_answer_is_refused_for_its_fault(case: dict[str, Any]) -> None:
+    with pytest.raises(UnusableAnswer) as caught:
+        judged(case)
+    assert caught.value.kind == case["kind"]
+    assert "\n" not in str(caught.value)
+
+
+def test_the_corpus_is_wide_enough() -> None:
+    assert len(GOOD) >= 50
+    assert len(GOOD) + len(REFUSED) >= 120
+    languages = {case["about"] for case in GOOD if len(case["about"]) == 2}
+    assert languages >= {"en", "de", "fr", "es", "pt", "it", "ru", "pl", "tr", "ja", "zh", "ko"}
+    kinds = Counter(case["kind"] for case in REFUSED)
+    assert set(kinds) == {"declined", "form", "story", "repetition", "examples", "language", "shrunk", "unfinished"}
+    assert {case["prompt"] for case in GOOD} == {case["prompt"] for case in REFUSED} == set(PROMPTS)
+
+
+def judge_summary(answer: str, material: Material, **given: Any) -> str:
+    return judge(answer, SUMMARY_PROFILE, material, identify=identify, **given)
+
+
+FORMER = "Mira and Kai mended the lamp of the seventh house and talked until dawn. " * 5
+
+
+@pytest.mark.parametrize("refused", [(), ("story",), ("declined", "form")])
+def test_a_summary_that_shrinks_is_refused_the_first_time(refused: tuple[str, ...]) -> None:
+    short = "Mira and Kai mended lamps and talked until dawn."
+    with pytest.raises(UnusableAnswer, match="less than half"):
+        judge_summary(short, Material(["They talked."], FORMER), refused=refused)
+    assert judge_summary(short, Material(["They talked."], FORMER), refused=(*refused, "shrunk")) == short
+    assert judge_summary(short, Material(["They talked."], FORMER, wished=True), refused=refused) == short
+    assert judge_summary(short, Material(["They talked."], FORMER[:300]), refused=refused) == short
+
+
+def test_a_few_words_do_not_sum_up_a_long_story() -> None:
+    long = Material(["The two of them walked along the shore and talked about the lamp. "] * 30)
+    with pytest.raises(UnusableAnswer, match="too short"):
+        judge_summary("They talked.", long)
+    assert judge_summary("They talked.", Material(["We talked."])) == "They talked."
+
+
+def test_a_quote_from_the_messages_is_no_new_dialogue() -> None:
+    said = "I was the one who let the lamp go out, and my brother was on the water that night."
+    told = f'Kai confessed: "{said}"'
+    assert judge_summary(told, Material([f"*He whispers.* {said}"])) == told
+    with pytest.raises(UnusableAnswer, match="new dialogue"):
+        judge_summary(told, Material(["*He says nothing.*"]))
+
+
+def test_an_example_that_the_story_contains_may_be_told() -> None:
+    example = "Perhaps Wren hoped that Oskar would stay."
+    with pytest.raises(UnusableAnswer, match="example"):
+        judge_summary(example, Material(["We painted the skiff."]), rules=SUMMARY.system)
+    assert judge_summary(example, Material([example]), rules=SUMMARY.system) == example
+
+
+def test_a_short_text_is_not_compared_by_language() -> None:
+    german = "Mira gab Kai die reparierte Spieldose zurück."
+    assert judge_summary(german, MATERIALS["en"]) == german
+
+
+@pytest.mark.parametrize("language", ["Deutsch", "de", "de-AT", "fr"])
+def test_the_language_that_was_asked_for_is_accepted(language: str) -> None:
+    german = next(case["answer"] for case in GOOD if case["about"] == "in_german")
+    material = replace(MATERIALS["en"], language=language)
+    if language == "fr":
+        with pytest.raises(UnusableAnswer, match="language"):
+            judge_summary(german, material)
+    else:
+        assert judge_summary(german, material) == german
+
+
+def test_the_language_of_the_former_text_is_accepted() -> None:
+    german = next(case["answer"] for case in GOOD if case["about"] == "de")
+    assert judge_summary(german, replace(MATERIALS["en"], former=german[:-60])) == german
+
+
+PIECES = st.sampled_from([
+    "I ", "you ", "Mira ", "mended ", "*smiles* ", "“", "”", '"', "'", "「", "」", ". ", "。", ": ", "：", "\n", "\n\n",
+    "# ", "- ", "【Highlight 1】: ", "NONE", "{", "}", "猫", "は", "ё", "\ud800", "\x00", "```", "12 ", "<think>", "…",
+])  # fmt: skip
+
+
+@given(
+    st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join)),
+    st.sampled_from(sorted(PROMPTS)),
+    st.sampled_from(sorted(MATERIALS)),
+)
+def test_any_answer_is_accepted_or_refused(answer: str, prompt: str, about: str) -> None:
+    rules, profile = PROMPTS[prompt]
+    try:
+        judge(answer, profile, MATERIALS[about], rules=rules.system, identify=identify)
+    except UnusableAnswer:
+        return
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["I ", "a", "a:", "a b: ", "：", "*a* ", '"a" ', "我", "彼は", "¡", ". ", "x. ", "I'm ", "1 ", "\n", "- a\n"],
+)
+@pytest.mark.parametrize("prompt", sorted(PROMPTS))
+def test_an_answer_that_runs_in_circles_takes_no_time(piece: str, prompt: str) -> None:
+    rules, profile = PROMPTS[prompt]
+    answer = ("Mira left. " + piece * 20_000)[:19_900]
+    try:
+        judge(answer, profile, MATERIALS["en"], rules=rules.system, identify=identify)
+    except UnusableAnswer:
+        return
