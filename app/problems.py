@@ -13,9 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.kit.error_location import error_location
 from app.kit.errors import MAX_ERRORS, AppError
 from app.kit.etags import NO_STORE
+from app.kit.validation_errors import error_location, word_error
 
 log = logging.getLogger(__name__)
 
@@ -133,10 +133,7 @@ async def _ours(request: Request, error: Exception) -> Response:
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # Only location and message, because the input can be a value that JSON cannot represent.
-    errors = [
-        {"loc": error_location(found), "msg": found["msg"].removeprefix("Value error, ")}
-        for found in error.errors()[:MAX_ERRORS]
-    ]
+    errors = [{"loc": error_location(found), "msg": word_error(found)} for found in error.errors()[:MAX_ERRORS]]
     first = errors[0] if errors else {"loc": ["body"], "msg": "is not valid"}
     detail = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
     return problem(

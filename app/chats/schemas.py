@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.chats.settings import EffectiveSettings, GivenSettings
-from app.kit.error_location import FieldError
+from app.kit.validation_errors import FieldError
 from app.kit.wire import JsonObject, Name, NullAs, RequestModel, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000

@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from app.chats.presets import PRESETS
-from app.kit.error_location import FieldError, error_location
+from app.kit.validation_errors import FieldError, error_location
 
 log = logging.getLogger(__name__)
 

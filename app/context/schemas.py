@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.context.in_use import in_use
 from app.context.segments import Format
-from app.kit.error_location import FieldError
+from app.kit.validation_errors import FieldError
 from app.kit.wire import MAX_CONTENT_CHARS, Text, UtcDatetime
 from app.messages.schemas import MAX_MESSAGES, AppendedOut, MessageIn, refuse_twins
 

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.kit.limits import TokenLimits
 from app.kit.request_settings import OWN_SETTINGS, RequestSettings
+from app.kit.validation_errors import word_error
 
 PREFIX = "MEMOBOOK_"
 
@@ -188,7 +189,7 @@ def load_settings(**overrides: object) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = PREFIX + str(first["loc"][0]).upper()
-        raise SettingsError(f"{name}: {first['msg']}") from None
+        raise SettingsError(f"{name}: {word_error(first)}") from None
     if settings.llm_base_url and not settings.llm_model:
         raise SettingsError(f"{PREFIX}LLM_MODEL: required if {PREFIX}LLM_BASE_URL is set")
     _check_answer_tokens(settings)

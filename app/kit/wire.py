@@ -12,7 +12,7 @@ from fastapi import Response
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import core_schema
 
-from app.kit.error_location import FieldError
+from app.kit.validation_errors import FieldError
 
 CHAT_ID_PATTERN = r"^[A-Za-z0-9._:@-]{1,200}$"
 MAX_METADATA_BYTES = 16 * 1024

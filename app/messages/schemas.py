@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from app.kit.error_location import FieldError
+from app.kit.validation_errors import FieldError
 from app.kit.wire import (
     MAX_CONTENT_CHARS,
     MAX_SEQ,

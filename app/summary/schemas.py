@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.kit.error_location import FieldError
+from app.kit.validation_errors import FieldError
 from app.kit.wire import WORK_ID, RequestModel
 from app.narratives.schemas import MAX_NARRATIVE_CHARS, NarrativeText, VersionOut, version_out
 from app.narratives.service import ListedVersion

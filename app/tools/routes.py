@@ -27,7 +27,7 @@ from app.layers.tool import Tool, ToolCall
 from app.tools import toolbox
 from app.tools.errors import WrongArguments
 from app.tools.schemas import CallOut, CallQuery, DiscardedOut, DiscardQuery, ToolResultOut, ToolsOut
-from app.tools.wording import Format, word_error, word_tool, word_wrong
+from app.tools.wording import Format, word_argument_error, word_tool, word_wrong
 
 ToolName = Annotated[Text, Path(description="The tool's name.", examples=["save_memory"])]
 
@@ -146,5 +146,5 @@ async def _read_arguments(request: Request, tool: Tool) -> Any:
         found = error.errors()[:MAX_ERRORS]
         raise WrongArguments(
             word_wrong(tool.name, found, tool.example),
-            errors=[{"loc": list(one["loc"]), "msg": word_error(one)} for one in found],
+            errors=[{"loc": list(one["loc"]), "msg": word_argument_error(one)} for one in found],
         ) from None

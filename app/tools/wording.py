@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 import orjson
 
+from app.kit.validation_errors import word_error
+
 Format = Literal["openai", "anthropic"]
 
 _SCHEMA_KEYS = ("type", "description", "enum", "items", "default")
@@ -27,7 +29,7 @@ _WRONG = {
     "string_too_long": "{field} is too long: at most {max_length:,} characters",
     "too_long": "{field} is too long: at most {max_length:,} characters",
 }
-"""The messages for pydantic's errors, by type; errors of other types keep pydantic's message."""
+"""The messages for pydantic's errors, by type; `word_error` words the others."""
 
 
 def word_tool(name: str, description: str, schema: Mapping[str, Any], format_: Format) -> dict[str, Any]:
@@ -48,13 +50,12 @@ def word_tool(name: str, description: str, schema: Mapping[str, Any], format_: F
 
 def word_wrong(name: str, errors: Sequence[Mapping[str, Any]], example: Mapping[str, Any]) -> str:
     """Return the errors of a call's arguments, with an example of a valid call; `errors` are pydantic's."""
-    wrong = "; ".join(word_error(error) for error in errors)
+    wrong = "; ".join(word_argument_error(error) for error in errors)
     return f"{wrong}. Call {name} with {orjson.dumps(example).decode()}."
 
 
-def word_error(error: Mapping[str, Any]) -> str:
+def word_argument_error(error: Mapping[str, Any]) -> str:
     """Return the message for one of pydantic's errors, without the rejected value."""
     field, kind = str(error["loc"][-1]), error["type"]
-    if kind == "value_error":
-        return f"{field} {str(error['msg']).removeprefix('Value error, ')}"
-    return _WRONG.get(kind, "{field}: {msg}").format(field=field, msg=error["msg"], **error.get("ctx", {}))
+    known = _WRONG.get(kind)
+    return known.format(field=field, **error.get("ctx", {})) if known else f"{field} {word_error(error)}"

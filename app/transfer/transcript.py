@@ -12,6 +12,8 @@ import orjson
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from app.kit.validation_errors import word_error
+
 
 class TranscriptError(ValueError):
     """The file is not a valid conversation; the message is one line with the line number and the problem."""
@@ -140,7 +142,7 @@ def _check(line: Line) -> _Message:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise TranscriptError(line.number, f"{place}: {first['msg']}") from None
+        raise TranscriptError(line.number, f"{place}: {word_error(first)}") from None
 
 
 def _with_speakers(chat: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, Any]:

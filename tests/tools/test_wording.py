@@ -71,8 +71,8 @@ def test_optional_parameters_have_defaults() -> None:
         ('{"query": "0123456789"}', "query is too long: at most 9 characters"),
         ('{"query": "nul \\u0000"}', "query may not contain the NUL character"),
         ('{"query": "x", "text": "y"}', "There is an argument that the tool does not take"),
-        ('{"query": "x", "limit": 0}', "limit: Input should be greater than or equal to 1"),
-        ('{"limit": "many"}', "query is missing; limit: Input should be a valid integer"),
+        ('{"query": "x", "limit": 0}', "limit must be greater than or equal to 1"),
+        ('{"limit": "many"}', "query is missing; limit must be a valid integer"),
     ],
 )
 def test_what_was_wrong_is_told_with_how_to_do_it_right(given: str, wrong: str) -> None:

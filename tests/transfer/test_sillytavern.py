@@ -130,10 +130,10 @@ def test_an_empty_name_is_none() -> None:
         ({"name": "Nell", "is_user": True}, "mes: missing"),
         ({"name": "Nell", "is_user": True, "mes": 7}, "mes: must be a string"),
         ({"name": "Nell", "is_user": True, "swipes": [], "swipe_id": -1}, "mes: missing"),
-        (says("Nell", "x" * 100_001), "content: String should have at most 100000 characters"),
+        (says("Nell", "x" * 100_001), "content: must have at most 100000 characters"),
         (says("Nell", "Hello?\0"), "content: must not contain NUL characters"),
-        (says("Quill", "Late.", swipes=["Late.", 7]), "swipes.1: Input should be a valid string"),
-        (says("Nell", "Hello?") | {"name": 7}, "name: Input should be a valid string"),
+        (says("Quill", "Late.", swipes=["Late.", 7]), "swipes.1: must be a valid string"),
+        (says("Nell", "Hello?") | {"name": 7}, "name: must be a valid string"),
     ],
 )
 def test_a_bad_line_is_named_with_what_is_wrong(bad: dict[str, Any], problem: str) -> None:

@@ -1,0 +1,57 @@
+"""Validation errors in words that say what to do, with locations down to the field. Pure."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_SHOULD = re.compile(r"^(Value error, |[A-Z][a-z]+ should )")
+_NOT_BLANK = r"\S"
+_COMING = frozenset({"blocks", "cache", "cards", "facts", "learn_scope", "lorebooks", "memories", "search", "sessions"})
+"""Names in settings that belong to layers which this version does not have yet."""
+
+
+class FieldError(ValueError):
+    """Raised by a model's validator for one of its fields; `path` is the field's location relative to the model."""
+
+    def __init__(self, path: tuple[str | int, ...], message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+def error_location(found: Mapping[str, Any]) -> list[str | int]:
+    """Return the location of a pydantic error, extended by the field that a `FieldError` names."""
+    cause = found.get("ctx", {}).get("error")
+    return [*found["loc"], *(cause.path if isinstance(cause, FieldError) else ())]
+
+
+def word_error(found: Mapping[str, Any]) -> str:
+    """Return what is wrong in a pydantic error, as the end of a sentence that begins with the field."""
+    limits = found.get("ctx", {})
+    match found["type"]:
+        case "missing":
+            return "is required"
+        case "extra_forbidden":
+            return _word_unknown(found["loc"])
+        case "string_pattern_mismatch" if limits["pattern"] == _NOT_BLANK:
+            return "must not be only white space"
+        case "string_pattern_mismatch":
+            return f"must have the form {limits['pattern']}"
+        case "string_too_short" | "too_short" if limits["min_length"] == 1:
+            return "must not be empty"
+        case "string_too_short":
+            return f"must have at least {limits['min_length']} characters"
+        case "string_too_long":
+            return f"must have at most {limits['max_length']} characters"
+        case "too_short":
+            return f"must have at least {limits['min_length']} items"
+        case "too_long":
+            return f"must have at most {limits['max_length']} items"
+        case _:
+            return _SHOULD.sub(lambda start: "" if start[0].startswith("Value error") else "must ", found["msg"])
+
+
+def _word_unknown(loc: tuple[str | int, ...]) -> str:
+    *_, section, name = ("", *loc)
+    if section == "settings" and name in _COMING:
+        return "belongs to a layer that this version does not have yet; GET /v1/presets lists all settings"
+    return "is not a known field"

@@ -1,0 +1,68 @@
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from app.kit.validation_errors import FieldError, error_location, word_error
+
+
+class Form(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[str, Field(min_length=1, max_length=4, pattern=r"\S")] = "x"
+    code: Annotated[str, Field(min_length=3, pattern=r"^[a-z]+$")] = "abc"
+    items: Annotated[list[int], Field(min_length=1, max_length=2)] = [1]
+    pair: Annotated[list[int], Field(min_length=2)] = [1, 2]
+    kind: Literal["a", "b"] = "a"
+    number: Annotated[int, Field(ge=1)] = 1
+
+    @field_validator("number")
+    @classmethod
+    def _not_seven(cls, number: int) -> int:
+        if number == 7:
+            raise FieldError(("digit",), "must not be 7")
+        return number
+
+
+def errors_of(**given: Any) -> list[Any]:
+    with pytest.raises(ValidationError) as refused:
+        Form(**given)
+    return list(refused.value.errors())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"text": ""}, "must not be empty"),
+        ({"text": " \n"}, "must not be only white space"),
+        ({"text": "12345"}, "must have at most 4 characters"),
+        ({"text": 5}, "must be a valid string"),
+        ({"code": "ab"}, "must have at least 3 characters"),
+        ({"code": "ABC"}, "must have the form ^[a-z]+$"),
+        ({"items": []}, "must not be empty"),
+        ({"items": [1, 2, 3]}, "must have at most 2 items"),
+        ({"pair": [1]}, "must have at least 2 items"),
+        ({"kind": "c"}, "must be 'a' or 'b'"),
+        ({"number": 0}, "must be greater than or equal to 1"),
+        ({"number": 7}, "must not be 7"),
+        ({"nmuber": 1}, "is not a known field"),
+    ],
+)
+def test_an_error_says_what_the_value_must_be(given: dict[str, Any], words: str) -> None:
+    assert [word_error(error) for error in errors_of(**given)] == [words]
+
+
+def test_a_missing_field_is_required() -> None:
+    assert word_error({"type": "missing", "loc": ("body", "text"), "msg": "Field required"}) == "is required"
+
+
+def test_settings_of_layers_to_come_get_a_hint() -> None:
+    error = {"type": "extra_forbidden", "loc": ("body", "settings", "facts"), "msg": ""}
+    assert "does not have yet" in word_error(error)
+    assert word_error({**error, "loc": ("body", "facts")}) == "is not a known field"
+    assert word_error({**error, "loc": ("body", "settings", "fatcs")}) == "is not a known field"
+
+
+def test_the_location_includes_the_field_that_a_validator_names() -> None:
+    (error,) = errors_of(number=7)
+    assert error_location(error) == ["number", "digit"]
