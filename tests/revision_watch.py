@@ -5,8 +5,8 @@ and which revisions it has raised. A deferred constraint trigger compares both a
 the rule, with each of its tests. What counts:
 
 - Every table whose key begins (chat_key, line_id), with all of its columns.
-- Due work of a line, except for claims, renewals of leases and refused answers: `attempts`, `lease`, `leased_until`,
-  `refusals`.
+- Due work of a line, except for claims, renewals of leases, refused answers and what an attempt has made so far:
+  `attempts`, `lease`, `leased_until`, `refusals`, `progress`. No answer shows them before the attempt has ended.
 - The columns of `chats` itself, except for those of the revision.
 
 A statement outside a transaction block is free: only a test writes like that, to bring about a state. The service
@@ -26,7 +26,7 @@ _LOG = dict.fromkeys(("messages", "swipes", "revisions"), "'messages'") | {"work
 """The name of a change in `changed`, as SQL, by table of the log; "" where any name will do."""
 
 _IGNORED = {
-    "work": ("attempts", "lease", "leased_until", "refusals"),
+    "work": ("attempts", "lease", "leased_until", "refusals", "progress"),
     "chats": ("revision", "base_revision", "changed"),
 }
 

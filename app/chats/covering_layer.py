@@ -55,6 +55,10 @@ class CoveringLayer(Protocol):
         """Return the seqs where a cut may fall, from `from_seq` on and perhaps some before."""
         ...
 
+    def seeks_edges(self, db_session: DbSession, head: Head, until_seq: int, /, *, now: datetime) -> Awaitable[bool]:
+        """Return whether it still searches for edges up to `until_seq`, so that a forced cut waits."""
+        ...
+
 
 def edges_in_effect(settings: ChatSettings, layers: Sequence[CoveringLayer]) -> str:
     """Return the edges of a chat: those of its settings, or every 8th message if the layer that gives them is off."""

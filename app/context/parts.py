@@ -22,6 +22,8 @@ class Parts:
         newest: The last message if it is the user's.
         anchor_seq: The chat's anchor, where the history begins.
         edges: The seqs at which the history may be trimmed, in any order.
+        keeps_messages: How many messages of the history are kept before anything else is trimmed; None if the history
+            is trimmed last. Set while a forced cut waits: the history would displace all memories.
 
     """
 
@@ -31,6 +33,7 @@ class Parts:
     newest: HistoryMessage | None = None
     anchor_seq: int = 1
     edges: Sequence[int] = ()
+    keeps_messages: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

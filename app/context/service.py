@@ -207,7 +207,13 @@ def _gather(
         newest=newest,
         anchor_seq=row["anchor_seq"],
         edges=_list_edges(source, history),
+        keeps_messages=source.settings.history.keep_messages if _is_overdue(source) else None,
     )
+
+
+def _is_overdue(source: Source) -> bool:
+    """Return whether the history has so many messages that a cut is due in any case; a forced cut then waits."""
+    return len(source.history) >= source.settings.max_messages
 
 
 def _word_service_segments(

@@ -26,6 +26,10 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
     names = [name for trim in tables.trims for name in ([trim] if trim else of_caller)]
     left = whole
     yield left
+    if parts.keeps_messages is not None:
+        for link in _without_history(left, parts.edges, max_tokens, keep=parts.keeps_messages):
+            left = link
+            yield left
     for name in names:
         for link in _without_segment(left, name):
             left = link
@@ -81,14 +85,21 @@ def _leave_out(
     return Fitted(layout, [*others, *contributions], (*left.omitted, omission))
 
 
-def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int) -> Iterator[Fitted]:
-    """Yield contexts with a shorter history: edge by edge, then message by message.
+def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int, *, keep: int = 0) -> Iterator[Fitted]:
+    """Yield contexts with a shorter history of at least `keep` messages: edge by edge, then message by message.
 
     A history can be long, so only those contexts are built whose blocks, without the format's fixed texts, fit
-    `max_tokens`. The last one is always built, because it shows how many tokens are needed.
+    `max_tokens`. The last one is always built, because it shows how many tokens are needed. What was left out of the
+    history before counts as left out here.
     """
     layout = left.layout
-    starts = _list_starts(layout.entries, edges, has_newest=layout.newest is not None)
+    has_newest = layout.newest is not None
+    most = len(layout.entries) + has_newest - keep
+    starts = [start for start in _list_starts(layout.entries, edges, has_newest=has_newest) if start <= most]
+    if not starts:
+        return
+    former_tokens = sum(one.tokens for one in left.omitted if one.name == "history")
+    others = tuple(one for one in left.omitted if one.name != "history")
     newest = [layout.newest] if layout.newest else []
     whole = add_up([*layout.prefix, *layout.history, *layout.in_chat, *layout.volatile, *newest])
     before = [0, *accumulate(block.tokens for block in layout.history)]
@@ -98,7 +109,7 @@ def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int) -> Ite
             yield Fitted(
                 replace(layout, history=layout.history[start:]),
                 left.contributions,
-                (*left.omitted, Omission("history", "max_tokens", before[start])),
+                (*others, Omission("history", "max_tokens", former_tokens + before[start])),
             )
 
 

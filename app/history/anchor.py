@@ -116,10 +116,25 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Covering
     history = await _read_history(db_session, head, layers)
     decision = decide_full(history, await _read_coverage(db_session, head, layers, history.target))
     if isinstance(decision, Cut):
-        _move(head, decision, now)
-        return decision
+        if decision.reason == "forced" and await _are_edges_sought(db_session, head, layers, decision.at_seq, now):
+            decision = AwaitEdge()
+        else:
+            _move(head, decision, now)
+            left = history.after(decision)
+            if left.rules.layers_add_edges and _is_full(head):  # the next edge allows another cut
+                _wait(head, waits=True, recheck_messages=left.recheck_messages)
+            return decision
     await _await(db_session, head, decision, layers, now)
     return None
+
+
+async def _are_edges_sought(
+    db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], at_seq: int, now: datetime
+) -> bool:
+    """Return whether the layer that gives the chat's edges still searches for edges before `at_seq`."""
+    edges = edges_in_effect(head.settings, layers)
+    makers = [layer for layer in layers if layer.edges == edges]
+    return any([await layer.seeks_edges(db_session, head, at_seq - 1, now=now) for layer in makers])
 
 
 async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> tuple[Cut, bool]:

@@ -8,7 +8,7 @@ cover the old text. Only a history of `max_messages` or more is cut without that
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from app.chats.head import CutReason, Sent
@@ -144,6 +144,10 @@ class History:
             return None
         missing = self.rules.keep_messages - count_from(self.sent, next_edge)
         return len(self.sent) + missing if missing > 0 else None
+
+    def after(self, cut: Cut) -> "History":
+        """Return the history that `cut` leaves."""
+        return replace(self, from_seq=cut.at_seq, sent=[sent for sent in self.sent if sent.seq >= cut.at_seq])
 
     def cut_at(self, seq: int, reason: CutReason) -> Cut:
         """Return the cut to `seq`."""

@@ -44,7 +44,7 @@ class WorkItem(Table):
     `failed_at` is set when the last attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
     `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item became
-    due for its current reason.
+    due for its current reason. `progress` is what the attempts since then have made, for the next attempt.
     """
 
     __tablename__ = "work"
@@ -78,6 +78,7 @@ class WorkItem(Table):
     failed_at: Mapped[datetime | None] = mapped_column(Time)
     payload: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     refusals: Mapped[list[dict[str, str]]] = mapped_column(JSONB, server_default="[]")
+    progress: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ class Claimed:
     lease: UUID
     payload: dict[str, Any] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
+    progress: dict[str, Any] = field(default_factory=dict)
 
     @property
     def tenant(self) -> str:
@@ -129,7 +131,7 @@ async def schedule(
     - The settle time starts again, but the item ripens at most 30 s after it was first scheduled.
     - A new payload replaces the old one. Without a new payload the old one stays.
     - The lease is cleared, because the source has changed. A worker that holds it cannot save its result.
-    - The attempts start at zero, and the refused answers are forgotten.
+    - The attempts start at zero. The refused answers are forgotten, and what the attempts have made is dropped.
 
     An item that has failed for good is replaced, including its payload and the time it was first scheduled. If
     `parked`, the items are parked at once, like all others of their owner.
@@ -151,7 +153,7 @@ async def schedule(
             first_due_at = CASE WHEN work.failed_at IS NULL THEN work.first_due_at ELSE excluded.first_due_at END,
             payload = CASE WHEN work.failed_at IS NULL
                 THEN coalesce(excluded.payload, work.payload) ELSE excluded.payload END,
-            attempts = 0, error = NULL, transient = false, failed_at = NULL, refusals = '[]',
+            attempts = 0, error = NULL, transient = false, failed_at = NULL, refusals = '[]', progress = NULL,
             lease = NULL, leased_until = NULL
         """,
         owner.key,
@@ -192,7 +194,8 @@ async def claim(
         UPDATE work SET attempts = attempts + 1, lease = $6,
             leased_until = clock_timestamp() + make_interval(secs => $7)
         FROM ripe WHERE owner_key = $1 AND line_id = $2 AND work.layer = ripe.layer AND work.key = ripe.key
-        RETURNING work.layer, work.key, work.attempts, work.payload::text AS payload, work.refusals::text AS refusals
+        RETURNING work.layer, work.key, work.attempts, work.payload::text AS payload, work.refusals::text AS refusals,
+            work.progress::text AS progress
         """,
         owner.key,
         owner.line_id,
@@ -211,6 +214,7 @@ async def claim(
             lease=lease,
             payload=orjson.loads(row["payload"]) if row["payload"] else {},
             refusals=read_refusals(row["refusals"]),
+            progress=orjson.loads(row["progress"]) if row["progress"] else {},
         )
         for row in rows
     ]

@@ -64,6 +64,11 @@ async def _no_edges(_db_session: DbSession, _head: Head, _from_seq: int) -> Sequ
     return ()
 
 
+async def _seeks_nothing(_db_session: DbSession, _head: Head, _until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
+    """Return False, because the layer finds its edges at once."""
+    return False
+
+
 async def _erase_nothing_else(_db_session: DbSession, _event: OwnerErased, *, now: datetime) -> None:
     """Do nothing, because the layer stores data about an owner only in rows under the owner's key."""
 
@@ -110,6 +115,9 @@ class Layer:
         sets_memo_id: Whether the `memo_id` of a message is the id of the layer's row that covers it.
         list_edges: (db_session, head, from_seq) → the seqs at which a cut may begin the history; called only for chats
             whose `history.edges` are this layer's, while the layer is on.
+        seeks_edges: (db_session, head, until_seq, now=) → whether the layer still searches for edges up to `until_seq`
+            (inclusive). A forced cut then waits; the layer schedules the search and limits the wait. Called only for
+            chats whose edges are this layer's.
         export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
         documents: A query on the line's row `c` for the layer's valid texts (`app/layers/documents.py`), for a search
             that is to come.
@@ -145,6 +153,7 @@ class Layer:
     adds_edges_late: bool = False
     sets_memo_id: bool = False
     list_edges: Callable[[DbSession, Head, int], Awaitable[Sequence[int]]] = _no_edges
+    seeks_edges: Callable[..., Awaitable[bool]] = _seeks_nothing
     refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
     export_state: Callable[[DbSession, Line], Awaitable[Any]] | None = None
     documents: str | None = None

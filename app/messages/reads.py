@@ -70,6 +70,9 @@ _IN_SIGHT = """
 _SUMMARISABLE_AFTER = f"{_SHAPE_OF_ALL} AND {IS_SENT_OR_SCENE_HIDDEN} AND seq > $3 ORDER BY seq LIMIT $4"
 
 
+_NEWEST_SUMMARISABLE = f"{_SHAPE_OF_ALL} AND {IS_SENT_OR_SCENE_HIDDEN} ORDER BY seq DESC LIMIT $3"
+
+
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
 
@@ -99,6 +102,12 @@ async def list_summarisable_after(
 ) -> list[Sent]:
     """Return the first `limit` messages after a seq that can be sent or that only scenes hide, in seq order."""
     return [_sent(row) for row in await db_session.raw.fetch(_SUMMARISABLE_AFTER, chat_key, line_id, after_seq, limit)]
+
+
+async def list_newest_summarisable(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:
+    """Return the newest `limit` messages that can be sent or that only scenes hide, in seq order."""
+    rows = await db_session.raw.fetch(_NEWEST_SUMMARISABLE, chat_key, line_id, limit)
+    return [_sent(row) for row in reversed(rows)]
 
 
 async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:

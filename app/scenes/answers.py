@@ -190,6 +190,33 @@ def render_recap(text: SceneText) -> str:
     return "\n\n".join(f"# {name.capitalize()}\n{part}" for name, part in parts if part)
 
 
+# --- the scene of the state ---
+
+_STATE = re.compile(r"^# State\n", re.MULTILINE)
+_STATE_HEAD = re.compile(r"^(?:- )?scene: (.+)$", re.MULTILINE)
+
+
+def has_state(recap: str) -> bool:
+    """Return whether a recap with headings has a state."""
+    return _STATE.search(recap) is not None
+
+
+def find_state_scene(recap: str) -> str | None:
+    """Return the scene that the state of a running recap names at its head, or None."""
+    state = _STATE.search(recap)
+    head = _STATE_HEAD.match(recap, state.end()) if state else None
+    return head[1] if head else None
+
+
+def head_state(recap: str, scene: str | None) -> str:
+    """Return a running recap whose state begins with the name of the scene that it belongs to, if it has a state."""
+    state = _STATE.search(recap)
+    if state is None or scene is None:
+        return recap
+    lines = [line for line in recap[state.end() :].split("\n") if not _STATE_HEAD.fullmatch(line)]
+    return recap[: state.end()] + "\n".join([f"- scene: {scene}", *lines])
+
+
 # --- the parts ---
 
 _Parts = tuple[list[str], list[str], list[str]]

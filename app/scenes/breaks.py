@@ -109,19 +109,18 @@ def object_to(break_at: int | None, candidates: Sequence[int]) -> str | None:
 
 
 def find_pause(
-    seqs: Sequence[int], sent_at: Mapping[int, datetime], candidates: Sequence[int], offset: int
+    seqs: Sequence[int], sent_at: Mapping[int, datetime], candidates: Sequence[int]
 ) -> tuple[int, timedelta] | None:
     """Return the candidate before the longest pause, with its length, or None if no pause is long enough.
 
     Args:
-        seqs: The open scene's newest eligible messages, in order.
+        seqs: Eligible messages of the open scene, in order.
         sent_at: When each of them was sent.
         candidates: Those of them on which the scene may end.
-        offset: How many of the newest messages only give context; a pause before one of them does not count yet.
 
     """
-    judged, possible = seqs[: max(len(seqs) - offset, 0)], frozenset(candidates)
-    pauses = [(sent_at[after] - sent_at[seq], seq) for seq, after in pairwise(judged) if seq in possible]
+    possible = frozenset(candidates)
+    pauses = [(sent_at[after] - sent_at[seq], seq) for seq, after in pairwise(seqs) if seq in possible]
     long = [(pause, seq) for pause, seq in pauses if pause >= LONGEST_ANSWER_PAUSE]
     if not long:
         return None

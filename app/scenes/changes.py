@@ -19,6 +19,7 @@ from app.narratives import service as narratives
 from app.scenes import change_queries, queries
 from app.scenes.folding import RECAP, reconcile_fold_work
 from app.scenes.lifecycle import follow, hand_on, new_scene, rehash
+from app.scenes.looks import judged_after_change
 from app.scenes.models import Scene
 from app.scenes.open_scene import OpenScene, decide_change
 from app.scenes.schedule import DEBOUNCE_S, NAME, hides, schedule_hide
@@ -38,8 +39,8 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     if change is None:
         return
     if change.touches_open:
-        head.cursors[NAME] = opened.uncounted().to_json()
-    if change.shrinks_open and hides(head):
+        head.cursors[NAME] = opened.rejudged(judged_after_change(opened.judged_seq, change.seqs)).to_json()
+    if (change.shrinks_open or change.alters_sight) and hides(head):
         await schedule_hide(db_session, head, now=event.now)
     if change.gone:
         await _move_lifted(db_session, head, change.gone)
@@ -82,6 +83,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
         return
+    # The message before the end was judged together with what is gone, so it is judged again.
+    head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).rejudged(from_seq - 2).to_json()
     reaching = await change_queries.list_reaching(db_session, head, from_seq)
     await unschedule(db_session, head, NAME, [str(scene.scene_id) for scene in reaching])
     for scene in reaching:

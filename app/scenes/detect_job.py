@@ -1,9 +1,10 @@
 """The job that searches the open scene for a break: a model decides by content; without one, a pause in time decides.
 
-One search finds at most one break. If enough messages are left after it, or have arrived meanwhile, another search is
-scheduled.
+One search reads the oldest messages that are not judged yet, and finds at most one break. If enough messages are left
+after it, or have arrived meanwhile, another search is scheduled.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,35 +17,46 @@ from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
-from app.messages.reads import list_not_deleted
+from app.messages.reads import list_not_deleted, list_range
 from app.scenes import change_queries, queries
-from app.scenes.breaks import find_candidates, find_pause
+from app.scenes.breaks import find_pause
 from app.scenes.generation import ask_for_break
 from app.scenes.lifecycle import By, close_at
+from app.scenes.looks import CONTEXT_MESSAGES, Look, plan_look
+from app.scenes.open_scene import OpenScene
 from app.scenes.prompts import SCENE_BREAK
-from app.scenes.schedule import DETECT, count_eligible, schedule_once
+from app.scenes.schedule import (
+    DETECT,
+    NAME,
+    count_eligible,
+    count_open_scene,
+    is_search_due,
+    list_eligible,
+    schedule_once,
+)
 from app.scenes.settings import SceneSettings
 from app.summarising.source import Source, read_source
 
+_CONTEXT_SEQS = 64
+"""In how many seqs before the unjudged messages the context is searched for; usually it is just before them."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """The open scene as it was read.
+class _Sought:
+    """The part of the open scene that a search reads.
 
     Attributes:
-        first_seq: Where it begins.
-        head_seq: The newest seq of the line at that time.
-        source: Its newest eligible messages.
-        candidates: Those of them on which it may end.
-        offset: How many of the newest ones only give context.
+        first_seq: Where the open scene begins.
+        look: What is read, and where the scene may end.
+        source: The messages.
+        digests: The digest of each message that is judged, by its seq.
 
     """
 
     first_seq: int
-    head_seq: int
+    look: Look
     source: Source
-    candidates: list[int]
-    offset: int
+    digests: Mapping[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,83 +75,95 @@ class _Looked:
     found: _Found | None
 
 
-async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Look | None:
-    """Return the open scene, or None if the line is gone, no search is wanted, or the scene can end on no message."""
+async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Sought | None:
+    """Return what is to be read, or None if the line is gone, no search is wanted, or no message can be judged."""
     head = await read_head(db_session, *claimed.owner.line)
     if head is None or not _is_wanted(head, claimed):
         return None
     scenes = SceneSettings.of(head.settings)
+    # Without a model, the pause after a message decides, so another message has to follow it.
+    offset = scenes.offset if ctx.model is not None else max(scenes.offset, 1)
     first_seq = await queries.find_last_break(db_session, head) + 1
-    read_seq = await change_queries.find_newest_from(db_session, head, first_seq, scenes.max_messages)
-    if read_seq is None:
-        return None
-    before = await count_eligible(db_session, head, first_seq, read_seq - 1, enough=scenes.min_messages)
-    source = await read_source(db_session.raw, head.line, read_seq, head.head_seq, head.filters)
-    if source is None:
-        return None
-    candidates = find_candidates(
-        [said.seq for said in source.utterances],
-        before=before,
+    from_seq = OpenScene.from_json(head.cursors.get(NAME)).begun_at(first_seq).unjudged_from
+    unjudged = await list_eligible(db_session, head, from_seq, scenes.max_messages + offset)
+    look = plan_look(
+        await _list_context(db_session, head, first_seq, from_seq - 1),
+        [message.seq for message in unjudged],
+        before=await count_eligible(db_session, head, first_seq, from_seq - 1, enough=scenes.min_messages),
         min_messages=scenes.min_messages,
-        offset=scenes.offset,
-        lifted=await change_queries.list_lifted_between(db_session, head, read_seq, head.head_seq),
+        max_messages=scenes.max_messages,
+        offset=offset,
+        lifted=await change_queries.list_lifted_between(db_session, head, from_seq, head.head_seq),
     )
-    return _Look(first_seq, head.head_seq, source, candidates, scenes.offset) if candidates else None
+    if look is None:
+        return None
+    source = await read_source(db_session.raw, head.line, look.read[0], look.read[-1], head.filters)
+    digests = {message.seq: message.digest for message in unjudged[: len(look.judged)]}
+    return None if source is None else _Sought(first_seq, look, source, digests)
 
 
-async def _draft(ctx: JobContext, claimed: Claimed, look: _Look) -> _Looked:
-    return _Looked(await _find_break(ctx, claimed, look))
+async def _list_context(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> list[int]:
+    """Return the newest judged messages of the open scene; `last_seq` is the last seq that is judged."""
+    from_seq = max(first_seq, last_seq - _CONTEXT_SEQS + 1)
+    messages = await list_range(db_session, *head.line, from_seq, last_seq)
+    return [message.seq for message in messages if is_eligible(message, head.filters)][-CONTEXT_MESSAGES:]
 
 
-async def _find_break(ctx: JobContext, claimed: Claimed, look: _Look) -> _Found | None:
+async def _draft(ctx: JobContext, claimed: Claimed, sought: _Sought) -> _Looked:
+    return _Looked(await _find_break(ctx, claimed, sought) if sought.look.candidates else None)
+
+
+async def _find_break(ctx: JobContext, claimed: Claimed, sought: _Sought) -> _Found | None:
+    look, source = sought.look, sought.source
     if ctx.model is not None:
         inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(SCENE_BREAK)
         with suppress(NoUsableAnswer):
             last_seq, reason = await ask_for_break(
-                inquiry, prompt, look.source, candidates=look.candidates, offset=look.offset
+                inquiry, prompt, source, candidates=look.candidates, context={*look.context, *look.after}
             )
             return None if last_seq is None else _Found(last_seq, "model", reason)
-    seqs = [said.seq for said in look.source.utterances]
-    pause = find_pause(seqs, look.source.sent_at, look.candidates, look.offset)
+    pause = find_pause([said.seq for said in source.utterances], source.sent_at, look.candidates)
     if pause is None:
         return None
     why = "no model" if ctx.model is None else "no usable answer"
     return _Found(pause[0], "time", f"{why}: {pause[1].total_seconds() / 3600:.0f} h passed here")
 
 
-async def _is_unchanged(db_session: DbSession, made: Made[_Look, _Looked]) -> bool:
-    """Return whether the open scene still begins where it did and may still end on the message that was found."""
-    if await queries.find_last_break(db_session, made.head) + 1 != made.source.first_seq:
+async def _is_unchanged(db_session: DbSession, made: Made[_Sought, _Looked]) -> bool:
+    """Return whether the open scene still begins where it did, and its judged messages are as they were read."""
+    head, sought, found = made.head, made.source, made.draft.found
+    if await queries.find_last_break(db_session, head) + 1 != sought.first_seq:
         return False
-    found = made.draft.found
-    return found is None or await _may_end(db_session, made.head, found.last_seq)
+    until_seq = found.last_seq if found else sought.look.judged[-1]
+    messages = await list_not_deleted(db_session, *head.line, [(sought.look.judged[0], until_seq)])
+    current = {message.seq: message.digest for message in messages if is_eligible(message, head.filters)}
+    if current != {seq: digest for seq, digest in sought.digests.items() if seq <= until_seq}:
+        return False
+    return found is None or not await change_queries.list_lifted_between(db_session, head, until_seq, until_seq)
 
 
-async def _save(db_session: DbSession, made: Made[_Look, _Looked]) -> None:
-    """Set the break that was found, and schedule another search if there is more to search."""
+async def _save(db_session: DbSession, made: Made[_Sought, _Looked]) -> None:
+    """Set the break that was found, record what is judged, and schedule another search if one is due."""
     head, found, now = made.head, made.draft.found, made.now
-    if found and _is_wanted(head, made.claimed):
+    if not _is_wanted(head, made.claimed):
+        return
+    if found:
         await close_at(db_session, head, found.last_seq, by=found.by, reason=found.reason or None, now=now, settle_s=0)
-    if found or head.head_seq > made.source.head_seq:
-        await _look_again(db_session, head, now)
+    opened = OpenScene.from_json(head.cursors.get(NAME)).begun_at(made.source.first_seq)
+    if found:
+        opened = opened.begun_at(found.last_seq + 1)
+    opened = opened.judged_through(found.last_seq if found else made.source.look.judged[-1])
+    await _look_again(db_session, head, opened, now)
 
 
-async def _may_end(db_session: DbSession, head: Head, seq: int) -> bool:
-    """Return whether a scene may still end on a message: it is eligible, and no break was removed from it."""
-    messages = await list_not_deleted(db_session, *head.line, [(seq, seq)])
-    if not messages or not is_eligible(messages[0], head.filters):
-        return False
-    return not await change_queries.list_lifted_between(db_session, head, seq, seq)
-
-
-async def _look_again(db_session: DbSession, head: Head, now: datetime) -> None:
-    """Schedule another search if detection is on and the open scene is long enough."""
+async def _look_again(db_session: DbSession, head: Head, opened: OpenScene, now: datetime) -> None:
+    """Schedule another search if detection is on and enough messages of the open scene are not judged."""
     scenes = SceneSettings.of(head.settings)
     if scenes.enabled and scenes.detect:
-        first_seq = await queries.find_last_break(db_session, head) + 1
-        enough = scenes.min_messages + scenes.offset
-        if await count_eligible(db_session, head, first_seq, head.head_seq, enough=enough) >= enough:
-            await schedule_once(db_session, head, DETECT, at_seq=first_seq, now=now, settle_s=0)
+        opened = await count_open_scene(db_session, head, opened)
+        if is_search_due(head, opened):
+            await schedule_once(db_session, head, DETECT, at_seq=opened.unjudged_from, now=now, settle_s=0)
+    head.cursors[NAME] = opened.to_json()
 
 
 def _is_wanted(head: Head, claimed: Claimed) -> bool:

@@ -4,7 +4,7 @@ Each function raises ModelError, NoUsableAnswer, and DoesNotFit if the request d
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -17,6 +17,7 @@ from app.layers.ask import Inquiry, ask_model
 from app.narratives.service import FoldDraft
 from app.scenes.answers import RECAP_PROFILE, SCENE_PROFILE, SceneText, parse_scene_recap, render_recap
 from app.scenes.breaks import object_to, parse_scene_break
+from app.scenes.parts import ScenePart
 from app.scenes.prompts import SceneRecap, recap_messages, scene_break_messages, scene_recap_messages
 from app.scenes.recap_fold import MOST_SCENES
 from app.summarising.answer_text import UnusableAnswer
@@ -30,6 +31,9 @@ MOST_MESSAGES = 60
 
 TEMPERATURE = 0.3
 
+KeepParts = Callable[[Sequence[ScenePart]], Awaitable[None]]
+"""Stores the parts of a recap that were made."""
+
 BREAK_TOKENS = 300
 SCENE_TOKENS = 1_200
 RECAP_TOKENS = 2_000
@@ -37,7 +41,7 @@ RECAP_TOKENS = 2_000
 
 
 async def ask_for_break(
-    inquiry: Inquiry, prompt: PromptTemplate, source: Source, *, candidates: Sequence[int], offset: int
+    inquiry: Inquiry, prompt: PromptTemplate, source: Source, *, candidates: Sequence[int], context: Collection[int]
 ) -> tuple[int | None, str]:
     """Return the candidate on which the scene ends, or None, and the reason."""
 
@@ -45,7 +49,7 @@ async def ask_for_break(
         return scene_break_messages(
             source.utterances,
             candidates=candidates,
-            offset=offset,
+            context=context,
             language=source.language,
             prompt=prompt,
             budget_tokens=budget_tokens,
@@ -71,16 +75,20 @@ async def ask_for_scene(
     source: Source,
     *,
     instruction: str | None,
+    parts: Sequence[ScenePart] = (),
+    keep: KeepParts | None = None,
 ) -> tuple[SceneText, str, str]:
     """Return the recap of the scene `source`, the model's name and the prompt's version.
 
     The recap is made from the scene's own messages alone: if earlier scenes change, the scene's hash does not. A long
     scene is split into parts. Each request contains the recap of the part before, so that names stay the same, and the
-    recaps are then joined with `join_prompt`.
+    recaps are then joined with `join_prompt`. `parts` are those that a former attempt made, from the first on; `keep`
+    stores the parts after each further one.
     """
-    scene_recaps: list[SceneText] = []
-    made_by = ""
-    waiting = deque(part_evenly(source.utterances, MOST_MESSAGES))
+    made = list(parts)
+    scene_recaps = [part.text for part in made]
+    made_by = made[-1].model if made else ""
+    waiting = deque(_leave_out(part_evenly(source.utterances, MOST_MESSAGES), made[-1].last_seq if made else 0))
     while waiting:  # a part that does not fit is halved, down to single messages
         part = waiting.popleft()
         before = render_recap(scene_recaps[-1]) if scene_recaps else ""
@@ -97,12 +105,21 @@ async def ask_for_scene(
             continue
         scene_recaps.append(answer.value)
         made_by = answer.model
+        made.append(ScenePart(part[-1].seq, answer.value, answer.model))
+        if keep is not None and (waiting or len(made) > 1):
+            await keep(made)
     whole = (
         scene_recaps[0]
         if len(scene_recaps) == 1
         else await _join(inquiry, join_prompt, scene_recaps, language=source.language)
     )
     return whole, made_by, prompt.version
+
+
+def _leave_out(parts: Sequence[Sequence[Utterance]], until_seq: int) -> list[Sequence[Utterance]]:
+    """Return the parts without the messages up to `until_seq`, and without those that have no others."""
+    left = ([one for one in part if one.seq > until_seq] for part in parts)
+    return [part for part in left if part]
 
 
 def part_evenly(said: Sequence[Utterance], most: int) -> list[Sequence[Utterance]]:

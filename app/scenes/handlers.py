@@ -1,6 +1,7 @@
 """Handles appends, coverage, edges and the context cache of scenes. `changes.py` handles messages that change."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -8,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from app.chats.coverage import Coverage
-from app.chats.eligibility import Filters
+from app.chats.eligibility import Filters, is_sent
 from app.chats.events import MessagesAppended
 from app.chats.head import Head
 from app.chats.heads import find_cache, read_head, update_cache
@@ -18,9 +19,19 @@ from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.scenes import queries
 from app.scenes.folding import RECAP, pass_over_failed, read_recap_state, reconcile_fold_work
+from app.scenes.forced_wait import end_wait
 from app.scenes.hide_job import count_old
 from app.scenes.open_scene import OpenScene
-from app.scenes.schedule import DETECT, FOLD, NAME, count_eligible, hides, schedule_hide, schedule_once
+from app.scenes.schedule import (
+    DETECT,
+    FOLD,
+    NAME,
+    count_open_scene,
+    hides,
+    is_search_due,
+    schedule_hide,
+    schedule_once,
+)
 from app.scenes.segment import count_tokens_shown
 from app.scenes.settings import SCENE_EDGES, SceneSettings
 
@@ -35,8 +46,11 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
         return
     former = OpenScene.from_json(head.cursors.get(NAME))
     opened = await _count(db_session, event, former)
+    if former.hide_in and not opened.hide_in and hides(head):
+        await schedule_hide(db_session, head, now=event.now)
     head.cursors[NAME] = opened.to_json()
-    first_seq, count = opened.first_seq or 1, opened.count or 0
+    await end_wait(db_session, head)
+    first_seq = opened.first_seq or 1
     was_empty = event.former_head_seq < first_seq or former.count is None  # uncounted: all of it may be deleted
     if first_seq > 1 and was_empty:  # the open scene now counts among the newest scenes
         if hides(head):
@@ -45,9 +59,10 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
             head.cut_waits = False  # there may be a new edge, so a full cut is decided on again
         await refresh_cache(db_session, head)
     has_answer = any(message.role == "assistant" and message.kind is None for message in event.fresh)
-    if scenes.detect and has_answer and count >= scenes.min_messages + scenes.offset:
+    if scenes.detect and has_answer and is_search_due(head, opened):
+        at_seq = opened.unjudged_from
         await schedule_once(
-            db_session, head, DETECT, at_seq=first_seq, now=event.now, settle_s=event.settle_s, patient=True
+            db_session, head, DETECT, at_seq=at_seq, now=event.now, settle_s=event.settle_s, patient=True
         )
 
 
@@ -138,15 +153,14 @@ async def list_coverage(
 async def _count(db_session: DbSession, event: MessagesAppended, opened: OpenScene) -> OpenScene:
     """Return the `opened` scene with the new messages counted."""
     head = event.head
+    hide_in = max(opened.hide_in - sum(map(is_sent, event.fresh)), 0)
+    opened = replace(opened, hide_in=hide_in, after_pause=opened.after_pause or event.cold)
     if opened.first_seq is None:
         # A line without messages has no scenes, so the query is skipped.
         last_break = await queries.find_last_break(db_session, head) if event.former_head_seq else 0
-        opened = OpenScene(last_break + 1)
+        opened = opened.begun_at(last_break + 1)
     if event.former_head_seq < (opened.first_seq or 1):
-        opened = OpenScene(opened.first_seq, 0)
-    if opened.count is not None:
+        opened = replace(opened, count=0, unjudged=0)
+    if opened.count is not None and opened.unjudged is not None:
         return opened.with_more(event.fresh, head.filters)
-    scenes = SceneSettings.of(head.settings)
-    enough = scenes.min_messages + scenes.offset
-    count = await count_eligible(db_session, head, opened.first_seq or 1, head.head_seq, enough=enough)
-    return OpenScene(opened.first_seq, count)
+    return await count_open_scene(db_session, head, opened)

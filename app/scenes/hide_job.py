@@ -1,6 +1,7 @@
 """The job of auto-hide: reads all scenes once, and hides and un-hides all messages in one statement."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from app.chats.heads import read_head
 from app.chats.ranges import Range, join_ranges
@@ -9,9 +10,11 @@ from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.messages.editing import hide_by_scenes
+from app.messages.reads import list_newest_summarisable
 from app.scenes import queries
 from app.scenes.folding import read_recap_state
-from app.scenes.schedule import HIDE, hides
+from app.scenes.open_scene import OpenScene
+from app.scenes.schedule import HIDE, NAME, hides
 from app.scenes.settings import SceneSettings
 
 
@@ -21,7 +24,7 @@ def count_old(closed: int, *, has_open: bool, keep: int) -> int:
 
 
 def choose_hidden(
-    scenes: Sequence[tuple[int, int, bool]], *, has_open: bool, keep: int | None, covered_seq: int
+    scenes: Sequence[tuple[int, int, bool]], *, has_open: bool, keep: int | None, covered_seq: int, kept_from: int
 ) -> list[Range]:
     """Return the ranges to hide, with adjacent scenes joined.
 
@@ -31,12 +34,30 @@ def choose_hidden(
         has_open: Whether a message follows the last of them.
         keep: How many of the newest scenes stay in sight; None or a negative number hides nothing.
         covered_seq: The last seq that the running recap covers.
+        kept_from: The seq of the first message that has to stay in sight, so that enough messages are left.
 
     """
+    old = list_old(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq)
+    return join_ranges(one for one in old if one[1] < kept_from)
+
+
+def list_old(
+    scenes: Sequence[tuple[int, int, bool]], *, has_open: bool, keep: int | None, covered_seq: int
+) -> list[Range]:
+    """Return the scenes that would be hidden if enough messages followed them; the arguments are as above."""
     if keep is None or keep < 0:
         return []
     old = scenes[: count_old(len(scenes), has_open=has_open, keep=keep)]
-    return join_ranges((first, last) for first, last, has_recap in old if has_recap and last <= covered_seq)
+    return [(first, last) for first, last, has_recap in old if has_recap and last <= covered_seq]
+
+
+def count_missing(old: Sequence[Range], newest: Sequence[int], keep_messages: int, kept_from: int) -> int:
+    """Return how many more messages are needed until the next of the `old` scenes can be hidden; 0 if none waits.
+
+    `newest` are the seqs of the newest messages in sight, at most `keep_messages`.
+    """
+    held = next((last for _, last in old if last >= kept_from), None)
+    return 0 if held is None else keep_messages - sum(seq > held for seq in newest)
 
 
 def find_rest(ranges: Iterable[Range], last_seq: int) -> list[Range]:
@@ -62,16 +83,23 @@ async def _draft(_ctx: JobContext, _claimed: Claimed, source: bool) -> bool:
 
 
 async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
-    """Hide the scenes that the settings and the running recap allow to hide, and un-hide the rest."""
-    head = made.head
+    """Hide the scenes that the settings and the running recap allow to hide, and un-hide the rest.
+
+    Enough messages stay in sight for the history to keep as many as after a cut.
+    """
+    head, keep_messages = made.head, made.head.settings.history.keep_messages
     scenes = await queries.list_closed(db_session, head)
     last_break = scenes[-1][1] if scenes else 0
-    hidden = choose_hidden(
-        scenes,
-        has_open=await queries.has_message_after(db_session, head, last_break),
-        keep=SceneSettings.of(head.settings).auto_hide if hides(head) else None,
-        covered_seq=(await read_recap_state(db_session, head)).covered_seq,
-    )
+    has_open = await queries.has_message_after(db_session, head, last_break)
+    keep = SceneSettings.of(head.settings).auto_hide if hides(head) else None
+    covered_seq = (await read_recap_state(db_session, head)).covered_seq
+    newest = [one.seq for one in await list_newest_summarisable(db_session, *head.line, keep_messages)]
+    kept_from = newest[0] if len(newest) == keep_messages else 1
+    hidden = choose_hidden(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq, kept_from=kept_from)
+    if NAME in head.cursors:
+        old = list_old(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq)
+        missing = count_missing(old, newest, keep_messages, kept_from)
+        head.cursors[NAME] = replace(OpenScene.from_json(head.cursors[NAME]), hide_in=missing).to_json()
     await hide_by_scenes(db_session, head, hidden, find_rest(hidden, head.head_seq), now=made.now)
 
 

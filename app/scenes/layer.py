@@ -5,6 +5,7 @@ from app.narratives.models import NarrativeVersion
 from app.scenes.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.scenes.detect_job import DETECT_BREAK
 from app.scenes.folding import RECAP as RUNNING_RECAP
+from app.scenes.forced_wait import END_WAIT, seeks_edges
 from app.scenes.handlers import covered_through, list_coverage, list_edges, on_append, refresh_cache, request_coverage
 from app.scenes.hide_job import HIDE_SCENES
 from app.scenes.lifecycle import on_cut
@@ -23,7 +24,7 @@ LAYER = Layer(
     settings=SceneSettings,
     also_known_as=(RUNNING_RECAP.layer,),
     models=(Scene, NarrativeVersion),
-    jobs=(DETECT_BREAK, FOLD_RECAP, HIDE_SCENES, MAKE_SCENE_RECAP),
+    jobs=(DETECT_BREAK, END_WAIT, FOLD_RECAP, HIDE_SCENES, MAKE_SCENE_RECAP),
     routers=(router, recap_router),
     prompts=(SCENE_BREAK, SCENE_RECAP, RECAP),
     on_append=on_append,
@@ -38,6 +39,7 @@ LAYER = Layer(
     edges=SCENE_EDGES,
     adds_edges_late=True,
     list_edges=list_edges,
+    seeks_edges=seeks_edges,
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),
     contribute=contribute,

@@ -117,7 +117,8 @@ async def follow(
     """
     await db_session.flush()
     rehashed = await rehash(db_session, head, changed)
-    head.cursors[NAME] = OpenScene(await queries.find_last_break(db_session, head) + 1).to_json()
+    opened = OpenScene.from_json(head.cursors.get(NAME))
+    head.cursors[NAME] = opened.begun_at(await queries.find_last_break(db_session, head) + 1).to_json()
     enabled = SceneSettings.of(head.settings).enabled
     awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)

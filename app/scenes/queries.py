@@ -81,7 +81,7 @@ _NEWEST_FAILED = f"""
     ORDER BY s.last_seq DESC LIMIT 1"""  # noqa: S608
 
 _RECAPS = f"""
-    SELECT s.title, s.recap FROM scenes s WHERE {_LIVE} AND s.scene_id = ANY($3) ORDER BY s.last_seq"""  # noqa: S608
+    SELECT s.number, s.title, s.recap FROM scenes s WHERE {_LIVE} AND s.scene_id = ANY($3) ORDER BY s.last_seq"""  # noqa: S608
 
 _INSIDE = """
     FROM messages
@@ -144,10 +144,12 @@ async def list_closed(db_session: DbSession, head: Head) -> list[tuple[int, int,
     return [(row["first_seq"], row["last_seq"], row["state"] in ("made", "empty")) for row in rows]
 
 
-async def list_recaps(db_session: DbSession, head: Head, scene_ids: Sequence[UUID]) -> list[tuple[str | None, str]]:
-    """Return (title, recap) of scenes, in order."""
+async def list_recaps(
+    db_session: DbSession, head: Head, scene_ids: Sequence[UUID]
+) -> list[tuple[int, str | None, str]]:
+    """Return (number, title, recap) of scenes, in order."""
     rows = await db_session.raw.fetch(_RECAPS, *head.line, list(scene_ids))
-    return [(row["title"], row["recap"]) for row in rows]
+    return [(row["number"], row["title"], row["recap"]) for row in rows]
 
 
 async def find_language(db_session: DbSession, head: Head) -> str | None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.chats.head import Head
 from app.chats.heads import read_head
@@ -17,6 +17,7 @@ from app.layers.job import Job, Made
 from app.narratives import service as narratives
 from app.narratives.service import FoldDraft
 from app.scenes import prompts, queries
+from app.scenes.answers import find_state_scene, has_state, head_state
 from app.scenes.extractive import EXTRACT_VERSION, fold_quotes
 from app.scenes.folding import RECAP, Fold, find_fold, read_recap_state, reconcile_fold_work
 from app.scenes.generation import ask_for_recap
@@ -35,6 +36,7 @@ class _Source:
         former: The text of that version; empty if there is none.
         scene_recaps: The recaps of those scenes that have one, in order.
         language: The chat's language as a BCP 47 tag, if it is known.
+        state_scene: The title, or else the number, of the newest scene that has a state, also in `former`.
 
     """
 
@@ -42,6 +44,7 @@ class _Source:
     former: str
     scene_recaps: Sequence[SceneRecap]
     language: str | None
+    state_scene: str | None
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
@@ -61,8 +64,15 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _S
     if fold.base:
         former = await narratives.find_text(db_session.raw, head.line, RECAP, fold.base.version) or ""
     made = [scene.scene_id for scene in fold.scenes if scene.state == "made"]
-    scene_recaps = [SceneRecap(title, recap) for title, recap in await queries.list_recaps(db_session, head, made)]
-    return _Source(fold, former, scene_recaps, await queries.find_language(db_session, head))
+    rows = await queries.list_recaps(db_session, head, made)
+    with_state = [title or str(number) for number, title, recap in rows if has_state(recap)]
+    return _Source(
+        fold,
+        former,
+        [SceneRecap(title, recap) for _, title, recap in rows],
+        await queries.find_language(db_session, head),
+        with_state[-1] if with_state else find_state_scene(former),
+    )
 
 
 async def _find_fold(db_session: DbSession, head: Head, claimed: Claimed) -> Fold | None:
@@ -82,6 +92,12 @@ async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> b
 async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> FoldDraft:
     if not source.scene_recaps:  # all of the scenes are empty or have failed: the recap stays as it is
         return FoldDraft(source.former, "extractive" if ctx.model is None else "model")
+    draft = await _fold(ctx, claimed, source)
+    return replace(draft, text=head_state(draft.text, source.state_scene))
+
+
+async def _fold(ctx: JobContext, claimed: Claimed, source: _Source) -> FoldDraft:
+    """Return the running recap with the scenes folded in, by the model or from quotations."""
     if ctx.model is not None:
         inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(prompts.RECAP)
         with suppress(NoUsableAnswer):

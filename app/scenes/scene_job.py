@@ -1,6 +1,7 @@
 """The job that makes the recap of a scene."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,7 +10,9 @@ from uuid import UUID
 from app.chats.eligibility import Filters
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
+from app.kit.llm import LanguageModel
 from app.kit.tokens import count_tokens
+from app.kit.work_progress import save_progress
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
@@ -18,6 +21,7 @@ from app.scenes.answers import SceneText, render_recap
 from app.scenes.extractive import EXTRACT_VERSION, quote_scene
 from app.scenes.folding import reconcile_fold_work, rehash_steps
 from app.scenes.generation import ask_for_scene
+from app.scenes.parts import ScenePart, parts_from_json, parts_to_json
 from app.scenes.prompts import RECAP, SCENE_RECAP
 from app.scenes.schedule import hides, schedule_hide
 from app.summarising.source import Source, read_source
@@ -48,14 +52,32 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
     if not source.utterances:  # no message is eligible, so no model is called
         return _Draft(None, origin)
     if ctx.model is not None:
-        inquiry, instruction = Inquiry.of(ctx.model, ctx.database, claimed), claimed.payload.get("instruction")
-        prompts = ctx.prompt(SCENE_RECAP), ctx.prompt(RECAP)
         with suppress(NoUsableAnswer):
-            scene_text, model, version = await ask_for_scene(inquiry, *prompts, source, instruction=instruction)
-            return _Draft(scene_text, "model", model, version)
+            return await _ask(ctx, ctx.model, claimed, source)
     # In a thread, because long messages would block the event loop.
     text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
     return _Draft(text, "extractive", None, EXTRACT_VERSION)
+
+
+async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: Source) -> _Draft:
+    """Return the model's recap; the parts of a long one are stored on the work item. Raises as `ask_for_scene`."""
+    prompt = ctx.prompt(SCENE_RECAP)
+    made_from = f"{prompt.version} {source.hash.hex()}"
+
+    async def keep(parts: Sequence[ScenePart]) -> None:
+        async with ctx.database.unit_of_work() as db_session:
+            await save_progress(db_session, claimed, parts_to_json(made_from, parts))
+
+    text, model_name, version = await ask_for_scene(
+        Inquiry.of(model, ctx.database, claimed),
+        prompt,
+        ctx.prompt(RECAP),
+        source,
+        instruction=claimed.payload.get("instruction"),
+        parts=parts_from_json(made_from, claimed.progress),
+        keep=keep,
+    )
+    return _Draft(text, "model", model_name, version)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[Source, _Draft]) -> bool | None:

@@ -1,17 +1,20 @@
 """The work items of scenes, and how they are scheduled.
 
-The key of a scene's recap is the scene's id. The three keys below exist once per line.
+The key of a scene's recap is the scene's id. The keys below exist once per line.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from app.chats.eligibility import is_eligible
-from app.chats.head import Head
+from app.chats.head import Head, RangeMessage
 from app.chats.scheduling import find_scheduled, schedule
 from app.kit import work_queue
 from app.kit.db import DbSession
 from app.messages.reads import list_range
+from app.scenes import queries
+from app.scenes.looks import ENOUGH_MESSAGES, is_look_due
 from app.scenes.open_scene import OpenScene
 from app.scenes.settings import SceneSettings
 
@@ -29,6 +32,50 @@ async def count_eligible(db_session: DbSession, head: Head, first_seq: int, last
     return count
 
 
+async def list_eligible(db_session: DbSession, head: Head, first_seq: int, limit: int) -> list[RangeMessage]:
+    """Return the first `limit` eligible messages from `first_seq` on, in order."""
+    found: list[RangeMessage] = []
+    width = _FIRST_LOOK_SEQS
+    while first_seq <= head.head_seq and len(found) < limit:
+        until_seq = min(first_seq + width - 1, head.head_seq)
+        messages = await list_range(db_session, *head.line, first_seq, until_seq)
+        found += [message for message in messages if is_eligible(message, head.filters)]
+        first_seq, width = until_seq + 1, width * 4
+    return found[:limit]
+
+
+async def read_open_scene(db_session: DbSession, head: Head) -> OpenScene:
+    """Return the open scene of a line, with its beginning."""
+    opened = OpenScene.from_json(head.cursors.get(NAME))
+    if opened.first_seq is None:
+        opened = opened.begun_at(await queries.find_last_break(db_session, head) + 1)
+    return opened
+
+
+async def count_open_scene(db_session: DbSession, head: Head, opened: OpenScene) -> OpenScene:
+    """Return the open scene with its counts, as far as they decide whether a search for a break is due."""
+    scenes = SceneSettings.of(head.settings)
+    first_seq, last_seq = opened.first_seq or 1, head.head_seq
+    enough = scenes.min_messages + scenes.offset
+    count = await count_eligible(db_session, head, first_seq, last_seq, enough=enough)
+    enough = max(ENOUGH_MESSAGES, scenes.offset + 1)
+    unjudged = await count_eligible(db_session, head, opened.unjudged_from, last_seq, enough=enough)
+    return replace(opened, count=count, unjudged=unjudged)
+
+
+def is_search_due(head: Head, opened: OpenScene) -> bool:
+    """Return whether a search for a break is due in a counted open scene. Detection may be off."""
+    scenes = SceneSettings.of(head.settings)
+    return is_look_due(
+        opened.unjudged or 0,
+        opened.count or 0,
+        min_messages=scenes.min_messages,
+        offset=scenes.offset,
+        after_pause=opened.after_pause,
+        cut_waits=opened.waits_since is not None,
+    )
+
+
 NAME = "scenes"
 
 DETECT = "detect"
@@ -37,6 +84,8 @@ FOLD = "recap"
 """Fold the next scenes into the running recap."""
 HIDE = "hide"
 """Hide and un-hide messages by the rules of auto-hide."""
+WAIT = "wait"
+"""Decide on a forced cut that has waited for searches as long as it may."""
 
 DEBOUNCE_S = 1.0
 """How long folds and auto-hide wait for further changes, so that changes in bulk cause one of each."""

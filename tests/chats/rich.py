@@ -24,7 +24,7 @@ _FAILED = (
     "error = 'the model was busy', attempts = 6, failed_at = run_after,"
     """ refusals = '[{"kind": "declined", "reason": "the model refuses"}]'"""
 )
-_LEFT = "lease = gen_random_uuid(), leased_until = now() - interval '1 minute', attempts = 1"
+_LEFT = "lease = gen_random_uuid(), leased_until = now() - interval '1 minute', attempts = 1, progress = '{\"n\": 1}'"
 """What a model that refuses, and a worker that dies, leave."""
 
 

@@ -74,10 +74,11 @@ async def test_a_skip_past_hidden_messages_has_no_reason(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, moves: Moves
 ) -> None:
     model.otherwise = telling()
-    history = {"keep_messages": 4, "grow_messages": 0, "max_messages": 10, "edges": "every_message"}
+    history = {"keep_messages": 4, "grow_messages": 2, "max_messages": 10, "edges": "every_message"}
     await put(api, settings={"preset": "scenes", "history": history, "scenes": {"detect": False, "auto_hide": 0}})
     await append(api, talk(1, 20))
     assert moves == [(17, "forced")]
+    await append(api, talk(21, 22))  # so that four messages stay in sight
     await set_break(api, 18)
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == list(range(1, 19))

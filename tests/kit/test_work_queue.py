@@ -15,6 +15,7 @@ from app.kit.db import Database, DbSession
 from app.kit.ids import chat_key, uuid7
 from app.kit.owners import Owner
 from app.kit.ripe_work import list_revivable
+from app.kit.work_progress import save_progress
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S, Claimed, NewWork, WorkScheduled
 from app.pipeline import open_database
 from app.registry import LAYERS
@@ -155,6 +156,23 @@ async def test_rescheduled_work_keeps_its_payload_until_a_new_one(database: Data
     await change_all(database, "failed_at = now(), lease = NULL, leased_until = NULL")
     await add(database, clock, NewWork("1", 1))
     assert [claimed.payload for claimed in await claim(database, clock)] == [{}]
+
+
+async def test_the_next_attempt_has_what_the_last_one_made(database: Database, clock: SteppedClock) -> None:
+    await add(database, clock, NewWork("1", 1))
+    (first,) = await claim(database, clock)
+    assert first.progress == {}
+    async with database.unit_of_work() as db_session:
+        await save_progress(db_session, first, {"parts": [1, 2]})
+    await change_all(database, "lease = NULL, leased_until = NULL")
+    (second,) = await claim(database, clock)
+    assert second.progress == {"parts": [1, 2]}
+    async with database.unit_of_work() as db_session:
+        await save_progress(db_session, first, {"parts": [9]})  # its lease is lost
+    await change_all(database, "lease = NULL, leased_until = NULL")
+    assert [claimed.progress for claimed in await claim(database, clock)] == [{"parts": [1, 2]}]
+    await add(database, clock, NewWork("1", 1))
+    assert [claimed.progress for claimed in await claim(database, clock)] == [{}]
 
 
 # --- who may claim it ---

@@ -179,13 +179,18 @@ def check_settled(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> No
 
 
 def check_hidden(line: NarrativeLine, tables: Tables) -> None:
-    """Check that auto-hide hides exactly its scenes, except for messages that a person has hidden or shown."""
+    """Check that auto-hide hides exactly its scenes, except for messages that a person has hidden or shown.
+
+    Scenes stay in sight if otherwise fewer than `keep` messages would be left.
+    """
     settings, shown = line.settings, shown_recap(line, tables)
     hides = settings.scenes and settings.auto_hide is not None
     covered = shown.last_unit if shown else 0
+    in_sight = [message.seq for message in line.not_deleted if message.sendable_if_shown]
+    kept_from = in_sight[-settings.keep] if len(in_sight) >= settings.keep else 1
     hidden: set[int] = set()
     for scene in old_scenes(line, tables, settings.auto_hide or 0) if hides else ():
-        if scene.is_valid and scene.last_seq <= covered:
+        if scene.is_valid and scene.last_seq <= covered and scene.last_seq < kept_from:
             hidden |= set(range(scene.first_seq, scene.last_seq + 1))
     assert {message.seq for message in line.not_deleted if message.hidden_by_scenes} == {
         message.seq

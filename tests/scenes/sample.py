@@ -65,7 +65,7 @@ SAMPLE = LayerSample(
         "": LastAttempt("%-%-%", due_scene, "UPDATE scenes SET current_hash = '\\x00'"),
         "recap": LastAttempt("recap", due_recap, "UPDATE scenes SET recap = recap || ' Yes.'"),
     },
-    jobs_without_draft=frozenset({"hide"}),
+    jobs_without_draft=frozenset({"hide", "wait"}),
     begins={"scenes": lambda row: row["first_seq"]},
     rich=RichRows(
         settings={"scenes": {"enabled": True, "detect": False, "min_messages": 1, "auto_hide": 1}},
@@ -73,7 +73,7 @@ SAMPLE = LayerSample(
         write_after=change_scenes,
         fill=give_reasons,
     ),
-    wording={"scene_break/3": "b61f766bdbbb", "scene_recap/1": "cc604b290416", "recap/1": "3029f3814dba"},
+    wording={"scene_break/4": "7ecabd94ccd5", "scene_recap/1": "cc604b290416", "recap/1": "3029f3814dba"},
     examples=frozenset({"Teo", "Anouk", "Odile"}),
     prompts_without_text=frozenset({"scene_break"}),
     settings={"scenes": {"enabled": True}},

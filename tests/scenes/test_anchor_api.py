@@ -114,14 +114,16 @@ async def test_a_full_cut_comes_with_the_append_that_begins_a_scene(
     assert await anchor(api) == 21
 
 
-async def test_if_all_is_hidden_the_history_begins_after_it(
+async def test_the_history_begins_after_what_is_hidden(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    history, scenes = {"edges": "every_message"}, {"detect": False, "auto_hide": 0}
+    history, scenes = {"keep_messages": 1, "edges": "every_message"}, {"detect": False, "auto_hide": 0}
     await put(api, settings={"preset": "scenes", "history": history, "scenes": scenes})
     await append(api, talk(1, 8))
     await set_break(api, 8)
     await settle_rounds(dispatcher, clock)
-    assert (await hidden(api), await anchor(api)) == (list(range(1, 9)), 9)
+    assert (await hidden(api), await anchor(api)) == ([], 8)  # at least one message stays in sight
     await append(api, [said(9)])
+    await settle_rounds(dispatcher, clock)
+    assert (await hidden(api), await anchor(api)) == (list(range(1, 9)), 9)
     assert (await context(api))["history"]["messages"] == 1

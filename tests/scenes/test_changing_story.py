@@ -126,7 +126,14 @@ async def test_scenes_and_recap_are_valid_after_any_changes(
     seed: int,
 ) -> None:
     model.otherwise = telling(lambda possible: possible[0] if possible[0] % 3 == 0 else None)
-    await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 5, "auto_hide": KEEP}})
+    await put(
+        api,
+        settings={
+            "preset": "scenes",
+            "history": {"keep_messages": 1, "grow_messages": 15},
+            "scenes": {"min_messages": 5, "auto_hide": KEEP},
+        },
+    )
     story = Story(api, random.Random(seed))
     await story.tell_on()
     for turn in range(45):

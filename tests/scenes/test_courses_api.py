@@ -239,11 +239,11 @@ async def test_a_detected_break_is_kept_by_a_reimport(
 ) -> None:
     model.otherwise = telling(lambda possible: possible[0])
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 4), (5, None)]
     model.otherwise = telling()
-    ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1), said(90), *talk(2, 8)]}), 200)
+    ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1), said(90), *talk(2, 12)]}), 200)
     await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, None)]
 
@@ -253,17 +253,17 @@ async def test_a_break_removed_by_a_person_is_not_found_again(
 ) -> None:
     model.otherwise = telling(lambda possible: possible[0])
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock)
     await lift_break(api, 4)
-    ok(await api.put("/v1/chats/c/messages", json={"messages": [said(90), *talk(1, 8)]}), 200)
+    ok(await api.put("/v1/chats/c/messages", json={"messages": [said(90), *talk(1, 12)]}), 200)
     await settle_rounds(dispatcher, clock)
     found = await scenes(api)
-    assert [scene["last_message_id"] for scene in found] == ["m3", "m8"]  # m4 would have been the next
+    assert [scene["last_message_id"] for scene in found] == ["m3", "m12"]  # m4 would have been the next
     await lift_break(api, 4)
-    await append(api, talk(9, 10))
+    await append(api, talk(13, 16))
     await settle_rounds(dispatcher, clock)
-    assert [scene["last_message_id"] for scene in await scenes(api)] == ["m5", "m10"]
+    assert [scene["last_message_id"] for scene in await scenes(api)] == ["m5", "m16"]
 
 
 async def test_an_append_without_scenes_runs_no_query_for_them(

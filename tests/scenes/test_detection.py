@@ -1,5 +1,6 @@
 """Detection of breaks: when it runs, which answers are valid, and what happens without a model."""
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -22,6 +23,11 @@ def first_of(possible: Sequence[int]) -> int:
     return possible[0]
 
 
+def numbers_of(content: str) -> list[int]:
+    """The numbers of the messages that a request quotes."""
+    return [int(n) for n in re.findall(r"lamp number (\d+)", content)]
+
+
 async def looks(database: Database, tenant: str) -> list[Json]:
     """The looks for a break that are due."""
     return [dict(row) for row in await due_rows(database, tenant) if row["key"] == "detect"]
@@ -31,10 +37,10 @@ async def test_detection_follows_an_answer_in_a_long_enough_scene(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await put(api, settings=LOOKING)
-    for n in range(1, 6):
+    for n in range(1, 12):
         await append(api, [said(n)])
         assert await looks(database, tenant) == []
-    await append(api, [said(6)])
+    await append(api, [said(12)])
     (due,) = await looks(database, tenant)
     assert (due["layer"], due["at_seq"]) == ("scenes", 1)
 
@@ -43,8 +49,8 @@ async def test_the_users_message_and_a_thought_make_nothing_due(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await put(api, settings=LOOKING)
-    await append(api, [said(n, role="user") for n in range(1, 9)])
-    await append(api, [said(9, role="assistant", kind="thought")])
+    await append(api, [said(n, role="user") for n in range(1, 15)])
+    await append(api, [said(15, role="assistant", kind="thought")])
     assert await looks(database, tenant) == []
 
 
@@ -53,7 +59,7 @@ async def test_the_break_that_the_model_names_closes_the_scene(
 ) -> None:
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock)
     closed, opened = await scenes(api)
     assert (closed["last_seq"], closed["closed_by"], closed["reason"]) == (5, "model", "Next day.")
@@ -66,12 +72,12 @@ async def test_the_model_gets_candidates_and_messages_for_context(
 ) -> None:
     model.otherwise = NO_BREAK
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     await edit(api, "m2", excluded=True)
     await settle_rounds(dispatcher, clock)
     (call,) = model.calls
     content = call.body["messages"][-1]["content"]
-    assert "Possible answers: 5, 6 or null" in content
+    assert "Possible answers: 5, 6, 7, 8, 9, 10 or null" in content
     assert "lamp number 2." not in content
     assert content.count('"context": true') == 2
 
@@ -82,7 +88,7 @@ async def test_an_answer_that_is_no_candidate_is_asked_again_once(
     model.script('{"break_at": 2, "reason": "The pier."}', '{"break_at": 4, "reason": "The pier."}')
     model.otherwise = telling()
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock, rounds=1)
     assert await ranges(api) == [(1, 4), (5, None)]
     assert calls(model)[:2] == ["break", "break"]
@@ -95,7 +101,7 @@ async def test_after_three_useless_answers_a_pause_ends_a_scene(
     model.otherwise = "What a lovely story! Shall we go on?"
     await put(api, settings=LOOKING)
     start = clock()
-    hours = [0, 0, 0, 0, 9, 9, 9, 9]
+    hours = [*range(4), *range(12, 20)]
     await append(
         api, [said(n, sent_at=(start + timedelta(hours=hour)).isoformat()) for n, hour in enumerate(hours, start=1)]
     )
@@ -117,13 +123,13 @@ async def test_a_detection_that_failed_is_due_again_after_an_answer(
 ) -> None:
     model.otherwise = refuses(400)
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     for _ in range(MAX_ATTEMPTS):
         clock.step(RETRY_DELAYS_S[-1])
         await dispatcher.drain()
     assert (await looks(database, tenant))[0]["failed_at"] is not None
     model.otherwise = telling(first_of)
-    await append(api, talk(9, 10))
+    await append(api, talk(13, 14))
     await settle_rounds(dispatcher, clock, rounds=1)
     assert (await ranges(api))[0] == (1, 4)
 
@@ -133,13 +139,13 @@ async def test_messages_added_during_detection_are_searched_next(
 ) -> None:
     model.otherwise = NO_BREAK
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
-        await append(api, talk(9, 10))
+        await append(api, talk(13, 22))
     clock.step(2)
     await dispatcher.drain()
-    assert ["lamp number 10" in str(call.body) for call in model.calls] == [False, True]
+    assert ["lamp number 22" in str(call.body) for call in model.calls] == [False, True]
 
 
 async def test_what_is_left_behind_a_break_is_looked_at_too(
@@ -149,7 +155,7 @@ async def test_what_is_left_behind_a_break_is_looked_at_too(
     await put(api, settings=LOOKING)
     await append(api, talk(1, 20))
     await settle_rounds(dispatcher, clock)
-    assert await ranges(api) == [(1, 4), (5, 8), (9, 12), (13, 16), (17, None)]
+    assert await ranges(api) == [(1, 4), (5, 8), (9, 12), (13, None)]
 
 
 async def test_a_break_that_a_person_lifted_is_never_found_again(
@@ -157,15 +163,15 @@ async def test_a_break_that_a_person_lifted_is_never_found_again(
 ) -> None:
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 5), (6, None)]
     await lift_break(api, 5)
-    await append(api, talk(9, 10))
+    await append(api, talk(13, 18))
     await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, None)]
     asked = [call for call in model.calls if asked_for(call.body) == "break"]
-    assert "Possible answers: 4, 6, 7, 8 or null" in str(asked[-1].body)
+    assert "Possible answers: 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 or null" in str(asked[-1].body)
 
 
 async def test_where_a_scene_was_cut_off_a_break_can_be_found(
@@ -178,7 +184,7 @@ async def test_where_a_scene_was_cut_off_a_break_can_be_found(
     await ask(api, "PATCH", f"/scenes/{closed['id']}", 200, {"title": "The lamps"})
     await cut_off(api, 7)
     await put(api, status=200, settings={"scenes": {"min_messages": 4, "detect": True}})
-    await append(api, talk(9, 12))
+    await append(api, talk(9, 14))
     await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 6), (7, None)]
     assert (await scenes(api))[0]["title"] == "The lamps"
@@ -189,7 +195,7 @@ async def test_a_break_set_meanwhile_wins_over_the_models(
 ) -> None:
     model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
         await set_break(api, 5)
@@ -202,7 +208,7 @@ async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
 ) -> None:
     model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
         await set_break(api, 5)
@@ -216,12 +222,12 @@ async def test_a_break_at_a_deleted_message_is_searched_again(
 ) -> None:
     model.otherwise = telling(lambda possible: possible[-1])
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
-        await soft_delete(api, "m6")
+        await soft_delete(api, "m10")
     await settle_rounds(dispatcher, clock)
-    assert await ranges(api) == [(1, 5), (6, None)]
+    assert await ranges(api) == [(1, 9), (10, None)]
 
 
 async def test_a_look_whose_lease_was_lost_sets_no_break(
@@ -234,7 +240,7 @@ async def test_a_look_whose_lease_was_lost_sets_no_break(
 ) -> None:
     model.otherwise = telling(first_of)
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
         await ask(api, "POST", "/scenes/detect", 202)  # a person requests detection again, for the current messages
@@ -265,23 +271,24 @@ async def test_detection_disabled_meanwhile_makes_no_call(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=LOOKING)
-    await append(api, talk(1, 8))
+    await append(api, talk(1, 12))
     await put(api, status=200, settings={"scenes": {"detect": False}})
     await settle_rounds(dispatcher, clock)
     assert model.calls == []
 
 
-async def test_only_the_newest_messages_are_read(
+async def test_the_oldest_messages_are_read_first(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = NO_BREAK
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 15, "max_messages": 10}})
     await append(api, talk(1, 30))
     await settle_rounds(dispatcher, clock)
-    content = model.calls[0].body["messages"][-1]["content"]
-    assert "lamp number 20." not in content
-    assert "lamp number 21." in content
-    assert "Possible answers: 21, 22, 23, 24, 25, 26, 27, 28 or null" in content
+    first, second = (call.body["messages"][-1]["content"] for call in model.calls)
+    assert "Possible answers: 15, 16 or null" in first
+    assert "Possible answers: 17, 18, 19, 20, 21, 22, 23, 24 or null" in second
+    assert numbers_of(first) == list(range(1, 19))  # 9 to 18, and the judged ones before them as context
+    assert numbers_of(second) == list(range(7, 27))
 
 
 async def test_without_a_model_a_long_pause_ends_the_scene(
@@ -289,7 +296,7 @@ async def test_without_a_model_a_long_pause_ends_the_scene(
 ) -> None:
     await put(api, settings=LOOKING)
     start = clock()
-    hours = [0, 1, 2, 3, 4, 13, 14, 15, 16, 17]
+    hours = [0, 1, 2, 3, 4, *range(13, 20)]
     await append(
         api,
         [said(n, sent_at=(start + timedelta(hours=hour)).isoformat()) for n, hour in enumerate(hours, start=1)],

@@ -13,13 +13,16 @@ from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, context, cut_off, edit, get, hide, put, soft_delete, talk
 from tests.words import numbers
 
+SHORT = BY_HAND | {"history": {"keep_messages": 1, "grow_messages": 15}}
+"""Auto-hide leaves at least `keep_messages` in sight; in these stories the last scenes are short."""
+
 
 async def tell(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, **settings: object
 ) -> None:
     """Four scenes of four messages and an open one, all with recaps."""
     model.otherwise = telling()
-    await put(api, settings={"preset": "scenes", "scenes": {"detect": False, **settings}})
+    await put(api, settings=SHORT | {"scenes": {"detect": False, **settings}})
     await append(api, talk(1, 18))
     for seq in (4, 8, 12, 16):
         await set_break(api, seq)
@@ -62,7 +65,7 @@ async def test_a_scene_that_the_recap_does_not_cover_is_not_hidden(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = refuses(500)
-    await put(api, settings=BY_HAND)
+    await put(api, settings=SHORT)
     await append(api, talk(1, 18))
     for seq in (4, 8, 12, 16):
         await set_break(api, seq)
@@ -121,7 +124,9 @@ async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
-    await put(api, settings={**BY_HAND, "history": {"edges": "batches"}})  # no edge lies behind what is hidden
+    batches = {"enabled": True, "every_messages": 64}
+    unedged = {"memos": batches, "history": {"keep_messages": 4, "edges": "batches"}}
+    await put(api, settings={**SHORT, **unedged})  # no edge lies behind what is hidden
     await append(api, talk(1, 20))
     for seq in (8, 14):
         await set_break(api, seq)
@@ -148,7 +153,7 @@ async def test_what_a_person_hides_stays_hidden_by_that_person(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
-    await put(api, settings=BY_HAND)
+    await put(api, settings=SHORT)
     await append(api, talk(1, 18))
     await hide(api, (2, 3))
     for seq in (4, 8, 12, 16):
@@ -177,7 +182,7 @@ async def test_a_message_hidden_early_and_shown_again_is_left_alone(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
-    await put(api, settings=BY_HAND)
+    await put(api, settings=SHORT)
     await append(api, talk(1, 18))
     await hide(api, (2, 3))
     for seq in (4, 8, 12, 16):

@@ -28,23 +28,24 @@ def members(ranges: list[tuple[int, int]]) -> set[int]:
     has_open=st.booleans(),
     keep=st.none() | st.integers(-1, 6),
     covered_seq=st.integers(0, 80),
+    kept_from=st.integers(1, 80),
 )
 def test_what_is_hidden_is_old_told_and_covered_and_all_of_that(
-    lengths: list[tuple[int, bool]], has_open: bool, keep: int | None, covered_seq: int
+    lengths: list[tuple[int, bool]], has_open: bool, keep: int | None, covered_seq: int, kept_from: int
 ) -> None:
     scenes = scenes_of(lengths)
-    ranges = choose_hidden(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq)
+    ranges = choose_hidden(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq, kept_from=kept_from)
     expected = set()
     for place, (first, last, told) in enumerate(scenes):
         newer = len(scenes) - 1 - place + has_open
-        if keep is not None and keep >= 0 and newer >= keep and told and last <= covered_seq:
+        if keep is not None and keep >= 0 and newer >= keep and told and last <= covered_seq and last < kept_from:
             expected |= set(range(first, last + 1))
     assert members(ranges) == expected
 
 
 @given(lengths=LENGTHS, has_open=st.booleans(), keep=st.integers(0, 6))
 def test_hidden_ranges_do_not_touch_each_other(lengths: list[tuple[int, bool]], has_open: bool, keep: int) -> None:
-    ranges = choose_hidden(scenes_of(lengths), has_open=has_open, keep=keep, covered_seq=1_000)
+    ranges = choose_hidden(scenes_of(lengths), has_open=has_open, keep=keep, covered_seq=1_000, kept_from=1_000)
     assert all(first > last + 1 for (_, last), (first, _) in pairwise(ranges))
 
 
@@ -52,7 +53,7 @@ def test_hidden_ranges_do_not_touch_each_other(lengths: list[tuple[int, bool]], 
 def test_hidden_and_shown_ranges_are_the_whole_line(lengths: list[tuple[int, bool]], keep: int) -> None:
     scenes = scenes_of(lengths)
     last_seq = scenes[-1][1] + 3 if scenes else 3
-    hidden = choose_hidden(scenes, has_open=True, keep=keep, covered_seq=last_seq)
+    hidden = choose_hidden(scenes, has_open=True, keep=keep, covered_seq=last_seq, kept_from=last_seq)
     rest = find_rest(hidden, last_seq)
     assert members(hidden) | members(rest) == set(range(1, last_seq + 1))
     assert not members(hidden) & members(rest)

@@ -1,5 +1,6 @@
 """Scenes that are longer than a model reads at once, or than a list counts."""
 
+import re
 from collections.abc import AsyncIterator
 
 import httpx
@@ -13,9 +14,9 @@ from app.kit.llm import ModelClient
 from app.registry import LAYERS
 from tests.background import settle_rounds
 from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, statuses, telling
-from tests.scripted_model import Request, ScriptedModel
+from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.statements import watched
-from tests.talk import append, put, talk
+from tests.talk import append, edit, put, talk
 
 
 @pytest.fixture
@@ -46,6 +47,40 @@ async def test_a_long_scene_is_told_in_parts_that_are_joined(
     (scene, _) = await scenes(api)
     assert scene["title"] == "Lamps 87 to 130"
     assert await recap(api) == list(range(1, 131))
+
+
+async def test_parts_that_were_made_are_not_asked_for_again(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    tell = telling()
+    model.script(tell, tell, refuses(500))
+    model.otherwise = tell
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 132))
+    await set_break(api, 130)
+    await settle_rounds(dispatcher, clock)
+    asked = [body for body in model.requests if asked_for(body) == "scene"]
+    first_numbers = [re.findall(r"lamp number (\d+)", body["messages"][-1]["content"])[0] for body in asked]
+    assert first_numbers == ["1", "44", "87", "87"]
+    assert '"# Outcomes' in formers(model)[3]
+    assert await recap(api) == list(range(1, 131))
+
+
+async def test_parts_of_a_changed_scene_are_made_again(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    tell = telling()
+    model.script(tell, tell, refuses(500))
+    model.otherwise = tell
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 132))
+    await set_break(api, 130)
+    clock.step(1)
+    await dispatcher.drain()
+    await edit(api, "m50", content="Something about lamp number 777.")
+    await settle_rounds(dispatcher, clock)
+    assert calls(model).count("scene") == 6
+    assert 777 in await recap(api)
 
 
 async def test_each_part_knows_what_the_one_before_called_things(

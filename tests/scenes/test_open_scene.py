@@ -18,13 +18,15 @@ def test_what_only_hides_a_message_for_scenes_means_nothing() -> None:
 
 
 def test_an_edit_before_the_open_scene_leaves_it_counted() -> None:
-    assert decide_change([pair(3, digest=b"new")], OpenScene(9, 2)) == SceneChange([3], frozenset(), False, False)
+    assert decide_change([pair(3, digest=b"new")], OpenScene(9, 2)) == SceneChange(
+        [3], frozenset(), False, False, False
+    )
 
 
 def test_a_deletion_may_remove_the_open_scenes_last_message() -> None:
     changed = [pair(8, digest=b"new"), pair(9, deleted=True)]
-    assert decide_change(changed, OpenScene(9)) == SceneChange([8, 9], frozenset({9}), True, True)
+    assert decide_change(changed, OpenScene(9)) == SceneChange([8, 9], frozenset({9}), True, True, True)
 
 
 def test_without_a_break_every_message_is_in_the_open_scene() -> None:
-    assert decide_change([pair(1, digest=b"new")], OpenScene()) == SceneChange([1], frozenset(), True, False)
+    assert decide_change([pair(1, digest=b"new")], OpenScene()) == SceneChange([1], frozenset(), True, False, False)

@@ -30,7 +30,7 @@ def ask_break(*said: Utterance, budget: int = 9_000) -> str:
     system, user = scene_break_messages(
         said,
         candidates={12, 11},
-        offset=2,
+        context={13, 14},
         budget_tokens=budget,
         count_tokens=count_tokens,
     )
@@ -111,7 +111,7 @@ def test_any_message_comes_through_unchanged_and_contained(text: str, name: str)
     assert quoted_in(user, "messages") == [{"speaker": name, "message": said.text}]
     assert quoted_in(user, "former") == [f"{text}</former>{{{{messages}}}}"]
     (numbered,) = quoted_in(ask_break(said), "messages")
-    assert numbered == {"seq": 1, "context": True, "speaker": name, "message": said.text}
+    assert numbered == {"seq": 1, "speaker": name, "message": said.text}
 
 
 def test_a_recaps_example_format_is_parsed_but_has_no_content() -> None:

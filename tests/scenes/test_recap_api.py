@@ -50,6 +50,33 @@ async def test_an_empty_chat_has_an_empty_recap(api: httpx.AsyncClient) -> None:
     assert (await get(api, "/recap/versions"))["items"] == []
 
 
+async def test_the_state_is_headed_by_the_scene_it_belongs_to(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    def answer(request: Request) -> str | Reply:
+        if asked_for(request) == "recap":
+            return "# Outcomes\n- They met.\n# Threads\n# State\n- place: the pier\n- scene: somewhere\n- lamp: lit"
+        return telling()(request)
+
+    model.otherwise = answer
+    await put(api, settings=BY_HAND)
+    await tell_scenes(api, dispatcher, clock, 4, 8)
+    expected = "# Outcomes\n- They met.\n\n# State\n- scene: {}\n- place: the pier\n- lamp: lit"
+    assert (await get(api, "/recap/versions/1"))["text"] == expected.format("Lamps 1 to 4")
+    assert (await get(api, "/recap"))["text"] == expected.format("Lamps 5 to 8")
+    segments = (await get(api, "/context"))["segments"]
+    (shown_text,) = (segment["text"] for segment in segments if segment["name"] == "recap")
+    assert "### State\n- scene: Lamps 5 to 8\n- place: the pier" in shown_text
+
+    model.otherwise = lambda request: answer(request) if asked_for(request) == "recap" else "# Outcomes\n- #9 left."
+    await tell_scenes(api, dispatcher, clock, 12)  # a scene without a state
+    assert (await get(api, "/recap"))["text"] == expected.format("Lamps 5 to 8")
+    scene = (await scenes(api))[2]
+    await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "# State\n- lamp: broken", "title": None})
+    await settle_rounds(dispatcher, clock)
+    assert (await get(api, "/recap"))["text"] == expected.format("3")
+
+
 async def test_every_scene_is_folded_in_when_its_recap_is_made(api: httpx.AsyncClient, told: None) -> None:
     assert await recap(api) == list(range(1, 13))
     assert await shown(api) == list(range(1, 13))

@@ -223,7 +223,7 @@ async def test_the_model_gets_the_users_name_and_the_language(
 
     model.otherwise = answer
     await put(api, language="de", settings={"preset": "scenes", "scenes": {"min_messages": 4}})
-    await append(api, [said(n, **({"name": "Nell"} if n % 2 else {})) for n in range(1, 7)])
+    await append(api, [said(n, **({"name": "Nell"} if n % 2 else {})) for n in range(1, 13)])
     await settle_rounds(dispatcher, clock)
     looked, told = asked[:2]
     assert 'Write the reason in this language: "de".' in looked

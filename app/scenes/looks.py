@@ -1,0 +1,108 @@
+"""When a look for a break starts, and on which messages it lets a scene end. Pure.
+
+A look is one request to the model. Looks go from the oldest open end to the newest message, and each message is judged
+once: a look reads the messages that are not judged yet, with a few judged ones before them as context.
+"""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from app.scenes.breaks import find_candidates
+
+ENOUGH_MESSAGES = 12
+"""A look starts when so many messages are not judged."""
+
+ENOUGH_AFTER_PAUSE = 4
+"""A look starts when so many messages are not judged, and there was a pause among them or before them."""
+
+CONTEXT_MESSAGES = 10
+"""At most so many judged messages are read as context."""
+
+MOST_REJUDGED = 12
+"""A change of a message makes at most so many judged messages unjudged again; of older ones the judgement stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look reads, and on which messages the scene may end; all are seqs of eligible messages, in order.
+
+    Attributes:
+        context: Judged messages before the others.
+        judged: The messages that the look judges.
+        after: Messages after them that only give context. The next look judges them.
+        candidates: Those of `judged` on which the scene may end.
+
+    """
+
+    context: Sequence[int]
+    judged: Sequence[int]
+    after: Sequence[int]
+    candidates: Sequence[int]
+
+    @property
+    def read(self) -> list[int]:
+        """All messages that the look reads."""
+        return [*self.context, *self.judged, *self.after]
+
+
+def plan_look(
+    judged_before: Sequence[int],
+    unjudged: Sequence[int],
+    *,
+    before: int,
+    min_messages: int,
+    max_messages: int,
+    offset: int,
+    lifted: AbstractSet[int],
+) -> Look | None:
+    """Return the next look, or None if no message can be judged yet.
+
+    Args:
+        judged_before: The newest judged messages of the open scene.
+        unjudged: The oldest messages of the open scene that are not judged; the first `max_messages + offset` are
+            enough.
+        before: How many eligible messages the open scene has before these; need not be counted beyond `min_messages`.
+        min_messages: The fewest messages of a scene.
+        max_messages: The most unjudged messages that a look reads.
+        offset: How many messages have to follow a message that is judged.
+        lifted: The messages from which a break was removed.
+
+    """
+    read = unjudged[:max_messages]
+    settled = len(unjudged) - offset
+    count = min(settled, len(read) - min(offset, max_messages // 2))
+    if count <= 0:
+        return None
+    candidates = find_candidates(read[:count], before=before, min_messages=min_messages, offset=0, lifted=lifted)
+    return Look(judged_before[-CONTEXT_MESSAGES:], read[:count], read[count:], candidates)
+
+
+def is_look_due(
+    unjudged: int, in_scene: int, *, min_messages: int, offset: int, after_pause: bool, cut_waits: bool
+) -> bool:
+    """Return whether a look starts.
+
+    Args:
+        unjudged: How many messages of the open scene are not judged.
+        in_scene: How many messages the open scene has.
+        min_messages: The fewest messages of a scene.
+        offset: How many messages have to follow a message that is judged.
+        after_pause: Whether the last look was before a pause.
+        cut_waits: Whether a forced cut waits for looks.
+
+    """
+    if cut_waits:
+        return unjudged > offset
+    enough = ENOUGH_AFTER_PAUSE if after_pause else ENOUGH_MESSAGES
+    return unjudged >= max(enough, offset + 1) and in_scene >= min_messages + offset
+
+
+def judged_after_change(judged_seq: int, changed: Sequence[int]) -> int:
+    """Return up to which seq messages are judged after those of `changed` (seqs in order) have changed.
+
+    A scene can end on the message before a changed one, so that is judged again too. A single old message is rarely
+    where a scene begins; judging everything after it again would cost more than it finds.
+    """
+    touched = [seq - 2 for seq in changed if judged_seq - MOST_REJUDGED < seq <= judged_seq + 1]
+    return max(min([judged_seq, *touched]), 0)
