@@ -22,7 +22,7 @@ from app.kit.errors import Unavailable
 from app.kit.fair_share import allocate_to_owners
 from app.kit.job_context import JobContext
 from app.kit.limits import UNLIMITED, TokenLimits
-from app.kit.metered import MeteredModel
+from app.kit.llm.metered import MeteredModel
 from app.kit.owners import Owner
 from app.kit.ripe_work import RipeOwner, list_revivable, list_ripe_owners, next_ripe_at
 from app.kit.usage import list_held_tenants

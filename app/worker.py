@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from app.dispatcher import Dispatcher
 from app.kit.clock import system_clock
 from app.kit.job_context import JobContext, PromptTemplate
-from app.kit.llm import ModelClient
+from app.kit.llm.client import ModelClient
 from app.kit.settings import Settings
 from app.kit.worker_notifier import WAKE, redis_settings
 from app.pipeline import open_database

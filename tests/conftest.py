@@ -22,7 +22,7 @@ from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection, Database
 from app.kit.job_context import JobContext
-from app.kit.llm import ModelClient
+from app.kit.llm.client import ModelClient
 from app.kit.settings import Settings
 from app.local.directory import DataDirectory
 from app.local.running import Urls

@@ -17,7 +17,7 @@ from app.kit.clock import SteppedClock, system_clock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.job_context import JobContext
-from app.kit.llm import ModelClient
+from app.kit.llm.client import ModelClient
 from app.kit.owners import Owner
 from app.kit.work_queue import NewWork
 from app.pipeline import open_database

@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "app").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 MAX_LINES = 400
+MAX_MODULES = 28
 MAX_TEST_NAME = 59
 
 STANDARD = {
@@ -94,6 +96,11 @@ PAPERS = sorted(path for path in _kept_files() if path.suffix == ".md")
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_a_file_is_not_too_long(path: Path) -> None:
     assert len(_text(path).splitlines()) <= MAX_LINES
+
+
+def test_a_folder_has_few_modules() -> None:
+    modules = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+    assert {_name(folder): count for folder, count in modules.items() if count > MAX_MODULES} == {}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)

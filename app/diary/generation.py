@@ -10,7 +10,7 @@ from app.diary.prompts import DatedEntry, diary_entry_messages, diary_messages
 from app.diary.queries import Cast, Written
 from app.diary.wording import word_date
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.kit.tokens import count_tokens
 from app.layers.ask import Inquiry, ask_model
 from app.narratives.service import FoldDraft

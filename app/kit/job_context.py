@@ -6,7 +6,7 @@ from typing import Protocol
 
 from app.kit.clock import Clock
 from app.kit.db import Database
-from app.kit.llm import ChatMessage, LanguageModel
+from app.kit.llm.client import ChatMessage, LanguageModel
 
 
 class PromptTemplate(Protocol):

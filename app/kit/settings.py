@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.kit.limits import TokenLimits
-from app.kit.request_settings import OWN_SETTINGS, RequestSettings
+from app.kit.llm.request_settings import OWN_SETTINGS, RequestSettings
 from app.kit.validation_errors import word_error
 
 PREFIX = "MEMOBOOK_"

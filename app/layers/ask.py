@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
 from app.kit.db import Database
-from app.kit.llm import ChatMessage, Completion, LanguageModel, ModelError
+from app.kit.llm.client import ChatMessage, Completion, LanguageModel, ModelError
 from app.kit.refusal_log import record_refusal
 from app.kit.refusals import Refusal
 from app.kit.tokens import count_tokens

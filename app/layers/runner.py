@@ -17,7 +17,7 @@ from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Unavailable
 from app.kit.job_context import JobContext
-from app.kit.llm import ModelError
+from app.kit.llm.client import ModelError
 from app.kit.scopes import raise_scope
 from app.kit.work_queue import MAX_ATTEMPTS, Claimed
 from app.layers.job import Job, Made

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.kit.tokens import count_tokens
 from app.layers.ask import Inquiry, ask_model
 from app.memos.answers import MEMO_PROFILE

@@ -7,7 +7,7 @@ can end the quotation.
 from collections.abc import Callable, Sequence
 
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.summarising.fitting import fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_all, name_language, name_one
 from app.summarising.transcript import Utterance

@@ -17,9 +17,9 @@ from app.kit.ids import uuid7
 from app.layers.derived import schedule_unscheduled
 from app.narratives import service as narratives
 from app.scenes import change_queries, queries
+from app.scenes.detection.looks import judged_after_change
 from app.scenes.folding import RECAP, reconcile_fold_work
 from app.scenes.lifecycle import follow, hand_on, new_scene, rehash
-from app.scenes.looks import judged_after_change
 from app.scenes.models import Scene
 from app.scenes.open_scene import OpenScene, decide_change
 from app.scenes.schedule import DEBOUNCE_S, NAME, hides, schedule_hide

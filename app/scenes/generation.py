@@ -11,12 +11,12 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.kit.tokens import count_tokens
 from app.layers.ask import Inquiry, ask_model
 from app.narratives.service import FoldDraft
 from app.scenes.answers import RECAP_PROFILE, SCENE_PROFILE, SceneText, parse_scene_recap, render_recap
-from app.scenes.breaks import object_to, parse_scene_break
+from app.scenes.detection.breaks import object_to, parse_scene_break
 from app.scenes.parts import ScenePart
 from app.scenes.prompts import SceneRecap, recap_messages, scene_break_messages, scene_recap_messages
 from app.scenes.recap_fold import MOST_SCENES

@@ -18,8 +18,8 @@ from app.chats.scheduling import find_scheduled
 from app.kit.db import DbSession
 from app.narratives import service as narratives
 from app.scenes import queries
+from app.scenes.detection.forced_wait import end_wait
 from app.scenes.folding import RECAP, pass_over_failed, read_recap_state, reconcile_fold_work
-from app.scenes.forced_wait import end_wait
 from app.scenes.hide_job import count_old
 from app.scenes.open_scene import OpenScene
 from app.scenes.schedule import (

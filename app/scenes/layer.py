@@ -3,9 +3,9 @@
 from app.layers.layer import Layer
 from app.narratives.models import NarrativeVersion
 from app.scenes.changes import on_change, on_move, on_settings_changed, on_truncate
-from app.scenes.detect_job import DETECT_BREAK
+from app.scenes.detection.detect_job import DETECT_BREAK
+from app.scenes.detection.forced_wait import END_WAIT, seeks_edges
 from app.scenes.folding import RECAP as RUNNING_RECAP
-from app.scenes.forced_wait import END_WAIT, seeks_edges
 from app.scenes.handlers import covered_through, list_coverage, list_edges, on_append, refresh_cache, request_coverage
 from app.scenes.hide_job import HIDE_SCENES
 from app.scenes.lifecycle import on_cut

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.summarising.fitting import Passage, fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_all, name_language, name_one
 from app.summarising.quoting import quoted

@@ -14,7 +14,7 @@ from app.kit import work_queue
 from app.kit.db import DbSession
 from app.messages.reads import list_range
 from app.scenes import queries
-from app.scenes.looks import ENOUGH_MESSAGES, is_look_due
+from app.scenes.detection.looks import ENOUGH_MESSAGES, is_look_due
 from app.scenes.open_scene import OpenScene
 from app.scenes.settings import SceneSettings
 

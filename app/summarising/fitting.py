@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 from app.summarising.quoting import quoted, shorten_to_share
 from app.summarising.transcript import Utterance

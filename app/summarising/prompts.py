@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.summarising.quoting import quoted
 
 _PLACE = re.compile(r"\{\{([^{}\n]*)\}\}")

@@ -3,7 +3,7 @@
 from zoneinfo import ZoneInfo
 
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.kit.tokens import count_tokens
 from app.layers.ask import Inquiry, ask_model
 from app.narratives.service import FoldDraft

@@ -11,7 +11,7 @@ from app.chats.head import Head
 from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
-from app.kit.llm import ModelError
+from app.kit.llm.client import ModelError
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from app.kit.job_context import PromptTemplate
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.summarising.fitting import fill_to_fit, utterance_passage
 from app.summarising.prompts import Prompt, name_all, name_language, name_one
 from app.summarising.quoting import quoted, shorten_to_share

@@ -147,7 +147,7 @@ def test_deleted_hidden_or_blank_messages_are_not_sent(change: dict[str, Any]) -
     assert not is_sent(replace(Row("user"), **change))
 
 
-def test_a_message_that_only_calls_a_tool_is_sent_but_not_summarised() -> None:
+def test_a_message_that_only_calls_a_tool_is_sent_only() -> None:
     call = Row("assistant", tokens=0)
     assert is_sent(call)
     assert not is_eligible(call, Filters())

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.kit.clock import SteppedClock
-from app.kit.llm import MAX_ANSWER_BYTES, ChatMessage, Completion, ModelClient, ModelError
-from app.kit.request_settings import RequestSettings
+from app.kit.llm.client import MAX_ANSWER_BYTES, ChatMessage, Completion, ModelClient, ModelError
+from app.kit.llm.request_settings import RequestSettings
 from tests.scripted_model import HANG_UP, Reply, ScriptedModel, Step, refuses, says, sends
 
 KEY = "sk-neverseen"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kit.llm_answer import Completion, ModelError, read_completion, refusal, refused_parameter
+from app.kit.llm.answer import Completion, ModelError, read_completion, refusal, refused_parameter
 from tests.scripted_model import refuses, says
 
 NOT_JSON = "the model server answers something that is not a JSON object"

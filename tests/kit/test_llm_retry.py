@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kit.llm_retry import LONGEST_RETRY_AFTER_S, read_retry_after, wait_before_retry_s
+from app.kit.llm.retry import LONGEST_RETRY_AFTER_S, read_retry_after, wait_before_retry_s
 
 NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 

@@ -13,8 +13,8 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.llm import ChatMessage, Completion, ModelClient, ModelError
-from app.kit.metered import MeteredModel
+from app.kit.llm.client import ChatMessage, Completion, ModelClient, ModelError
+from app.kit.llm.metered import MeteredModel
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from tests.conftest import sqlalchemy_url
 from tests.scripted_model import HANG_UP, Reply, ScriptedModel, refuses, says, sends
@@ -220,7 +220,7 @@ async def test_what_cannot_be_counted_costs_nobody_the_answer(
     away = Database(f"postgresql+asyncpg://memobook@/memobook?host={tmp_path}")
     metered = MeteredModel(client, away, clock, tenant="t", layer="memos")
     model.script("The key.", refuses(503))
-    with caplog.at_level(logging.WARNING, "app.kit.metered"):
+    with caplog.at_level(logging.WARNING, "app.kit.llm.metered"):
         assert (await ask(metered)).text == "The key."
         with pytest.raises(ModelError, match="503"):
             await ask(metered)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.request_settings import RequestSettings
+from app.kit.llm.request_settings import RequestSettings
 from app.kit.settings import PREFIX, Settings, SettingsError, load_settings
 
 DEFAULTS = Settings.model_construct()

@@ -17,7 +17,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.job_context import JobContext
-from app.kit.llm import ModelClient
+from app.kit.llm.client import ModelClient
 from app.kit.owners import Owner
 from app.kit.settings import Settings
 from app.kit.work_queue import RETRY_DELAYS_S

@@ -30,7 +30,7 @@ from app.kit import work_queue
 from app.kit.db import DbSession, Table
 from app.kit.deps import Db
 from app.kit.job_context import JobContext, PromptTemplate
-from app.kit.llm import ChatMessage
+from app.kit.llm.client import ChatMessage
 from app.kit.owners import Owner, OwnerErased
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed, NewWork

@@ -7,7 +7,7 @@ import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.kit.llm import ModelClient, ModelError
+from app.kit.llm.client import ModelClient, ModelError
 from app.layers.ask import Inquiry
 from app.memos.generation import (
     EXTRACT_VERSION,

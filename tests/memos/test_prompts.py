@@ -12,7 +12,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
-from app.kit.llm import ModelClient
+from app.kit.llm.client import ModelClient
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.memos.answers import parse_highlights
 from app.memos.prompts import MEMO, memo_messages

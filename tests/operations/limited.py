@@ -11,7 +11,7 @@ from app.kit.clock import Clock, SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.kit.limits import TokenLimits
-from app.kit.llm import ModelClient
+from app.kit.llm.client import ModelClient
 from app.kit.settings import Settings
 from app.main import create_app
 from app.registry import LAYERS

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.scenes.answers import MAX_TITLE_CHARS, SceneText, parse_recap, parse_scene_recap, render_recap
-from app.scenes.breaks import MAX_REASON_CHARS, parse_scene_break
+from app.scenes.detection.breaks import MAX_REASON_CHARS, parse_scene_break
 from app.summarising.answer_text import UnusableAnswer
 from app.summarising.prose import MAX_PROSE_CHARS
 

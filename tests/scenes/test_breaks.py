@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.scenes.breaks import LONGEST_ANSWER_PAUSE, find_candidates, find_pause, object_to
+from app.scenes.detection.breaks import LONGEST_ANSWER_PAUSE, find_candidates, find_pause, object_to
 
 SEQS = st.sets(st.integers(1, 200), max_size=40).map(sorted)
 NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)

@@ -10,7 +10,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
-from app.kit.llm import ModelClient
+from app.kit.llm.client import ModelClient
 from app.registry import LAYERS
 from tests.background import settle_rounds
 from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, statuses, telling

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.scenes.looks import (
+from app.scenes.detection.looks import (
     CONTEXT_MESSAGES,
     ENOUGH_AFTER_PAUSE,
     ENOUGH_MESSAGES,

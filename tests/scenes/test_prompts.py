@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.scenes.answers import parse_recap, parse_scene_recap
-from app.scenes.breaks import parse_scene_break
+from app.scenes.detection.breaks import parse_scene_break
 from app.scenes.prompts import (
     RECAP,
     SCENE_BREAK,

@@ -8,7 +8,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.job_context import JobContext
-from app.kit.llm import ModelClient
+from app.kit.llm.client import ModelClient
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.registry import LAYERS
 from tests.background import settle_rounds, while_the_model_is_asked

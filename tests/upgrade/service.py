@@ -12,7 +12,7 @@ import httpx
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.job_context import JobContext
-from app.kit.llm import ModelClient
+from app.kit.llm.client import ModelClient
 from app.kit.settings import Settings
 from app.local.running import Urls
 from app.main import create_app

@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple, Protocol, TypedDict
 import httpx
 
 from app.kit.clock import Clock, system_clock
-from app.kit.llm_answer import Completion, ModelError, read_completion, refusal, refused_parameter
-from app.kit.llm_retry import read_retry_after, wait_before_retry_s
-from app.kit.request_settings import RequestSettings
+from app.kit.llm.answer import Completion, ModelError, read_completion, refusal, refused_parameter
+from app.kit.llm.request_settings import RequestSettings
+from app.kit.llm.retry import read_retry_after, wait_before_retry_s
 
 __all__ = ["MAX_ANSWER_BYTES", "ChatMessage", "Completion", "LanguageModel", "ModelClient", "ModelError"]
 
@@ -41,7 +41,7 @@ class ChatMessage(TypedDict):
 
 
 class LanguageModel(Protocol):
-    """The interface that jobs use: a model client, or one whose calls are counted (`kit/metered.py`)."""
+    """The interface that jobs use: a model client, or one whose calls are counted (`kit/llm/metered.py`)."""
 
     @property
     def context_tokens(self) -> int:

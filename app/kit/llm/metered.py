@@ -10,8 +10,8 @@ import asyncpg
 from app.kit.clock import Clock
 from app.kit.db import Database
 from app.kit.errors import Unavailable
-from app.kit.llm import ChatMessage, Completion, LanguageModel, ModelError
-from app.kit.request_settings import RequestSettings
+from app.kit.llm.client import ChatMessage, Completion, LanguageModel, ModelError
+from app.kit.llm.request_settings import RequestSettings
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.kit.usage import ModelCall, count_call
 

@@ -19,10 +19,10 @@ from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted, list_range
 from app.scenes import change_queries, queries
-from app.scenes.breaks import find_pause
+from app.scenes.detection.breaks import find_pause
+from app.scenes.detection.looks import CONTEXT_MESSAGES, Look, plan_look
 from app.scenes.generation import ask_for_break
 from app.scenes.lifecycle import By, close_at
-from app.scenes.looks import CONTEXT_MESSAGES, Look, plan_look
 from app.scenes.open_scene import OpenScene
 from app.scenes.prompts import SCENE_BREAK
 from app.scenes.schedule import (

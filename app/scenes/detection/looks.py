@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from app.scenes.breaks import find_candidates
+from app.scenes.detection.breaks import find_candidates
 
 ENOUGH_MESSAGES = 12
 """A look starts when so many messages are not judged."""

@@ -1,0 +1,1 @@
+"""The client for language models, and the counting of its calls."""

@@ -1,0 +1,1 @@
+"""Where a scene ends: what a model is asked, when, and what waits for its answer."""
