@@ -117,7 +117,7 @@ async def test_a_summary_never_becomes_the_story(stage: Stage) -> None:
 async def test_a_summary_may_shrink_only_at_the_second_try(stage: Stage) -> None:
     await put(stage.api, settings=OWN_FOLDS)
     long = " ".join(f"On day {n} they mended the lamp of house {n} and talked until dawn." for n in range(1, 12))
-    ok(await stage.api.put("/v1/chats/c/summary", json={"text": long}), 200)
+    ok(await stage.api.put("/v1/chats/c/summary", json={"text": long, "keep": False}), 200)
     await append(stage.api, talk(1, 21))
     short = "They mended the lamps of eleven houses and talked about them until dawn, day after day."
     stage.model.script(short, short)
