@@ -66,6 +66,9 @@ def word_summary(summary: Listed) -> Iterator[str]:
     covered = f" of messages {word_range(summary['first_seq'], summary['last_seq'])}" if summary["last_seq"] else ""
     yield heading(f"The summary{covered}: version {summary['version']}, {word_author(summary)}")
     yield ""
+    if summary["kept_text"]:
+        yield from fill_lines(summary["kept_text"], 2)
+        yield ""
     yield from _word_told(summary, 2)
 
 

@@ -119,7 +119,8 @@ def test_a_diary_that_nobody_wrote_says_where_entries_come_from() -> None:
 
 
 def version(text: str, **fields: Any) -> dict[str, Any]:
-    return {"version": 3, "text": text, "first_seq": 1, "last_seq": 8, "origin": "model", "model": "small-1", **fields}
+    known = {"version": 3, "kept_text": "", "first_seq": 1, "last_seq": 8, "origin": "model", "model": "small-1"}
+    return {**known, "text": text, **fields}
 
 
 def test_a_summary_says_what_it_covers_and_who_wrote_it() -> None:
@@ -137,6 +138,11 @@ def test_a_summary_without_a_model_is_a_list_of_quotations() -> None:
 def test_a_personal_summary_without_messages_names_no_range() -> None:
     text = "\n".join(word_summary(version("Long ago.", origin="person", first_seq=None, last_seq=None)))
     assert "The summary: version 3, written by a person" in text
+
+
+def test_what_a_person_keeps_in_the_summary_is_before_its_text() -> None:
+    text = "\n".join(word_summary(version("They met again.", kept_text="They met at the pier.")))
+    assert text.index("They met at the pier.") < text.index("They met again.")
 
 
 def test_before_the_first_version_there_is_a_reason() -> None:
