@@ -143,7 +143,7 @@ def check_context(line: Line, snapshot: Snapshot) -> None:
     """Check that the context contains the expected words in order, and none from stale or deleted texts."""
     pinned = [message.text for message in line.pinned(snapshot.anchor)]
     memos = [memo.text for memo in line.memos_in_prompt(snapshot.anchor)]
-    history = [message.text for message in line.sendable_from(snapshot.anchor)]
+    history = [message.text for message in line.sent_from(snapshot.anchor)]
     assert snapshot.words == WORD.findall("\n".join([*pinned, *memos, *history]))
     assert snapshot.context["history"]["messages"] == len(history)
     assert snapshot.context["memo_window"]["memos"] == len(memos)

@@ -115,7 +115,7 @@ class Message:
             return "none"
         if self.hidden:
             return "hidden"
-        return "none" if self.deleted or self.role == "tool" or self.is_blank else None
+        return "none" if self.deleted or self.role == "tool" or not self.text.strip() else None
 
     def hide(self, hidden: bool) -> None:
         """Hide or show the message, as a person does."""
@@ -306,6 +306,11 @@ class Line:
         seqs = {message.id: message.seq for message in sent if message.is_call}
         called = [(seqs.get(message.result_of or "", message.seq), message.seq) for message in sent]
         return [(call, result) for call, result in called if call < result]
+
+    def sent_from(self, seq: int) -> list[Message]:
+        """Return the messages that a context sends: a message that only calls a tool needs a result."""
+        answered = {call for call, _ in self.tool_calls(seq)}
+        return [message for message in self.sendable_from(seq) if message.text.strip() or message.seq in answered]
 
     def can_cut(self, seq: int, from_seq: int) -> bool:
         """Whether a cut at `seq` leaves `keep` messages and separates no tool call from its result."""
