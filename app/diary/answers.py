@@ -50,6 +50,7 @@ DIARY_PROFILE = Profile(
     read=lambda answer, material: parse_diary(answer, former=material.former),
     text=lambda text: text,
     person="first",
+    may_address=True,
     min_letters=10,
 )
 DIARY_ENTRY_PROFILE = Profile(

@@ -131,8 +131,8 @@ async def ask_model(
         material: What the answer is made from.
         answer_tokens: The maximum length of the answer, unless the deployment sets another. The request may use the
             rest of the model's context.
-        temperature: The usual sampling temperature, unless the deployment sets another; 0 selects the most probable
-            words.
+        temperature: The usual sampling temperature, unless the deployment sets one, which then holds for all requests;
+            0 selects the most probable words.
 
     Raises NoUsableAnswer if the model has declined twice or three answers were refused, also in earlier attempts of the
     same work item; ModelError if the model gives no answer; DoesNotFit if the request does not fit its context.
@@ -140,13 +140,14 @@ async def ask_model(
     """
     settings = inquiry.model.settings
     answer_tokens = answer_tokens if settings.max_tokens is None else settings.max_tokens
-    temperature = temperature if settings.temperature is None else settings.temperature
     while True:
         inquiry.check()
         request = _build(build, inquiry.model.context_tokens - answer_tokens, inquiry.complaint)
         try:
             answer = await inquiry.model.complete(
-                request, max_tokens=answer_tokens, temperature=inquiry.temperature(temperature)
+                request,
+                max_tokens=answer_tokens,
+                temperature=inquiry.temperature(temperature) if settings.temperature is None else settings.temperature,
             )
             # In a thread, because a long answer, or loading the language model, would block the event loop.
             value = await asyncio.to_thread(_judge, answer, request, profile, material, inquiry.refusals)

@@ -104,7 +104,10 @@ class ModelSummariser:
             )
 
         material = Material(
-            [said.text for said in request.batch], language=request.language, wished=request.instruction is not None
+            [said.text for said in request.batch],
+            language=request.language,
+            names={*request.characters, *(said.name for said in request.batch)},
+            wished=request.instruction is not None,
         )
         answer = await ask_model(
             self._inquiry, build, MEMO_PROFILE, material, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE

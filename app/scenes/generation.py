@@ -93,7 +93,12 @@ async def ask_for_scene(
         part = waiting.popleft()
         before = render_recap(scene_recaps[-1]) if scene_recaps else ""
         build = partial(_scene_messages, prompt, source, part, before, instruction)
-        material = Material([said.text for said in part], language=source.language, wished=instruction is not None)
+        material = Material(
+            [said.text for said in part],
+            language=source.language,
+            names=source.speakers,
+            wished=instruction is not None,
+        )
         try:
             answer = await ask_model(
                 inquiry, build, SCENE_PROFILE, material, answer_tokens=SCENE_TOKENS, temperature=TEMPERATURE

@@ -44,6 +44,11 @@ class Source:
         return list_names(self.characters)
 
     @property
+    def speakers(self) -> set[str]:
+        """The names of the chat's characters, of the user and of all who speak."""
+        return {*self.names, *(said.name for said in self.utterances), *filter(None, [self.user_name])}
+
+    @property
     def sole(self) -> str | None:
         """The name of the chat's sole character, if it has one."""
         return find_sole(self.characters)

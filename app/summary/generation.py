@@ -43,7 +43,12 @@ async def ask_for_summary(
         )
 
     material = Material(
-        [said.text for said in source.utterances], former, language=source.language, wished=instruction is not None
+        [said.text for said in source.utterances],
+        former,
+        language=source.language,
+        names=source.speakers,
+        kept=kept_text,
+        wished=instruction is not None,
     )
     answer = await ask_model(
         inquiry, build, SUMMARY_PROFILE, material, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE

@@ -64,7 +64,9 @@ class Material:
         former: The text that the answer replaces; "" if there is none.
         language: The language that was asked for, as a name or a tag; None for that of `texts`.
         name: The character who writes, for a diary.
-        wished: Whether a person wished for something, such as fewer words or another language.
+        names: The names of those who speak, which are not counted as words for persons ("Mia", "You").
+        kept: What a person wrote before `former`; its style is accepted in the answer.
+        wished: Whether a person wished for something, such as fewer words, another language or another voice.
 
     """
 
@@ -72,6 +74,8 @@ class Material:
     former: str = ""
     language: str | None = None
     name: str = ""
+    names: Collection[str] = ()
+    kept: str = ""
     wished: bool = False
 
     @property
@@ -101,6 +105,7 @@ class Profile(Generic[Value]):
         read: Reads an answer. Raises UnusableAnswer.
         text: Returns the text to judge, or None if there is none.
         person: The grammatical person outside quotation marks: `third`, or `first` for a diary; None is not judged.
+        may_address: Whether the text may talk to somebody if the material does, as the entries of a diary do.
         may_quote: Whether the text may consist mostly of quotations.
         may_shrink: Whether the text may be less than half as long as the former one.
         ends: Whether the text ends with the end of a sentence.
@@ -111,6 +116,7 @@ class Profile(Generic[Value]):
     read: Callable[[str, Material], Value]
     text: Callable[[Value], str | None]
     person: Literal["third", "first"] | None = "third"
+    may_address: bool = False
     may_quote: bool = False
     may_shrink: bool = True
     ends: bool = False
@@ -165,26 +171,39 @@ def _find_faults(
 
 def _find_story(text: str, profile: Profile[Value], material: Material, identify: Identify) -> Refusal | None:
     """Return a refusal if `text` goes on with the story, or is about the task instead of the story."""
-    if profile.person is None:
+    if profile.person is None or material.wished:
         return None
-    if begins_with_action(text):
+    if begins_with_action(text) and not begins_with_action(material.former):
         return _story("it begins with an action between asterisks")
     divided = divide(text)
     if not profile.may_quote and _speaks_anew(text, divided.speech, material):
         return _story("much of it is new dialogue")
     language = identify(divided.narration) or identify("\n".join(material.texts))
-    persons = count_persons(divided.narration, language)
+    persons = count_persons(divided.narration, language, material.names)
     if persons is None:
         return None
     if profile.person == "third":
         if persons.first and _THINKING.match(text):
             return Refusal("form", "the answer is about the task")
-        return _story('outside quotation marks it says "I" or "you" for a person') if persons.goes_on else None
-    if persons.addresses:
+        if persons.goes_on and not _goes_on(f"{material.kept}\n{material.former}", language, material):
+            return _story('outside quotation marks it says "I" or "you" for a person')
+        return None
+    if persons.addresses and not (profile.may_address and _addresses("\n".join(material.sources), language, material)):
         return _story("it talks to somebody instead of writing a diary")
     if is_about(divided.narration, material.name, language):
         return Refusal("form", "the answer is written about the character instead of in the first person")
     return None
+
+
+def _goes_on(former: str, language: str | None, material: Material) -> bool:
+    """Whether the text that a person or an earlier fold wrote is itself told by or to somebody."""
+    persons = count_persons(divide(former).narration, language, material.names)
+    return persons is not None and persons.goes_on
+
+
+def _addresses(texts: str, language: str | None, material: Material) -> bool:
+    persons = count_persons(divide(texts).narration, language, material.names)
+    return persons is not None and persons.addresses
 
 
 def _story(why: str) -> Refusal:

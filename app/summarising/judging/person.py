@@ -5,6 +5,7 @@ so the findings are counted and compared with the length of the text.
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from app.summarising.sentences import count_words
@@ -17,17 +18,17 @@ def _words(*words: str) -> str:
 _FIRST = {
     # "I" in small letters is the Polish "and" and a bullet; a number such as "World War I" is not meant either.
     "en": r"(?<!War )(?<!Part )(?<!Act )(?<!Book )(?<!Chapter )\bI\b(?!\.\s?[A-Z])|"
-    + _words("[Mm]e", "[Mm]y", "[Mm]yself", "[Mm]ine", "[Ww]e", "[Oo]ur", "us", "[Oo]urselves"),
+    + _words("[Mm]e", "[Mm]y", "[Mm]yself", "[Ww]e", "[Oo]ur", "us", "[Oo]urselves"),
     "de": _words("[Ii]ch", "[Mm]ich", "[Mm]ir", "[Mm]ein(?:e[mnrs]?)?"),
     "nl": _words("[Ii]k", "[Mm]ij", "[Mm]ijn"),
-    "fr": r"\b[Jj]['’](?=\w)|" + _words("[Jj]e", "[Mm]oi", "[Mm]on", "[Mm]es"),
-    "es": _words("[Yy]o", "[Mm]i", "[Mm]is", "[Mm]í", "[Cc]onmigo", "[Mm]e"),
+    "fr": r"\b[Jj]['’](?=\w)|" + _words("[Jj]e", "[Mm]oi", "mon", "mes"),
+    "es": _words("[Yy]o", "mi", "[Mm]is", "[Mm]í", "[Cc]onmigo", "[Mm]e"),
     "pt": _words("[Ee]u", "[Mm]eus?", "[Mm]inhas?", "[Cc]omigo", "[Mm]im"),
-    "it": _words("[Ii]o", "[Mm]io", "[Mm]ia", "[Mm]iei", "[Mm]ie"),
+    "it": _words("[Ii]o", "mio", "mia", "miei", "mie"),
     "ru": _words("[Яя]", "[Мм]еня", "[Мм]не", "[Мм]ной", "[Мм]о[йяёеию]", "[Мм]оего", "[Мм]оей"),
     "uk": _words("[Яя]", "[Мм]ене", "[Мм]ені", "[Мм]ій", "[Мм]о[яєї]"),
     "pl": _words("[Jj]a", "[Mm]nie", "[Mm]ną", "[Mm]ój", "[Mm]oj[aąeę]", "[Mm]oim"),
-    "ja": r"(?:私|僕|俺|わたし|ぼく|あたし)(?:は|が|の|を|に|も)",
+    "ja": r"(?<![\u3040-\u30ff\u3400-\u9fff])(?:私|僕|俺|わたし|ぼく|あたし)(?:は|が|の|を|に|も)",
     "zh": r"(?<!自)我",
     "ko": r"(?<![가-힣])(?:나는|내가|나의|나를|저는|제가)(?![가-힣])",
 }
@@ -42,7 +43,7 @@ _SECOND = {
     "ru": _words("[Тт]ы", "[Тт]ебя", "[Тт]ебе", "[Тт]обой", "[Тт]во[йяёеию]", "[Тт]воего", "[Тт]воей"),
     "uk": _words("[Тт]и", "[Тт]ебе", "[Тт]обі", "[Тт]вій", "[Тт]во[яєї]"),
     "pl": _words("[Tt]y", "[Cc]iebie", "[Tt]obie", "[Tt]obą", "[Tt]wój", "[Tt]woj[aąeę]"),
-    "ja": r"(?:あなた|君|きみ|お前)(?:は|が|の|を|に|も)",
+    "ja": r"(?<![\u3040-\u30ff\u3400-\u9fff])(?:あなた|君|きみ|お前)(?:は|が|の|を|に|も)",
     "zh": r"[你您]",
     "ko": r"(?<![가-힣])(?:너는|네가|너의|너를|당신(?:은|이|의|을)?)(?![가-힣])",
 }
@@ -79,12 +80,17 @@ class Persons:
         return self.second >= 3 and 15 * self.second >= self.words
 
 
-def count_persons(narration: str, language: str | None) -> Persons | None:
-    """Return how often `narration` uses the first and second person; None for a language without known words."""
+def count_persons(narration: str, language: str | None, names: Collection[str] = ()) -> Persons | None:
+    """Return how often `narration` uses the first and second person; None for a language without known words.
+
+    `names` are not counted: an Italian may be called Mia, and a user "You".
+    """
     patterns = _PATTERNS.get(language or "")
     if patterns is None:
         return None
     text = _SET_PHRASES.sub(" ", _without_reported_speech(narration))
+    if known := [re.escape(name) for name in sorted(names, key=len, reverse=True) if name.strip()]:
+        text = re.sub(rf"(?<!\w)(?:{'|'.join(known)})(?!\w)", " ", text)
     first, second = (len(pattern.findall(text)) for pattern in patterns)
     return Persons(first, second, max(count_words(text), 1))
 

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from app.kit.refusals import Refusal
 from app.summarising.judging.speech import count_letters, fold
@@ -22,13 +23,23 @@ _REPEATS = Refusal("repetition", "the answer repeats the same words")
 def find_repetition(text: str, known: str) -> Refusal | None:
     """Return a refusal if a sentence or line occurs three times, or the end of `text` repeats itself four times.
 
-    `known` are the folded words of the material: an end that quotes them repeats nothing by itself.
+    Items of a list are compared as a whole, because several of them may say the same about different people. `known`
+    are the folded words of the material: what is repeated there repeats nothing by itself.
     """
-    sentences = Counter(_NUMBER.sub("", fold(part)) for part in _SENTENCE_END.split(text) if _is_long_enough(part))
-    if any(times > _MOST_TIMES for times in sentences.values()):
+    counts = Counter(_NUMBER.sub("", fold(part)) for part in _divide(text) if _is_long_enough(part))
+    if any(times > _MOST_TIMES and known.count(part) < times for part, times in counts.items()):
         return _REPEATS
     end = _find_loop(fold(text).split(), " ") or _find_loop(_SPACELESS.findall(text), "", shortest=3)
     return _REPEATS if end and end not in known else None
+
+
+def _divide(text: str) -> Iterator[str]:
+    """Yield the items of lists, and the sentences of all other lines."""
+    for line in text.split("\n"):
+        if line.lstrip().startswith(("- ", "* ")):
+            yield line
+        else:
+            yield from _SENTENCE_END.split(line)
 
 
 def _is_long_enough(part: str) -> bool:

@@ -102,8 +102,8 @@ def test_a_summary_that_shrinks_is_refused_the_first_time(refused: tuple[str, ..
 def test_a_few_words_do_not_sum_up_a_long_story() -> None:
     long = Material(["The two of them walked along the shore and talked about the lamp. "] * 30)
     with pytest.raises(UnusableAnswer, match="too short"):
-        judge_summary("They talked.", long)
-    assert judge_summary("They talked.", Material(["We talked."])) == "They talked."
+        judge_summary("They met.", long)
+    assert judge_summary("They met.", Material(["We met."])) == "They met."
 
 
 def test_a_quote_from_the_messages_is_no_new_dialogue() -> None:
@@ -173,3 +173,68 @@ def test_an_answer_that_runs_in_circles_takes_no_time(piece: str, prompt: str) -
         judge(answer, profile, MATERIALS["en"], rules=rules.system, identify=identify)
     except UnusableAnswer:
         return
+
+
+MIA = (
+    "Mia confessò a Luca di averlo amato da sempre. Luca regalò a Mia la collana di sua nonna. Mia promise di tornare."
+)
+KENTA = "健太君は桜に初めて自分の夢を打ち明けた。桜は健太君に古い鍵を渡した。健太君が東京へ行くことを決めた。"
+MINE = (
+    "Mira found the map at the bottom of the mine. Mira saved Kai when the mine collapsed. "
+    "Both promised never to enter the mine again."
+)
+KNIGHT = "You are a knight of Aldmoor. You met Mira at the ford, and you swore to guard her road."
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        (MIA, {"Mia", "Luca"}),
+        (MIA, set()),
+        (KENTA, set()),
+        (MINE, set()),
+        ("You gave Mira the silver key. Mira told You that the tower burns. You kept the key.", {"You", "Mira"}),
+    ],
+)
+def test_names_are_no_words_for_persons(answer: str, names: set[str]) -> None:
+    judge_summary(answer, Material([answer], names=names))
+
+
+def test_the_voice_of_a_persons_own_text_is_accepted() -> None:
+    answer = f"{KNIGHT} Then you crossed the river with Mira, and you lost your shield."
+    for material in (Material([MINE], former=KNIGHT), Material([MINE], kept=KNIGHT)):
+        judge_summary(answer, material)
+    with pytest.raises(UnusableAnswer):
+        judge_summary(answer, Material([MINE]))
+
+
+def test_a_person_may_wish_for_another_voice() -> None:
+    answer = "I met Kai at the river. I told him my real name. I gave him my ring, and we walked home."
+    judge_summary(answer, Material([MINE], wished=True))
+    with pytest.raises(UnusableAnswer):
+        judge_summary(answer, Material([MINE]))
+
+
+def test_a_diary_may_address_whom_its_entries_address() -> None:
+    entries = [
+        "You gave me your mother's ring today. I promised to wait for you.",
+        "You kept my secret. I told you all.",
+    ]
+    answer = "You gave me your mother's ring, and I promised to wait for you. I told you my secret, and you kept it."
+    assert judge(answer, DIARY_PROFILE, Material(entries), identify=identify)
+
+
+def test_items_of_a_list_may_end_alike() -> None:
+    places = [f"- {name}: {mood}. In the throne room of the castle." for name, mood in STATES]
+    recap = "# Outcomes\n- They met.\n# Threads\n# State\n" + "\n".join(places)
+    judge(recap, SCENE_PROFILE, Material([MINE]), identify=identify)
+    with pytest.raises(UnusableAnswer):
+        judge(
+            recap.replace("- They met.", "- They met at the ford.\n" * 3),
+            SCENE_PROFILE,
+            Material([MINE]),
+            identify=identify,
+        )
+
+
+STATES = (("Mira", "tired"), ("Kai", "wounded"), ("Oren", "calm"))
