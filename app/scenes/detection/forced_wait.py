@@ -58,9 +58,10 @@ async def _may_find(db_session: DbSession, head: Head, opened: OpenScene, until_
         return False
     if opened.waits_since is not None and now - datetime.fromisoformat(opened.waits_since) >= LONGEST_WAIT:
         return False
-    # Of fewer messages none can be judged yet, because `offset` messages have to follow it.
-    unjudged = await list_eligible(db_session, head, opened.unjudged_from, scenes.offset + 1)
-    if len(unjudged) <= scenes.offset or unjudged[0].seq > until_seq:
+    # Of fewer messages none can be judged yet: `offset` messages have to follow it, and without a model at least one.
+    offset = max(scenes.offset, 1)
+    unjudged = await list_eligible(db_session, head, opened.unjudged_from, offset + 1)
+    if len(unjudged) <= offset or unjudged[0].seq > until_seq:
         return False
     search = await find_scheduled(db_session, head, NAME, DETECT)
     return search is None or search.failed_at is None
