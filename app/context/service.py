@@ -156,7 +156,7 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
         edge_kind=edge_kind,
         edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
         history=drop_unanswered(read_history(row["history"])),
-        pinned=read_history(row["pinned"]),
+        pinned=[one._replace(tool_calls=None) for one in read_history(row["pinned"]) if one.text.strip()],
     )
 
 

@@ -19,7 +19,7 @@ _BRACKETED = {"narrator": "Narrator", "system": "System", "tool": "tool"}
 
 def style_of(settings: ChatSettings, characters: Characters, time_zone: str, user_name: str | None) -> TranscriptStyle:
     """Return how to render the messages of a chat."""
-    return TranscriptStyle(settings.timestamps, time_zone, find_sole(characters), user_name)
+    return TranscriptStyle(settings.timestamps, time_zone, find_sole(characters), " ".join((user_name or "").split()))
 
 
 def is_blank(text: str) -> bool:

@@ -122,6 +122,18 @@ class _Message(BaseModel):
             raise PydanticCustomError("nul", "must not contain NUL characters")
         return given
 
+    @field_validator("swipes")
+    @classmethod
+    def _ignore_none(cls, swipes: list[str] | None) -> list[str] | None:
+        return swipes or None
+
+    @field_validator("swipes")
+    @classmethod
+    def _need_content(cls, swipes: list[str] | None, info: ValidationInfo) -> list[str] | None:
+        if swipes and info.data.get("content") not in swipes:
+            raise PydanticCustomError("swipes", "must contain content")
+        return swipes
+
     @field_validator("selected_swipe")
     @classmethod
     def _refuse_contradiction(cls, index: int | None, info: ValidationInfo) -> int | None:

@@ -15,7 +15,7 @@ from app.kit.ids import chat_key
 from tests.book import key_column
 from tests.context.chats import CHAT, LORE
 from tests.statements import watched
-from tests.talk import CALL, FORMATS, Json, append, context, get, ok, put, said, talk, talk_with_memos
+from tests.talk import CALL, FORMATS, Json, append, context, edit, get, ok, put, said, talk, talk_with_memos
 
 
 async def test_segments_stand_in_the_order_of_how_rarely_they_change(
@@ -316,3 +316,12 @@ async def test_a_turn_that_waits_for_a_tool_ends_with_the_user(api: httpx.AsyncC
     shown = await context(api, format="openai")
     assert shown["messages"][-1] == {"role": "user", "content": said(3)["content"]}
     assert shown["segments"][-1]["name"] == "newest"
+
+
+async def test_a_pinned_message_is_sent_without_its_calls(api: httpx.AsyncClient) -> None:
+    await append(api, [said(1), said(2, content="One moment.", tool_calls=[CALL]), *talk(3, 20)])
+    await edit(api, "m2", pinned=True)
+    await append(api, talk(21, 80))
+    pinned = next(part for part in (await context(api))["segments"] if part["name"] == "pinned")
+    assert "One moment." in pinned["text"]
+    assert CALL["function"]["name"] not in pinned["text"]

@@ -101,6 +101,7 @@ def test_a_content_may_have_a_hundred_thousand_characters() -> None:
         (lines_of(says("Hello?", importance=2)), "importance: must be less than or equal to 1"),
         (lines_of(says("Hello?", sent_at="2025-09-06T18:43:00")), "sent_at: must have timezone info"),
         (lines_of({"chat": {}}), "role: is required"),
+        (lines_of(says("Hello?", swipes=["Hi."])), "swipes: must contain content"),
     ],
 )
 def test_a_bad_line_is_named_with_what_is_wrong(bad: str, problem: str) -> None:
