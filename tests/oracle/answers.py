@@ -57,7 +57,7 @@ _BY_MARK: dict[str, Callable[[str], str]] = {
 ANSWERS: dict[str, Step] = {
     "well": echo,
     "nothing": "NONE",
-    "rubbish": "",
+    "rubbish": refuses(400),  # an answer that is refused three times would be quoted instead, in other words
     "refusal": refuses(503),
 }
 

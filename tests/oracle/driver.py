@@ -217,8 +217,12 @@ class Driver(RuleBasedStateMachine):
             memo.text, memo.status = book[memo.id]["text"], book[memo.id]["status"]
             memo.by_person = memo.edited = memo.requested = memo.failed = False
             words = WORD.findall(" ".join(text for _, _, _, text in memo.made_from))
-            assert answer in ("well", "nothing") or not memo.made_from
-            assert WORD.findall(memo.text) == (words if answer == "well" else [])
+            assert answer in ("well", "nothing", "rubbish") or not memo.made_from
+            memo.quoted = answer == "rubbish"  # after three refused answers, the memo quotes the messages
+            if memo.quoted:
+                assert set(WORD.findall(memo.text)) <= set(words)
+            else:
+                assert WORD.findall(memo.text) == (words if answer == "well" else [])
             assert memo.status == ("ready" if memo.text else "empty")
         self.check(chat, may_advance=True, snapshot=snapshot)
 

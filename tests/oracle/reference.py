@@ -141,6 +141,7 @@ class Memo:
         edited: Whether a person's text replaced a generated one.
         requested: Whether a person has requested a new text.
         failed: Whether its work has failed for good, as read from the service.
+        quoted: Whether it was quoted, because the model's answers were refused.
 
     """
 
@@ -157,6 +158,7 @@ class Memo:
     deleted: bool = False
     requested: bool = False
     failed: bool = False
+    quoted: bool = False
 
     @property
     def sort_key(self) -> tuple[int, int]:
