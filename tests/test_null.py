@@ -35,6 +35,9 @@ CLEARED: dict[tuple[str, str], tuple[Any, Any]] = {
 }
 """What is set of each field that may be null, and what it is after null."""
 
+OPTIONS = {("write_summary", "keep")}
+"""Fields that say how to write; no answer shows them."""
+
 SHOWN_AS = {("edit_message", "hidden"): "hidden_by"}
 
 
@@ -96,6 +99,7 @@ FIELDS = [
     pytest.param(operation, method, path, schema, name, id=f"{operation}-{name}")
     for operation, method, path, schema in bodies()
     for name in schema["properties"]
+    if (operation, name) not in OPTIONS
 ]
 
 
@@ -106,7 +110,13 @@ def test_what_null_does_is_known_of_every_field() -> None:
         for name, told in schema["properties"].items()
         if takes_null(told)
     }
-    assert nullable == set(CLEARED)
+    assert nullable == set(CLEARED) | OPTIONS
+
+
+async def test_null_keeps_a_summary_as_the_default_does(api: httpx.AsyncClient) -> None:
+    await append(api, talk(1, 2))
+    written = ok(await api.put("/v1/chats/c/summary", json={"text": "They met.", "keep": None}), 200)
+    assert (written["kept_text"], written["text"]) == ("They met.", "")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ class HistorySection(WordSettings):
 
 FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"name": "memos"}, ["the layer name 'memos' is used 2 times"]),
-    ({"narratives": ("recap",)}, ["the layer name 'recap' is used 2 times"]),
+    ({"also_known_as": ("recap",)}, ["the layer name 'recap' is used 2 times"]),
     ({"name": "cut"}, ["the layer name 'cut' is reserved"]),
     ({"name": "messages"}, ["the layer name 'messages' is reserved"]),
     (

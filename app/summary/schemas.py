@@ -1,12 +1,12 @@
 """Request and response models of the summary."""
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, model_validator
 
 from app.kit.validation_errors import FieldError
-from app.kit.wire import WORK_ID, RequestModel
+from app.kit.wire import WORK_ID, NullAs, RequestModel
 from app.narratives.schemas import MAX_NARRATIVE_CHARS, NarrativeText, VersionOut, version_out
 from app.narratives.service import ListedVersion
 
@@ -41,7 +41,7 @@ class SummaryIn(RequestModel):
         description=f"The summary. It replaces `kept_text` and `text`. At most {MAX_KEPT_CHARS:,} characters if it is "
         "kept."
     )
-    keep: bool = Field(
+    keep: Annotated[bool, NullAs(True)] = Field(
         True,
         description="Whether the text is kept word for word in every later version, as `kept_text`; if false, it "
         "becomes `text`, which later folds shorten and rewrite.",

@@ -53,7 +53,7 @@ def list_segments(preset: str) -> set[str]:
 def test_the_keepers_diary_is_written_by_tool_and_folded(diary: str) -> None:
     assert "The characters write 7 diary entries as they go" in diary
     assert "Quill's diary: 7 entries" in diary
-    assert "· after message 4\n      A mender came up in the rain: Nell Harrow" in diary
+    assert "· after message 5\n      A mender came up in the rain: Nell Harrow" in diary
     folded = re.search(
         r"^— (\d) entries folded into these lines of the prompt, quoted, no model —$", diary, re.MULTILINE
     )

@@ -173,7 +173,7 @@ async def test_a_character_that_wrote_itself_gets_no_generated_entry(
     model.otherwise = WRITTEN
     call = [{"id": "call-1", "type": "function", "function": {"name": "save_memory", "arguments": "{}"}}]
     await append(api, [said(1), said(2, name="Mira"), said(3, name="Kai", content="", tool_calls=call)])
-    await append(api, [said(4, role="user"), said(5, role="assistant", name="Kai", content="", tool_calls=call)])
+    await append(api, [said(4, role="user"), said(5, role="assistant", name="Kai", content="Hm.", tool_calls=call)])
     gate = model.hold() if asked else None
     clock.step(2)
     draining = asyncio.create_task(dispatcher.drain()) if asked else None

@@ -45,7 +45,7 @@ def _expected_message(line: Line, message: Message) -> Json:
         "role": message.role,
         "kind": message.kind,
         "content": message.text,
-        "tokens": count_tokens(message.text),
+        "tokens": 0 if message.is_call and not message.text.strip() else count_tokens(message.text),
         "swipes": message.texts,
         "selected_swipe": message.selected,
         "excluded": message.excluded,
