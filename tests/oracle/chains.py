@@ -66,7 +66,7 @@ def eligible(line: Line, first: int, last: int, filters: Filters) -> list[Messag
     return [
         message
         for message in line.messages[max(first, 1) - 1 : last]
-        if not (message.deleted or message.excluded or message.hidden or message.is_blank)
+        if not (message.deleted or message.excluded or message.hidden or not message.text.strip())
         and message.kind != "thought"
         and message.role != "tool"
         and (message.role != "system" or filters.include_system)
