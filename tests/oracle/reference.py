@@ -85,6 +85,11 @@ class Message:
         return NAMES.get(self.role)
 
     @property
+    def tokens(self) -> int:
+        """The tokens of the text; 0 for tool calls without one."""
+        return 0 if self.is_call and not self.text.strip() else count_tokens(self.text)
+
+    @property
     def is_blank(self) -> bool:
         return not self.text.strip() and not self.is_call
 
@@ -229,7 +234,7 @@ class Line:
         return memo.requested or (not memo.by_person and (memo.status == "pending" or self.is_stale(memo)))
 
     def tokens(self) -> int:
-        return sum(count_tokens(message.text) for message in self.not_deleted)
+        return sum(message.tokens for message in self.not_deleted)
 
     def turns(self) -> int:
         """Return how often the character answers directly after the user."""
