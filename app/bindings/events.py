@@ -17,7 +17,7 @@ class Bound(NamedTuple):
         binding_id: The id of what it wrote.
         at_seq: The reply's seq.
         sent_at: When the reply was sent.
-        stands: Whether the reply has the bound text, which it has unless a person hid it meanwhile.
+        matches: Whether the reply has the bound text, which it has unless a person hid it meanwhile.
 
     """
 
@@ -25,7 +25,7 @@ class Bound(NamedTuple):
     binding_id: UUID
     at_seq: int
     sent_at: datetime
-    stands: bool
+    matches: bool
 
 
 class Toggled(NamedTuple):
@@ -33,7 +33,7 @@ class Toggled(NamedTuple):
 
     layer: str
     binding_id: UUID
-    stands: bool
+    matches: bool
 
 
 class Dropped(NamedTuple):

@@ -18,8 +18,8 @@ class Binding(Table):
     `binding_id` is also the id of the row that the layer wrote. While a binding `is_open`, its reply is still to come:
     `message_id` is then the message that the call named, if any, `next_swipe` whether the call waits for the next
     alternative of that message, and `at_seq` the newest message when the tool was called. A bound one has the reply's
-    id, its seq as `at_seq`, and the hash of its text; `stands` is whether the reply has this text now. A call in a chat
-    without messages depends on none: it has no hash and stands at 0.
+    id, its seq as `at_seq`, and the hash of its text; `matches` is whether the reply has this text now. A call in a
+    chat without messages depends on none: it has no hash, `matches` is true and `at_seq` 0.
 
     `identity` is the hash of the arguments; `asked_id` and `asked_hash` are the id and the text hash of the newest
     message when the tool was called. They identify a retry. `awaits_user` is whether the message that the reply
@@ -28,12 +28,12 @@ class Binding(Table):
 
     __tablename__ = "bindings"
     __table_args__ = (
-        CheckConstraint("NOT (is_open AND (stands OR text_hash IS NOT NULL))", name="is_open"),
+        CheckConstraint("NOT (is_open AND (matches OR text_hash IS NOT NULL))", name="is_open"),
         CheckConstraint("text_hash IS NULL OR message_id IS NOT NULL", name="reply"),
         CheckConstraint("at_seq >= 0", name="at_seq"),
         Index("ix_bindings_seq", "chat_key", "line_id", "at_seq"),
         Index("ix_bindings_open", "chat_key", "line_id", postgresql_where=text("is_open")),
-        {"info": {"begins": "at_seq", "exported": "stands"}},
+        {"info": {"begins": "at_seq", "exported": "matches"}},
     )
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
@@ -51,5 +51,5 @@ class Binding(Table):
     at_seq: Mapped[int]
     text_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
     is_open: Mapped[bool] = mapped_column(server_default="false")
-    stands: Mapped[bool] = mapped_column(server_default="false")
+    matches: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(Time)

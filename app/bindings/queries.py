@@ -9,7 +9,7 @@ import asyncpg
 from sqlalchemy import insert, select
 
 from app.bindings.models import Binding
-from app.bindings.rule import HASH_BYTES, Newest, Open, Placement
+from app.bindings.rule import HASH_BYTES, LogMessage, Open, Placement
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 
@@ -18,7 +18,7 @@ Line = tuple[UUID, UUID]
 
 TEXT_HASH = f"substr(sha256(convert_to(m.content, 'UTF8')), 1, {HASH_BYTES})"
 
-_STANDS = f"m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user' AND {TEXT_HASH} = b.text_hash"
+_MATCHES = f"m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user' AND {TEXT_HASH} = b.text_hash"
 """Whether the reply `m` has the text of the binding `b`. A reply that a person hid does not count as there."""
 
 _SPOKEN = f"m.seq, m.message_id, m.role, m.name, m.kind, m.tool_calls IS NOT NULL AS tool_calls, {TEXT_HASH}, m.sent_at"
@@ -38,7 +38,7 @@ _KNOWN = """
     WHERE chat_key = $1 AND line_id = $2 AND at_seq = $3 AND tool = $4 AND character = $5 AND identity = $6
         AND asked_id IS NOT DISTINCT FROM $7 AND asked_hash IS NOT DISTINCT FROM $8
         AND message_id IS NOT DISTINCT FROM $9 AND text_hash IS NOT DISTINCT FROM $10 AND next_swipe = $11
-        AND created_at >= $12 AND (stands OR is_open)
+        AND created_at >= $12 AND (matches OR is_open)
     ORDER BY created_at DESC LIMIT 1"""
 
 _OPEN = """
@@ -47,11 +47,11 @@ _OPEN = """
 
 _BIND = f"""
     UPDATE bindings b SET message_id = m.message_id, at_seq = m.seq, text_hash = {TEXT_HASH}, is_open = false,
-        stands = m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user'
+        matches = m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user'
     FROM unnest($3::uuid[], $4::text[]) AS n (binding_id, message_id), messages m
     WHERE b.chat_key = $1 AND b.line_id = $2 AND b.binding_id = n.binding_id
         AND m.chat_key = $1 AND m.line_id = $2 AND m.message_id = n.message_id
-    RETURNING b.layer, b.binding_id, b.at_seq, m.sent_at, b.stands"""  # noqa: S608
+    RETURNING b.layer, b.binding_id, b.at_seq, m.sent_at, b.matches"""  # noqa: S608
 
 _AWAIT_REPLY = """
     UPDATE bindings SET awaits_user = false
@@ -60,13 +60,13 @@ _AWAIT_REPLY = """
 _DROP = "DELETE FROM bindings WHERE chat_key = $1 AND line_id = $2 AND binding_id = ANY($3)"
 
 _RECHECK = f"""
-    UPDATE bindings t SET stands = n.stands FROM (
-        SELECT b.binding_id, {_STANDS} AS stands FROM bindings b CROSS JOIN LATERAL (
+    UPDATE bindings t SET matches = n.matches FROM (
+        SELECT b.binding_id, {_MATCHES} AS matches FROM bindings b CROSS JOIN LATERAL (
             SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = b.at_seq {ONE_LOOKUP_EACH}) AS m
         WHERE b.chat_key = $1 AND b.line_id = $2 AND b.at_seq = ANY($3) AND b.text_hash IS NOT NULL
     ) AS n
-    WHERE t.chat_key = $1 AND t.line_id = $2 AND t.binding_id = n.binding_id AND t.stands <> n.stands
-    RETURNING t.layer, t.binding_id, t.stands"""  # noqa: S608
+    WHERE t.chat_key = $1 AND t.line_id = $2 AND t.binding_id = n.binding_id AND t.matches <> n.matches
+    RETURNING t.layer, t.binding_id, t.matches"""  # noqa: S608
 
 _TRUNCATE = "DELETE FROM bindings WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3"
 
@@ -76,8 +76,8 @@ _COPIED = "layer, tool, character, identity, asked_id, asked_hash, message_id, n
 _COPIED_OF_B = ", ".join(f"b.{name}" for name in _COPIED.split(", "))
 
 _COPY_BOUND = f"""
-    INSERT INTO bindings (chat_key, line_id, binding_id, {_COPIED}, at_seq, text_hash, stands, created_at)
-    SELECT $1, $2, b.binding_id, {_COPIED_OF_B}, m.seq, b.text_hash, {_STANDS}, b.created_at
+    INSERT INTO bindings (chat_key, line_id, binding_id, {_COPIED}, at_seq, text_hash, matches, created_at)
+    SELECT $1, $2, b.binding_id, {_COPIED_OF_B}, m.seq, b.text_hash, {_MATCHES}, b.created_at
     FROM bindings b CROSS JOIN LATERAL (
         SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND message_id = b.message_id
         {ONE_LOOKUP_EACH}) AS m
@@ -90,14 +90,14 @@ _COPY_OPEN = f"""
     JOIN bindings b ON b.chat_key = $1 AND b.line_id = $3 AND b.binding_id = n.binding_id"""  # noqa: S608
 
 _PLACES = """
-    SELECT binding_id, message_id, at_seq, stands FROM bindings
+    SELECT binding_id, message_id, at_seq, matches FROM bindings
     WHERE chat_key = $1 AND line_id = $2 AND binding_id = ANY($3)"""
 
 
 class Named(NamedTuple):
     """A message that a call names, whether it is deleted, and whether it is not hidden by a person."""
 
-    message: Newest
+    message: LogMessage
     deleted: bool
     in_sight: bool
 
@@ -108,32 +108,32 @@ class Place(NamedTuple):
     Attributes:
         message_id: The reply, or the message that an open call named.
         at_seq: The reply's seq; for an open call, the newest seq when the tool was called.
-        stands: Whether the reply has the bound text now.
+        matches: Whether the reply has the bound text now.
 
     """
 
     message_id: str | None
     at_seq: int
-    stands: bool
+    matches: bool
 
 
-async def find_newest(db_session: DbSession, line: Line) -> Newest | None:
+async def find_newest(db_session: DbSession, line: Line) -> LogMessage | None:
     """Return the newest message that is not deleted, hidden by a person or a thought; None if there is none."""
     row = await db_session.raw.fetchrow(_NEWEST, *line)
-    return Newest(*row) if row else None
+    return LogMessage(*row) if row else None
 
 
 async def find_named(db_session: DbSession, line: Line, message_id: str) -> Named | None:
     """Return a message by the caller's id, even if it is deleted; None if it is not there."""
     row = await db_session.raw.fetchrow(_NAMED, *line, message_id)
-    return Named(Newest(*list(row)[:-2]), *list(row)[-2:]) if row else None
+    return Named(LogMessage(*list(row)[:-2]), *list(row)[-2:]) if row else None
 
 
 async def find_known(
     db_session: DbSession,
     line: Line,
     placement: Placement,
-    asked: Newest | None,
+    asked: LogMessage | None,
     call: tuple[str, str, bytes],
     *,
     since: datetime,
@@ -168,9 +168,9 @@ async def list_open(db_session: DbSession, line: Line) -> list[Open]:
 
 
 async def bind(db_session: DbSession, line: Line, pairs: Sequence[tuple[UUID, str]]) -> list[asyncpg.Record]:
-    """Bind open bindings to messages as they now stand; `pairs` are (binding_id, message_id).
+    """Bind open bindings to the current texts of messages; `pairs` are (binding_id, message_id).
 
-    Return (layer, binding_id, at_seq, sent_at, stands) of each.
+    Return (layer, binding_id, at_seq, sent_at, matches) of each.
     """
     return await db_session.raw.fetch(_BIND, *line, *zip(*pairs, strict=True)) if pairs else []
 
@@ -186,7 +186,7 @@ async def drop(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -
 
 
 async def recheck(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[asyncpg.Record]:
-    """Compare the messages at `seqs` with the texts bound to them; return (layer, binding_id, stands) of changes."""
+    """Compare the messages at `seqs` with the texts bound to them; return (layer, binding_id, matches) of changes."""
     return await db_session.raw.fetch(_RECHECK, *line, list(seqs))
 
 
@@ -215,7 +215,7 @@ async def copy_open(db_session: DbSession, line: Line, from_line_id: UUID, place
 async def list_places(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
     """Return where bindings belong, by id, of those that exist."""
     rows = await db_session.raw.fetch(_PLACES, *line, list(binding_ids))
-    return {row["binding_id"]: Place(row["message_id"], row["at_seq"], row["stands"]) for row in rows}
+    return {row["binding_id"]: Place(row["message_id"], row["at_seq"], row["matches"]) for row in rows}
 
 
 async def list_bindings(db_session: DbSession, line: Line, *, after: UUID | None, limit: int) -> Sequence[Binding]:

@@ -36,8 +36,8 @@ class Appended(Speaker, Protocol):
     def message_id(self) -> str: ...  # noqa: D102
 
 
-class Newest(NamedTuple):
-    """The message after which a tool is called, or the one that the call names."""
+class LogMessage(NamedTuple):
+    """A message as it is when a tool is called: the newest one, or the one that the call names."""
 
     seq: int
     message_id: str
@@ -50,7 +50,7 @@ class Newest(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a call says about its reply: the id of the message, and whether it is the message's next alternative."""
+    """The reply that a call names: the id of a message, and whether the reply is that message's next swipe."""
 
     message_id: str | None = None
     next_swipe: bool = False
@@ -84,7 +84,7 @@ Outcome = Literal["bound", "dropped", "waits"]
 
 
 class Resolved(NamedTuple):
-    """What becomes of an open binding when messages are appended.
+    """The outcome for an open binding when messages are appended.
 
     Attributes:
         outcome: `bound` to `message_id`, `dropped`, or `waits` for later messages.
@@ -104,7 +104,7 @@ def is_reply(message: Speaker, character: str) -> bool:
     return not character or message.name is None or message.name == character
 
 
-def place(newest: Newest | None, named: Newest | None, target: Target) -> Placement:
+def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -> Placement:
     """Return the reply of a call that is made now, or what the call waits for.
 
     Args:
@@ -131,7 +131,7 @@ def place(newest: Newest | None, named: Newest | None, target: Target) -> Placem
 def resolve(one: Open, fresh: Sequence[Appended]) -> Resolved:
     """Return what becomes of an open binding when `fresh` messages are appended, in this order.
 
-    A message that the call names binds it wherever it stands among them, unless it is not the assistant's. Otherwise
+    A message that the call names binds it wherever it is among them, unless it is not the assistant's. Otherwise
     the first reply of the character binds it, and a message of the user before that drops it; messages that a re-import
     inserted before the call do not count.
     """

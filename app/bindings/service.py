@@ -14,7 +14,7 @@ from app.bindings import queries
 from app.bindings.events import BindingsChanged, Bound, Dropped, Toggled
 from app.bindings.models import Binding
 from app.bindings.queries import Named, Place
-from app.bindings.rule import Newest, Open, Placement, Target, is_reply, place, resolve, resolve_swipe
+from app.bindings.rule import LogMessage, Open, Placement, Target, is_reply, place, resolve, resolve_swipe
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LineEvent, LineTruncated, MessagesAppended, MessagesChanged, MessagesMoved, SwipeAdded
 from app.chats.head import Head
@@ -58,7 +58,7 @@ class Made(NamedTuple):
         is_retry: Whether an earlier call made it. Then there is nothing to write.
         is_open: Whether its reply is still to come.
         at_seq: The reply's seq; while it is open, that of the newest message.
-        stands: Whether what is written is shown at once.
+        matches: Whether what is written is shown at once.
         sent_at: When the message at `at_seq` was sent; None if there is none.
 
     """
@@ -67,7 +67,7 @@ class Made(NamedTuple):
     is_retry: bool
     is_open: bool
     at_seq: int
-    stands: bool
+    matches: bool
     sent_at: datetime | None
 
 
@@ -79,11 +79,11 @@ async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) 
     same = (call.tool, call.character, call.identity)
     since = now - timedelta(seconds=RETRY_WINDOW_S)
     known = await queries.find_known(db_session, head.line, placement, asked, same, since=since)
-    stands = not placement.is_open and (named is None or named.in_sight)
+    matches = not placement.is_open and (named is None or named.in_sight)
     if known is not None:
-        return Made(known, True, placement.is_open, placement.at_seq, stands, None)
+        return Made(known, True, placement.is_open, placement.at_seq, matches, None)
     after = named.message if named else asked
-    made = Made(uuid7(), False, placement.is_open, placement.at_seq, stands, after.sent_at if after else None)
+    made = Made(uuid7(), False, placement.is_open, placement.at_seq, matches, after.sent_at if after else None)
     await queries.insert_binding(db_session, head.line, _values(call, placement, made, asked, now))
     _note_open(head, _count_open(head) + made.is_open)
     return made
@@ -154,7 +154,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> BindingsCh
     if CURSOR not in head.cursors:
         return None
     rows = await queries.recheck(db_session, head.line, [after.seq for _, after in event.pairs])
-    toggled = [Toggled(row["layer"], row["binding_id"], row["stands"]) for row in rows]
+    toggled = [Toggled(row["layer"], row["binding_id"], row["matches"]) for row in rows]
     return _changed(event, toggled=toggled) if toggled else None
 
 
@@ -201,7 +201,7 @@ async def _finish(
     return _changed(event, bound=bound, dropped=[Dropped(one.layer, one.binding_id) for one in dropped])
 
 
-async def _find_named(db_session: DbSession, head: Head, target: Target, asked: Newest | None) -> Named | None:
+async def _find_named(db_session: DbSession, head: Head, target: Target, asked: LogMessage | None) -> Named | None:
     """Return the message that a call names, None if it names none or it is still to come. Raises Invalid."""
     message_id = target.message_id
     if message_id is None:
@@ -222,7 +222,7 @@ async def _find_named(db_session: DbSession, head: Head, target: Target, asked: 
     return named
 
 
-def _values(call: Call, placement: Placement, made: Made, asked: Newest | None, now: datetime) -> dict[str, Any]:
+def _values(call: Call, placement: Placement, made: Made, asked: LogMessage | None, now: datetime) -> dict[str, Any]:
     return {
         "binding_id": made.binding_id,
         "layer": call.layer,
@@ -237,7 +237,7 @@ def _values(call: Call, placement: Placement, made: Made, asked: Newest | None, 
         "at_seq": placement.at_seq,
         "text_hash": placement.text_hash,
         "is_open": made.is_open,
-        "stands": made.stands,
+        "matches": made.matches,
         "created_at": now,
     }
 

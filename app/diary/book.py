@@ -151,7 +151,7 @@ async def save_memory(
     if made.is_retry:
         return made.binding_id
     await take_over(db_session, head, name, made.at_seq, is_open=made.is_open)
-    values = {"identity": words, "hidden": not made.stands}
+    values = {"identity": words, "hidden": not made.matches}
     written = _Written(made.binding_id, name, content, "tool", made.at_seq, made.sent_at or now)
     return await _insert(db_session, head, written, values, now=now)
 
@@ -254,7 +254,7 @@ async def _keep(db_session: DbSession, head: Head, entry: DiaryEntry, given: Map
     kept = bool(given["kept"])
     depends = entry.origin == "tool" and "content" not in given and not kept
     places = await bindings.list_places(db_session, head.line, [entry.entry_id]) if depends else {}
-    return {"kept": kept, "hidden": any(not place.stands for place in places.values())}
+    return {"kept": kept, "hidden": any(not place.matches for place in places.values())}
 
 
 async def _change(

@@ -26,7 +26,7 @@ async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
         for character, number in await _bind(db_session, head, event.bound):
             changed[character].append(number)
     if event.toggled:
-        rows = [(one.binding_id, not one.stands) for one in event.toggled]
+        rows = [(one.binding_id, not one.matches) for one in event.toggled]
         for row in await change_queries.hide(db_session, line, rows):
             changed[row["character"]].append(row["number"])
     for character in sorted(changed):
@@ -52,7 +52,7 @@ async def take_over(db_session: DbSession, head: Head, character: str, at_seq: i
 
 async def _bind(db_session: DbSession, head: Head, bound: Sequence[Bound]) -> list[tuple[str, int]]:
     """Place entries at the replies that have arrived; return the character and number of each."""
-    rows = [(one.binding_id, one.at_seq, take_number(head), one.sent_at, not one.stands) for one in bound]
+    rows = [(one.binding_id, one.at_seq, take_number(head), one.sent_at, not one.matches) for one in bound]
     found = await change_queries.bind(db_session, head.line, rows)
     for row in found:
         await take_over(db_session, head, row["character"], row["at_seq"])

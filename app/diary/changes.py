@@ -181,7 +181,7 @@ async def _list_places(
         if entry_id not in former:
             found.append((entry_id, event.seq_here(row["at_seq"]), False))
         elif entry_id in places:
-            found.append((entry_id, places[entry_id].at_seq, not places[entry_id].stands))
+            found.append((entry_id, places[entry_id].at_seq, not places[entry_id].matches))
     return found
 
 

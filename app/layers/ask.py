@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
+from app.kit.attempts import record_refusal
 from app.kit.db import Database
 from app.kit.llm.client import ChatMessage, Completion, LanguageModel, ModelError
-from app.kit.refusal_log import record_refusal
 from app.kit.refusals import Refusal
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed

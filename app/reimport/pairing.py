@@ -1,9 +1,8 @@
 """Pairs old and new messages between two matched neighbours: each pair is one message whose text was edited. Pure.
 
-An edited text without an id matches nothing. Its neighbours still match, so the message that stands between them in the
-list is the one that stands between them on the line. If several messages stand there on either side, the pairs are
-chosen so that their order is that of both lists and that as many as possible have the same role; among these, so that
-speakers and words are the same as often as possible.
+An edited text without an id matches no stored message. Its neighbours still match, so the message between them in the
+list is the message between them on the line. If there are several on either side, pairs never cross, as many pairs as
+possible have the same role, and among those choices the one with the most equal speakers and words is taken.
 
 At the end of the lists a message can be appended, but not inserted. So there, no message after an unpaired one is
 paired.

@@ -8,11 +8,11 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.eligibility import Filters
+from app.kit.attempts import save_progress
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.llm.client import LanguageModel
 from app.kit.tokens import count_tokens
-from app.kit.work_progress import save_progress
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made

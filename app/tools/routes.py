@@ -96,7 +96,7 @@ def _call_out(call: Binding) -> dict[str, Any]:
         "id": call.binding_id,
         "tool": call.tool,
         "character": call.character or None,
-        "status": "open" if call.is_open else "shown" if call.stands else "hidden",
+        "status": "open" if call.is_open else "shown" if call.matches else "hidden",
         "message_id": call.message_id,
         "at_seq": call.at_seq,
         "created_at": call.created_at,

@@ -1,4 +1,4 @@
-"""What a tool wrote stands with its reply: through swipes, edits, deletes, discarded generations and re-imports."""
+"""What a tool wrote is shown and hidden with its reply, also after discarded generations and re-imports."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

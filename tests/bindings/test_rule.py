@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.bindings.rule import Newest, Open, Placement, Resolved, Target, hash_text, place, resolve
+from app.bindings.rule import LogMessage, Open, Placement, Resolved, Target, hash_text, place, resolve
 from app.kit.ids import uuid7
 
 NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
@@ -21,8 +21,8 @@ class Fresh:
     tool_calls: str | None = None
 
 
-def newest(role: str = "assistant", *, seq: int = 4, calls: bool = False) -> Newest:
-    return Newest(seq, f"m{seq}", role, None, None, calls, hash_text("Yes."), NOON)
+def newest(role: str = "assistant", *, seq: int = 4, calls: bool = False) -> LogMessage:
+    return LogMessage(seq, f"m{seq}", role, None, None, calls, hash_text("Yes."), NOON)
 
 
 def waiting(message_id: str | None = None, *, awaits_user: bool = False, next_swipe: bool = False) -> Open:
@@ -38,7 +38,7 @@ def test_a_call_after_a_reply_belongs_to_that_reply() -> None:
 
 
 @pytest.mark.parametrize("after", [newest("user"), newest("tool"), newest("narrator"), newest(calls=True)])
-def test_a_call_after_any_other_message_is_open(after: Newest) -> None:
+def test_a_call_after_any_other_message_is_open(after: LogMessage) -> None:
     assert place(after, None, Target()) == Placement(None, 4, is_open=True)
 
 
@@ -53,7 +53,7 @@ def test_a_named_message_counts_even_if_it_is_older() -> None:
 
 
 @pytest.mark.parametrize(("after", "awaits_user"), [(newest("user"), False), (newest(), True), (None, True)])
-def test_a_named_message_may_still_be_to_come(after: Newest | None, awaits_user: bool) -> None:
+def test_a_named_message_may_still_be_to_come(after: LogMessage | None, awaits_user: bool) -> None:
     placement = place(after, None, Target("new"))
     assert (placement.message_id, placement.is_open, placement.awaits_user) == ("new", True, awaits_user)
 

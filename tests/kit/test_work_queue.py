@@ -10,12 +10,12 @@ import asyncpg
 import pytest
 
 from app.kit import work_queue
+from app.kit.attempts import save_progress
 from app.kit.clock import SteppedClock
 from app.kit.db import Database, DbSession
 from app.kit.ids import chat_key, uuid7
 from app.kit.owners import Owner
 from app.kit.ripe_work import list_revivable
-from app.kit.work_progress import save_progress
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S, Claimed, NewWork, WorkScheduled
 from app.pipeline import open_database
 from app.registry import LAYERS

@@ -44,7 +44,7 @@ class Call:
     edited: bool = False
     id: str = ""
 
-    def stands(self, line: "Line") -> bool:
+    def matches(self, line: "Line") -> bool:
         """Whether the reply has the text of the call now."""
         if self.is_open:
             return False
@@ -93,7 +93,7 @@ def find_retried(line: "Line", call: Call) -> Call | None:
         same = (one.words, one.asked, one.bound, one.is_open) == (call.words, call.asked, call.bound, call.is_open)
         names = (one.bound[0] if one.bound else one.named[0], one.named[1])
         is_recent = one.made_at >= call.made_at - RETRY_WINDOW
-        is_there = one.seq(line) == call.seq(line) and (one.is_open or one.stands(line))
+        is_there = one.seq(line) == call.seq(line) and (one.is_open or one.matches(line))
         if same and names == call.named and is_recent and is_there:
             return one
     return None

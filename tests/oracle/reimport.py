@@ -28,7 +28,7 @@ def is_found_by_text(entry: Wanted) -> bool:
 
 
 def is_found_by_neighbours(line: Line, wanted: Sequence[Wanted], index: int) -> bool:
-    """Whether an edited message stands between the same unchanged messages, or ends, in the list and on the line."""
+    """Whether an edited message is between the same unchanged messages, or ends, in the list and on the line."""
     entry = wanted[index]
     if not entry.known or entry.message.deleted or entry.text == entry.message.text:
         return False

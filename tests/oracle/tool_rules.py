@@ -116,7 +116,7 @@ class ToolRules(ChatMachine):
         assert [(item["id"], item["status"], item["message_id"], item["at_seq"]) for item in self.list_calls(chat)] == [
             (
                 call.id,
-                "open" if call.is_open else "shown" if call.stands(line) else "hidden",
+                "open" if call.is_open else "shown" if call.matches(line) else "hidden",
                 call.bound[0] if call.bound else call.named[0],
                 call.seq(line),
             )
@@ -127,5 +127,5 @@ class ToolRules(ChatMachine):
             if not call.released:
                 entry = entries.pop(call.id)
                 assert (entry.origin, entry.at_seq) == ("tool", call.seq(line))
-                assert entry.hidden == (not call.stands(line))
+                assert entry.hidden == (not call.matches(line))
         assert not [entry for entry in entries.values() if entry.hidden]
