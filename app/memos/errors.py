@@ -17,6 +17,13 @@ class MemoEdited(Conflict):
     title = "Memo was edited by a person"
 
 
+class MemosOff(Conflict):
+    """Memos are switched off, so nothing can be made of the messages."""
+
+    code = "memos_off"
+    title = "Memos are off"
+
+
 class NothingToSummarise(Conflict):
     """The memo covers no messages, so it cannot be regenerated."""
 

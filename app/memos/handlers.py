@@ -38,9 +38,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     batches = [*formed, *batches]
     head.cursors[NAME] = open_batch.to_json() if open_batch else None
     if batches:
-        rows = await _insert_batches(db_session, head, batches, event.now)
-        items = [work_queue.NewWork(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
-        await schedule(db_session, head, NAME, items, now=event.now, settle_s=event.settle_s)
+        await insert_batches(db_session, head, batches, now=event.now, settle_s=event.settle_s)
         record(db_session, head.line, NAME)  # contexts depend on where batches end
         if batches[0].first_seq < head.anchor_seq:  # a forced cut fell inside it while it filled
             await refresh_cache(db_session, head)
@@ -144,12 +142,13 @@ async def _catch_up(
     return form_batches(emptied, older, size=size, filters=filters)
 
 
-async def _insert_batches(
-    db_session: DbSession, head: Head, batches: Sequence[Batch], now: datetime
-) -> list[dict[str, Any]]:
+async def insert_batches(
+    db_session: DbSession, head: Head, batches: Sequence[Batch], *, now: datetime, settle_s: float
+) -> None:
+    """Insert batches (one or more, in order), each with at least one eligible message, and schedule their memos."""
     whole = (batches[0].first_seq, batches[-1].last_seq)
     messages = await list_not_deleted(db_session, *head.line, [whole])
-    rows = []
+    rows: list[dict[str, Any]] = []
     head.memo_count += len(batches)
     for batch in batches:
         inside = inside_of(messages, batch.first_seq, batch.last_seq)
@@ -168,4 +167,5 @@ async def _insert_batches(
             }
         )
     await queries.insert_batches(db_session, *head.line, now=now, rows=rows)
-    return rows
+    items = [work_queue.NewWork(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
+    await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)

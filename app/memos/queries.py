@@ -62,6 +62,11 @@ _LAST_BATCH = """
     SELECT last_seq FROM memos WHERE chat_key = $1 AND line_id = $2 AND first_seq IS NOT NULL
     ORDER BY first_seq DESC LIMIT 1"""
 
+_RANGES = """
+    SELECT first_seq, last_seq FROM memos
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq <= $4 AND last_seq >= $3
+    ORDER BY first_seq"""
+
 _EDGES = """
     SELECT last_seq + 1 AS edge FROM memos
     WHERE chat_key = $1 AND line_id = $2 AND first_seq >= (
@@ -143,6 +148,14 @@ async def find_last_batch_end(db_session: DbSession, chat_key: UUID, line_id: UU
 async def list_batch_edges(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[int]:
     """Return the seq after each batch, from the batch before `from_seq` on."""
     return [row["edge"] for row in await db_session.raw.fetch(_EDGES, chat_key, line_id, from_seq)]
+
+
+async def list_batch_ranges(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> list[tuple[int, int]]:
+    """Return the ranges of the batches that overlap a range (inclusive), those of soft-deleted memos too, in order."""
+    rows = await db_session.raw.fetch(_RANGES, chat_key, line_id, first_seq, last_seq)
+    return [(row["first_seq"], row["last_seq"]) for row in rows]
 
 
 async def find_batch(connection: Connection, chat_key: UUID, line_id: UUID, memo_id: UUID) -> asyncpg.Record | None:

@@ -18,8 +18,9 @@ from app.kit.scopes import read_scopes
 from app.kit.wire import OrjsonResponse
 from app.kit.work_queue import WorkItem
 from app.memos import book
+from app.memos.backfill import backfill
 from app.memos.models import Memo
-from app.memos.schemas import MemoIn, MemoOut, MemoPatch, Regenerate, RegeneratingMemo
+from app.memos.schemas import Backfill, BackfilledOut, MemoIn, MemoOut, MemoPatch, Regenerate, RegeneratingMemo
 from app.memos.segment import source_of
 
 MemoId = Annotated[UUID, Path(description="The memo's id.")]
@@ -66,6 +67,19 @@ async def write_memo(ref: WritingChat, memo: MemoIn, db_session: Db, clock: Now)
     """Write a memo by hand. It covers no messages and is in the book at once."""
     memo_id = await book.write_person_memo(db_session, ref, text=memo.text, after_seq=memo.after_seq, now=clock())
     return OrjsonResponse(await _changed(db_session, ref, memo_id), status_code=201)
+
+
+@router.post("/backfill", status_code=202, response_model=BackfilledOut)
+async def backfill_memos(ref: WritingChat, db_session: Db, clock: Now, wanted: Backfill | None = None) -> Response:
+    """Make the memos of messages that were said while memos were off; where there are memos, nothing changes."""
+    wanted = wanted or Backfill()
+    batches = await backfill(db_session, ref, first_seq=wanted.first_seq, last_seq=wanted.last_seq, now=clock())
+    answer = {
+        "created": len(batches),
+        "first_seq": batches[0].first_seq if batches else None,
+        "last_seq": batches[-1].last_seq if batches else None,
+    }
+    return OrjsonResponse(answer, status_code=202)
 
 
 @router.patch("/{memo_id}", response_model=MemoOut)

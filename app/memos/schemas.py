@@ -1,11 +1,12 @@
 """The request and response models of memos."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from app.kit.validation_errors import FieldError
 from app.kit.wire import MAX_SEQ, WORK_ID, Patch, Text, absent
 from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 
@@ -88,6 +89,31 @@ class MemoPatch(Patch):
     pinned: bool | None = Field(
         None, description="Whether it stays in the prompt when it is older than the window. Null is false."
     )
+
+
+class Backfill(BaseModel):
+    """The range of messages to backfill."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"first_seq": 1, "last_seq": 400}]})
+
+    first_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(1, description="The first seq of the range.")
+    last_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] | None = Field(
+        None, description="The last seq of the range, inclusive; by default the newest message."
+    )
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if self.last_seq is not None and self.last_seq < self.first_seq:
+            raise FieldError(("last_seq",), "must be at least first_seq")
+        return self
+
+
+class BackfilledOut(BaseModel):
+    """The memos that a backfill makes in the background."""
+
+    created: int = Field(description="How many memos were added to the book; 0 if nothing was missing.")
+    first_seq: int | None = Field(description="The seq of the first message that they cover; null if there are none.")
+    last_seq: int | None = Field(description="The seq of the last message that they cover, inclusive; null likewise.")
 
 
 class Regenerate(BaseModel):

@@ -1,0 +1,84 @@
+"""Makes the memos of messages that were said while memos were off."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from app.chats.chat_lock import ChatRef, lock_head
+from app.chats.eligibility import Filters
+from app.chats.events import LayerChanged
+from app.chats.head import RangeMessage
+from app.chats.ranges import Range, inside_of
+from app.chats.revision import record_nothing
+from app.kit.db import DbSession, defer
+from app.memos import queries
+from app.memos.batches import Batch, OpenBatch, form_batches
+from app.memos.errors import MemosOff
+from app.memos.handlers import insert_batches
+from app.memos.models import NAME
+from app.memos.settings import MemoSettings
+from app.messages.reads import list_not_deleted
+
+
+async def backfill(
+    db_session: DbSession, ref: ChatRef, *, first_seq: int, last_seq: int | None, now: datetime
+) -> Sequence[Batch]:
+    """Form batches of the messages of a range (inclusive) that no batch covers, and schedule their memos.
+
+    The current settings apply. `last_seq` None is the end of the line. The messages from the open batch on are left
+    out, because they get their memo in any case.
+
+    Returns:
+        The new batches in order; none if every message that can be summarised has its batch.
+
+    Raises:
+        ChatNotFound: There is no such chat.
+        MemosOff: The chat's memos are switched off.
+
+    """
+    head = await lock_head(db_session, ref)
+    settings = MemoSettings.of(head.settings)
+    if not settings.enabled:
+        raise MemosOff("This chat's memos are switched off; set memos.enabled to true to make them.")
+    open_batch = head.cursors.get(NAME)
+    end = open_batch["first_seq"] - 1 if open_batch else head.head_seq
+    wanted = (first_seq, end if last_seq is None else min(last_seq, end))
+    gaps = list_uncovered(await queries.list_batch_ranges(db_session, *head.line, *wanted), wanted)
+    messages = await list_not_deleted(db_session, *head.line, gaps) if gaps else []
+    batches = [
+        batch
+        for first, last in gaps
+        for batch in fill_gap(
+            (first, last), inside_of(messages, first, last), size=settings.every_messages, filters=head.filters
+        )
+    ]
+    if not batches:
+        record_nothing(db_session, head.line)
+        return []
+    await insert_batches(db_session, head, batches, now=now, settle_s=0)
+    defer(db_session, LayerChanged(head, NAME))
+    return batches
+
+
+def list_uncovered(covered: Iterable[Range], wanted: Range) -> list[Range]:
+    """Return the parts of `wanted` that are outside `covered` (in order, without overlaps). Pure."""
+    first_seq, last_seq = wanted
+    uncovered = []
+    for first, last in covered:
+        if first > first_seq:
+            uncovered.append((first_seq, min(first - 1, last_seq)))
+        first_seq = max(first_seq, last + 1)
+    if first_seq <= last_seq:
+        uncovered.append((first_seq, last_seq))
+    return uncovered
+
+
+def fill_gap(gap: Range, messages: Sequence[RangeMessage], *, size: int, filters: Filters) -> list[Batch]:
+    """Return the batches that cover a gap; the last one has fewer than `size` eligible messages if they run out. Pure.
+
+    A gap without an eligible message gets no batch.
+    """
+    first_seq, last_seq = gap
+    batches, rest = form_batches(OpenBatch(first_seq, size, filters), messages, size=size, filters=filters)
+    if rest is not None and rest.count:
+        batches.append(Batch(rest.first_seq, last_seq, size, filters))
+    return batches

@@ -1,0 +1,174 @@
+"""`POST …/memos/backfill`: memos of what was said while memos were off."""
+
+from collections.abc import Sequence
+
+import httpx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.chats.eligibility import Filters
+from app.chats.head import RangeMessage
+from app.dispatcher import Dispatcher
+from app.kit.clock import SteppedClock
+from app.memos.backfill import fill_gap, list_uncovered
+from tests.background import settle, settle_rounds
+from tests.book import ask, book, statuses
+from tests.scripted_model import ScriptedModel
+from tests.talk import Json, append, context, cut_off, hide, put, soft_delete, talk
+
+OFF = {"memos": {"enabled": False}}
+ON = {"memos": {"enabled": True}}
+
+
+async def with_a_gap(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
+    """A chat of 300 messages with memos on for the first 20, off until 220, and on again, with a window of 3."""
+    await put(api, settings={"memos": {"window": 3}})
+    await append(api, talk(1, 20))
+    await put(api, status=200, settings=OFF)
+    await append(api, talk(21, 220))
+    await put(api, status=200, settings=ON)
+    await append(api, talk(221, 300))
+    await settle_rounds(dispatcher, clock, rounds=3)
+
+
+async def backfill(api: httpx.AsyncClient, status: int = 202, **wanted: int) -> Json:
+    return await ask(api, "POST", "/backfill", status, wanted)
+
+
+async def ranges(api: httpx.AsyncClient) -> list[tuple[int, int]]:
+    return [(memo["first_seq"], memo["last_seq"]) for memo in await book(api)]
+
+
+def covered_seqs(found: Sequence[tuple[int, int]]) -> list[int]:
+    return [seq for first, last in found for seq in range(first, last + 1)]
+
+
+async def test_every_message_has_one_memo_after_a_backfill(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await with_a_gap(api, dispatcher, clock)
+    before = await ranges(api)
+    gap_end = before[2][0] - 1
+    assert before[:2] == [(1, 8), (9, 16)]
+    assert gap_end > 150
+    answer = await backfill(api)
+    found = await ranges(api)
+    assert answer == {"created": len(found) - len(before), "first_seq": 17, "last_seq": gap_end}
+    assert covered_seqs(found) == list(range(1, before[-1][1] + 1))
+    await settle_rounds(dispatcher, clock, rounds=3)
+    assert set(await statuses(api)) == {"ready"}
+    assert await backfill(api) == {"created": 0, "first_seq": None, "last_seq": None}
+
+
+async def test_a_backfill_calls_the_model_once_per_batch(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await with_a_gap(api, dispatcher, clock)
+    calls = len(model.calls)
+    created = (await backfill(api, first_seq=50, last_seq=81))["created"]
+    await backfill(api, first_seq=50, last_seq=81)
+    await settle(dispatcher, clock)
+    assert (created, len(model.calls) - calls) == (4, 4)
+    assert (50, 57) in await ranges(api)
+
+
+async def test_a_backfill_changes_no_memo_and_no_window(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await with_a_gap(api, dispatcher, clock)
+    before, shown = await book(api), await context(api)
+    await backfill(api, last_seq=100)
+    await settle_rounds(dispatcher, clock, rounds=3)
+    after = {memo["id"]: memo for memo in await book(api)}
+    assert [after[memo["id"]] for memo in before] == before
+    assert (await context(api))["prefix_hash"] == shown["prefix_hash"]
+
+
+async def test_the_end_of_a_range_gets_a_shorter_batch(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await with_a_gap(api, dispatcher, clock)
+    assert await backfill(api, first_seq=20, last_seq=30) == {"created": 2, "first_seq": 20, "last_seq": 30}
+    assert (await ranges(api))[2:4] == [(20, 27), (28, 30)]
+
+
+async def test_deleted_memos_stay_deleted(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
+    await with_a_gap(api, dispatcher, clock)
+    first = (await book(api))[0]
+    await ask(api, "DELETE", f"/{first['id']}", 204)
+    await backfill(api, last_seq=40)
+    assert await ranges(api)
+    assert (await ranges(api))[0] == (9, 16)
+
+
+async def test_hidden_and_deleted_messages_fill_no_batch(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await with_a_gap(api, dispatcher, clock)
+    await hide(api, (17, 60))
+    await soft_delete(api, "m61", "m62")
+    assert await backfill(api, last_seq=62) == {"created": 0, "first_seq": None, "last_seq": None}
+    assert await backfill(api, last_seq=70) == {"created": 1, "first_seq": 17, "last_seq": 70}
+
+
+async def test_a_cut_off_through_a_short_batch_reopens_it(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await with_a_gap(api, dispatcher, clock)
+    await backfill(api, last_seq=36)
+    assert (33, 36) in await ranges(api)
+    await cut_off(api, 35)
+    assert (await ranges(api))[-1] == (25, 32)
+    await append(api, [message | {"id": f"again-{message['id']}"} for message in talk(35, 39)])
+    assert (await ranges(api))[-1] == (25, 32)
+    await append(api, [message | {"id": f"again-{message['id']}"} for message in talk(40, 40)])
+    assert (await ranges(api))[-1][0] == 33
+
+
+async def test_a_backfill_needs_memos_to_be_on(api: httpx.AsyncClient) -> None:
+    await put(api, settings=OFF)
+    await append(api, talk(1, 20))
+    assert (await backfill(api, 409))["code"] == "memos_off"
+
+
+async def test_a_backfill_refuses_an_empty_range(api: httpx.AsyncClient) -> None:
+    await append(api, talk(1, 1))
+    refused = await backfill(api, 422, first_seq=9, last_seq=8)
+    assert refused["errors"] == [{"loc": ["body", "last_seq"], "msg": "must be at least first_seq"}]
+
+
+async def test_a_backfill_of_an_empty_chat_makes_nothing(api: httpx.AsyncClient) -> None:
+    await put(api)
+    before = await context(api)
+    assert (await backfill(api))["created"] == 0
+    assert await context(api) == before
+
+
+spans = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), max_size=6)
+
+
+@given(spans, st.integers(1, 30), st.integers(0, 30))
+def test_uncovered_parts_are_the_other_seqs(steps: list[tuple[int, int]], first: int, length: int) -> None:
+    covered, seq = [], 0
+    for step, more in steps:
+        covered.append((seq + step, seq + step + more))
+        seq += step + more
+    wanted = set(range(first, first + length))
+    found = list_uncovered(covered, (first, first + length - 1))
+    assert covered_seqs(found) == sorted(wanted - set(covered_seqs(covered)))
+
+
+@given(st.lists(st.booleans(), max_size=20), st.integers(1, 5))
+def test_a_gap_is_filled_without_a_hole(eligible: list[bool], size: int) -> None:
+    messages = [
+        RangeMessage(seq, f"m{seq}", "user", None, None, 5, not is_eligible, False, None, False, b"")
+        for seq, is_eligible in enumerate(eligible, start=1)
+    ]
+    batches = fill_gap((1, len(eligible)), messages, size=size, filters=Filters())
+    counts = [sum(eligible[batch.first_seq - 1 : batch.last_seq]) for batch in batches]
+    assert sum(counts) == sum(eligible)
+    assert all(count == size for count in counts[:-1])
+    assert all(1 <= count <= size for count in counts)
+    assert covered_seqs([(one.first_seq, one.last_seq) for one in batches]) == list(
+        range(1, batches[-1].last_seq + 1 if batches else 1)
+    )
