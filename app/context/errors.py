@@ -1,6 +1,6 @@
 """Errors of requests for a context."""
 
-from app.kit.errors import Invalid
+from app.kit.errors import Conflict, Invalid
 
 
 class UnknownCharacter(Invalid):
@@ -15,3 +15,10 @@ class BudgetTooSmall(Invalid):
 
     code = "budget_too_small"
     title = "Budget too small"
+
+
+class BeforeHistory(Conflict):
+    """The message is older than the history, so the context that it was a reply to no longer exists."""
+
+    code = "before_history"
+    title = "Message is older than the history"

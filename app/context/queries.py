@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -18,7 +17,8 @@ _ENTRIES = """
     SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at,
         m.tool_calls, m.tool_call_id) ORDER BY m.seq)
     FROM messages m
-    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.kind IS NULL"""
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.kind IS NULL
+        AND (b.seq IS NULL OR m.seq < b.seq)"""
 
 _HISTORY = _ENTRIES + " AND m.seq >= c.anchor_seq AND m.hidden_by IS NULL"
 
@@ -31,36 +31,59 @@ _CONTEXT = """
     SELECT c.line_id, c.user_id, c.revision, ({of_user}) AS of_user, ({of_tenant}) AS of_tenant, c.head_seq,
         c.anchor_seq, c.last_cut::text AS last_cut,
         c.characters::text AS characters, c.user_name, c.user_persona, c.system_prompt, c.settings::text AS settings,
-        c.time_zone, c.context_cache::text AS context_cache, ({history})::text AS history,
+        c.time_zone, c.context_cache::text AS context_cache, b.seq AS before_seq, ({history})::text AS history,
         ({pinned})::text AS pinned{queries}
-    FROM chats c WHERE c.chat_key = $1 AND {which}"""
+    FROM chats c LEFT JOIN LATERAL ({before}) b ON true WHERE c.chat_key = $1 AND {which}"""
+
+_NO_MESSAGE = "SELECT NULL::int AS seq"
+
+_MESSAGE = """
+    SELECT m.seq FROM messages m
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.message_id = $3 AND m.deleted_at IS NULL"""
 
 _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.line_id = '{NO_LINE}'"  # noqa: S608
 
 
 @lru_cache(maxsize=8)
-def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool) -> str:
+def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool, before: bool = False) -> str:
     """Return the statement of a context.
 
-    `queries` are (layer name, scalar subquery on `c`); the result of each is the column `q_<name>`.
+    Its arguments are the keys of the chat and of the tenant; with `before` the id of the message that the context is
+    for; unless `of_current` the line's id.
+
+    Args:
+        queries: (layer name, scalar subquery on `c` and `b`); the result of each is the column `q_<name>`.
+        of_current: Whether the line is the chat's current one.
+        before: Whether only messages before a given one count. `b.seq` is its seq, or NULL if there is none.
+
     """
     return _CONTEXT.format(
         history=_HISTORY,
         pinned=_PINNED,
         queries="".join(f", ({query}) AS q_{name}" for name, query in queries),
-        which="c.line_status = 'current'" if of_current else "c.line_id = $3",
+        before=_MESSAGE if before else _NO_MESSAGE,
+        which="c.line_status = 'current'" if of_current else f"c.line_id = ${4 if before else 3}",
         of_user=_SCOPE.format(key="c.user_key"),
         of_tenant=_SCOPE.format(key="$2"),
     )
 
 
 async def find_context(
-    connection: Connection, tenant: str, chat_key: UUID, line_id: UUID | None, queries: Mapping[str, str]
+    connection: Connection,
+    tenant: str,
+    chat_key: UUID,
+    line_id: UUID | None,
+    queries: Mapping[str, str],
+    before: str | None = None,
 ) -> asyncpg.Record | None:
-    """Return the row that a context and its entity tag are made from, or None if there is no such chat or line."""
-    statement = write_statement(tuple(queries.items()), of_current=line_id is None)
-    arguments: tuple[Any, ...] = (chat_key, tenant_key(tenant), *(() if line_id is None else (line_id,)))
-    return await connection.fetchrow(statement, *arguments)
+    """Return the row that a context and its entity tag are made from, or None if there is no such chat or line.
+
+    With the id of a message as `before`, only earlier messages count, and `before_seq` is its seq, or None if the line
+    does not have it.
+    """
+    statement = write_statement(tuple(queries.items()), of_current=line_id is None, before=before is not None)
+    optional = [one for one in (before, line_id) if one is not None]
+    return await connection.fetchrow(statement, chat_key, tenant_key(tenant), *optional)
 
 
 def read_history(stored: str | None) -> Sequence[HistoryMessage]:

@@ -70,11 +70,22 @@ class ContextQuery(BaseModel):
         description="A user message to include as if it had just been appended. It is not stored, and the anchor "
         "does not move.",
     )
+    before: Annotated[Text, Field(min_length=1, max_length=128)] | None = Field(
+        None,
+        description="The id of a message of the history. The context is the one for generating that message again: "
+        "it contains neither the message nor what was said or remembered later.",
+    )
     prefill: bool = Field(
         False,
         description="With `anthropic`: let the conversation end with the assistant, for the model to continue.",
     )
     now: UtcDatetime | None = Field(None, description="The time in the segment `time`. By default the current time.")
+
+    @model_validator(mode="after")
+    def _draft_or_before(self) -> Self:
+        if self.draft is not None and self.before is not None:
+            raise FieldError(("draft",), "must not be combined with before")
+        return self
 
 
 class ContextOptions(ContextQuery):

@@ -11,13 +11,13 @@ import orjson
 from app.chats.characters import Characters, accepts, find_meant, list_names
 from app.chats.chat_lock import ChatRef
 from app.chats.covering_layer import edges_in_effect
-from app.chats.errors import LineNotFound
+from app.chats.errors import LineNotFound, MessageNotFound
 from app.chats.ranges import join_ranges
 from app.chats.settings import ChatSettings, effective_json
 from app.context import texts
 from app.context.budget import BudgetTooSmallError, fit
 from app.context.calls import drop_unanswered
-from app.context.errors import BudgetTooSmall, UnknownCharacter
+from app.context.errors import BeforeHistory, BudgetTooSmall, UnknownCharacter
 from app.context.formats import is_said, render
 from app.context.in_use import in_use
 from app.context.parts import Fitted, Omission, Parts
@@ -63,7 +63,10 @@ async def assemble_context(
     own: Sequence[OwnSegment] = (),
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the context as JSON fields. Raises ChatNotFound, LineNotFound, UnknownCharacter and BudgetTooSmall."""
+    """Return the context as JSON fields.
+
+    Raises ChatNotFound, LineNotFound, MessageNotFound, BeforeHistory, UnknownCharacter and BudgetTooSmall.
+    """
     return _assemble(ref, await _read_row(database, ref, options), options, layers, own=own, now=now)
 
 
@@ -90,13 +93,26 @@ async def assemble_unless_known(
 
 
 async def _read_row(database: Database, ref: ChatRef, options: ContextQuery) -> asyncpg.Record:
-    """Return the row of the statement. Raises ChatNotFound, LineNotFound."""
+    """Return the row of the statement. Raises ChatNotFound, LineNotFound, MessageNotFound and BeforeHistory."""
     async with database.raw() as connection:
-        row = await find_context(connection, ref.tenant, ref.key, options.line, in_use().queries or {})
+        row = await find_context(connection, ref.tenant, ref.key, options.line, in_use().queries or {}, options.before)
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))
     ref.check(row["user_id"])
+    if options.before is not None:
+        _check_before(row, options.before)
     return row
+
+
+def _check_before(row: asyncpg.Record, message_id: str) -> None:
+    """Raise MessageNotFound for an unknown message, and BeforeHistory for one before the anchor."""
+    if row["before_seq"] is None:
+        raise MessageNotFound(f"There is no message {message_id!r}.")
+    if row["before_seq"] < row["anchor_seq"]:
+        raise BeforeHistory(
+            f"The message {message_id!r} has seq {row['before_seq']}, but the history begins at {row['anchor_seq']}. "
+            "Fork the chat at the message before it, and get the context of the fork."
+        )
 
 
 def _assemble(
@@ -147,7 +163,9 @@ def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str |
     contributed = {}
     for layer in layers:
         queried = row[f"q_{layer.name}"] if layer.context_query else None
-        contributed[layer.name] = layer.contribute(View(cache.get(layer.name, {}), queried, settings, chosen))
+        contributed[layer.name] = layer.contribute(
+            View(cache.get(layer.name, {}), queried, settings, chosen, row["before_seq"])
+        )
     return Source(
         row=row,
         settings=settings,
@@ -301,6 +319,12 @@ def _window_out(source: Source, fitted: Fitted) -> dict[str, Any]:
     }
 
 
+def _head_of(row: asyncpg.Record) -> int:
+    """Return the seq of the line's head, or, of a context for a message, the seq before that message."""
+    head_seq: int = row["head_seq"] if row["before_seq"] is None else row["before_seq"] - 1
+    return head_seq
+
+
 def _history_out(row: asyncpg.Record, fitted: Fitted) -> dict[str, Any]:
     sent = [entry.seq for entry in fitted.layout.entries]
     newest = fitted.layout.newest
@@ -308,7 +332,7 @@ def _history_out(row: asyncpg.Record, fitted: Fitted) -> dict[str, Any]:
         sent.append(newest.of.seq)
     return {
         "anchor_seq": sent[0] if sent else row["anchor_seq"],
-        "last_seq": sent[-1] if sent else row["head_seq"],
+        "last_seq": sent[-1] if sent else _head_of(row),
         "messages": len(sent),
         "last_cut": orjson.Fragment(row["last_cut"]) if row["last_cut"] else None,
     }

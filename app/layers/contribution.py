@@ -156,6 +156,8 @@ class View(NamedTuple):
         queried: The result of its `context_query`; None without one.
         settings: The chat's settings.
         character: The character whose prompt it is, if known.
+        before_seq: The seq of the message that the context is for: the layer contributes only what was known before
+            that message. None for the next message.
 
     """
 
@@ -163,6 +165,11 @@ class View(NamedTuple):
     queried: Any
     settings: ChatSettings
     character: str | None = None
+    before_seq: int | None = None
+
+    def is_known(self, last_seq: int) -> bool:
+        """Return whether something that ends with the message `last_seq` was known before the message it is for."""
+        return self.before_seq is None or last_seq < self.before_seq
 
 
 def place(settings: PlacementSettings) -> Placement | None:

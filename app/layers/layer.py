@@ -126,7 +126,7 @@ class Layer:
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
         segments: The segments it contributes to.
         context_query: A scalar subquery on the line's row `c`, included in the one statement of a context, for data
-            that cannot be stored on the row; its value is `View.queried`.
+            that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """

@@ -42,7 +42,7 @@ def contribute(view: View) -> Contributed:
     items: list[Item] = []
     left_out: list[Item] = []
     for part, budget in zip(WINDOW_PARTS, (settings.budget, settings.pinned_budget), strict=True):
-        stored = view.cached.get(part, ())
+        stored = [memo for memo in view.cached.get(part, ()) if view.is_known(_last_seq(memo))]
         limit = budget.tokens(view.settings.context_tokens) if budget else None
         kept = choose_newest_first([memo["tokens"] for memo in stored], limit)
         for index, memo in enumerate(stored):
@@ -53,6 +53,12 @@ def contribute(view: View) -> Contributed:
                 left_out.append(item._replace(name=f"memo {memo['number']}"))
     segment = Contribution("memos", items, HEADING, left_out, placement, is_window=True)
     return Contributed((segment,), gaps, edges)
+
+
+def _last_seq(memo: Mapping[str, Any]) -> int:
+    """Return the seq of the last message that a memo covers, or that a person's memo follows."""
+    last_seq: int = memo["sort_key"] // 2 if memo["first_seq"] is None else memo["last_seq"]
+    return last_seq
 
 
 def source_of(memo_id: UUID | str) -> str:

@@ -16,7 +16,7 @@ from app.scenes.recap_job import FOLD_RECAP
 from app.scenes.routes import recap_router, router
 from app.scenes.scene_job import MAKE_SCENE_RECAP
 from app.scenes.schedule import NAME
-from app.scenes.segment import SEGMENT, contribute
+from app.scenes.segment import FORMER_RECAP, SEGMENT, contribute
 from app.scenes.settings import SCENE_EDGES, SceneSettings
 
 LAYER = Layer(
@@ -42,6 +42,7 @@ LAYER = Layer(
     seeks_edges=seeks_edges,
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),
+    context_query=FORMER_RECAP,
     contribute=contribute,
     documents=DOCUMENTS,
 )

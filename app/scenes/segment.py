@@ -1,6 +1,9 @@
 """The contribution of scenes to a context: the running recap, from the line's row. Pure."""
 
 import re
+from typing import Any
+
+import orjson
 
 from app.kit.tokens import count_tokens
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, list_gaps, place
@@ -18,9 +21,38 @@ SEGMENT = SegmentSpec(
 )
 
 
+_OF_RECAP = "v.chat_key = c.chat_key AND v.line_id = c.line_id AND v.layer = 'recap' AND v.subject = ''"
+
+FORMER_RECAP = f"""
+    CASE WHEN b.seq <= (c.context_cache -> 'scenes' ->> 'last_seq')::int THEN (
+        WITH RECURSIVE chain AS (
+            SELECT v.version, v.base_version, v.text, v.last_unit, v.deleted_at FROM narrative_versions v
+            WHERE {_OF_RECAP} AND v.version = (c.context_cache -> 'scenes' ->> 'version')::int
+            UNION ALL
+            SELECT v.version, v.base_version, v.text, v.last_unit, v.deleted_at
+            FROM chain JOIN narrative_versions v ON {_OF_RECAP} AND v.version = chain.base_version
+            WHERE chain.last_unit >= b.seq OR chain.deleted_at IS NOT NULL
+        ), former AS (
+            SELECT * FROM chain
+            WHERE last_unit < b.seq AND deleted_at IS NULL AND NOT EXISTS (
+                SELECT FROM narrative_versions v
+                WHERE {_OF_RECAP} AND v.source_hash <> v.current_hash AND v.origin <> 'person'
+                    AND v.last_unit <= chain.last_unit)
+            ORDER BY version DESC LIMIT 1
+        )
+        SELECT json_build_object('version', f.version, 'text', f.text, 'last_seq', coalesce(f.last_unit, 0),
+            'anchor_seq', c.anchor_seq)::text
+        FROM (SELECT) one LEFT JOIN former f ON true
+    ) END"""  # noqa: S608 - constants only
+"""A scalar subquery for the context of a message that the running recap covers: the newest version that does not.
+
+It goes back from the version in use, and skips versions that a stale step precedes.
+"""
+
+
 def contribute(view: View) -> Contributed:
     """Return the running recap, unless it is empty or the settings leave it out, with the gaps and the edges."""
-    cached = view.cached
+    cached = view.cached if view.is_known(view.cached.get("last_seq", 0)) else _former(view)
     gaps = list_gaps(cached)
     edges = cached.get("edges", ())
     placement = place(SceneSettings.of(view.settings).recap)
@@ -28,6 +60,20 @@ def contribute(view: View) -> Contributed:
         return Contributed(gaps=gaps, edges=edges)
     item = Item(word(cached["text"]), cached["tokens"], (source_of(cached["version"]),))
     return Contributed((Contribution("recap", (item,), placement=placement),), gaps, edges)
+
+
+def _former(view: View) -> dict[str, Any]:
+    """Return the cached fields with the version of `FORMER_RECAP`, and with the gap between it and the history."""
+    former = orjson.loads(view.queried)
+    last_seq, text = former["last_seq"], former["text"] or ""
+    gap = (last_seq + 1, former["anchor_seq"] - 1)
+    return {
+        "version": former["version"],
+        "text": text,
+        "tokens": count_tokens_shown(text),
+        "gaps": [*list_gaps(view.cached), *([gap] if gap[0] <= gap[1] else [])],
+        "edges": view.cached.get("edges", ()),
+    }
 
 
 def source_of(version: int | None) -> str:
