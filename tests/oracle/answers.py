@@ -7,6 +7,9 @@ from collections.abc import Callable
 from tests.oracle.service import WORD, echo_memo
 from tests.scripted_model import Request, Step, refuses
 
+DECLINES = "As a language model I would rather talk about something else. Shall we? It could be fun."
+"""An answer that is refused; after two of these a layer quotes the messages."""
+
 
 def echo(request: Request) -> str:
     """Return the answer to any prompt of the service: the words of the former text, then the new words."""
@@ -57,7 +60,7 @@ _BY_MARK: dict[str, Callable[[str], str]] = {
 ANSWERS: dict[str, Step] = {
     "well": echo,
     "nothing": "NONE",
-    "rubbish": refuses(400),  # an answer that is refused three times would be quoted instead, in other words
+    "rubbish": DECLINES,
     "refusal": refuses(503),
 }
 

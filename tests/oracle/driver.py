@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis.stateful import RuleBasedStateMachine
 
 from tests.oracle import checks
+from tests.oracle.answers import DECLINES
 from tests.oracle.reference import NAMES, Line, Memo, Message
 from tests.oracle.reimport import Wanted, divergence, is_found_by_neighbours, is_found_by_text, reimport
 from tests.oracle.service import WORD, Service, Snapshot, echo_memo
@@ -18,7 +19,7 @@ from tests.talk import Json
 ANSWERS: dict[str, Step] = {
     "well": echo_memo,
     "nothing": "NONE",
-    "rubbish": "As a language model I would rather talk about something else. Shall we? It could be fun.",
+    "rubbish": DECLINES,
     "refusal": refuses(503),
 }
 

@@ -118,7 +118,7 @@ class NarrativeMachine(ToolRules):
         line.anchor = snapshot.anchor
 
     def drain(self, answer: str, wait_s: float) -> None:
-        self.complete = self.complete and answer != "nothing"
+        self.complete = self.complete and answer not in ("nothing", "rubbish")
         super().drain(answer, wait_s)
 
     def learn_results(self, chat: Chat, answer: str, snapshot: Snapshot) -> None:
