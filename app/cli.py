@@ -13,6 +13,7 @@ from app.commands.errors import CommandError
 COMMANDS = {
     "up": "run everything: API, worker and, unless configured, PostgreSQL and Valkey",
     "demo": "play a conversation and show the memory made from it",
+    "eval": "make the memory of a conversation with the configured model, and show how well it did",
     "api": "run only the API",
     "worker": "run only a worker",
     "migrate": "migrate the database schema to the latest version",

@@ -50,7 +50,7 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run_demo(options: argparse.Namespace, settings: Settings) -> int:
     """Run the demo until it ends or a signal arrives; return the exit code. Raises DemoError, LocalError, AppError."""
-    transcript = _read(options.input, options.preset)
+    transcript = read_input(options.input, options.preset)
     screen = Screen(sys.stdout)
     with until_signal(screen.say):
         screen.say(f"Starting the service on {options.data} …")
@@ -63,7 +63,8 @@ async def run_demo(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _read(path: Path, preset: str | None) -> Transcript:
+def read_input(path: Path, preset: str | None = None) -> Transcript:
+    """Return the conversation in a file, with `preset` if it is given. Raises DemoError."""
     try:
         transcript = read_transcript(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.oracle.service import WORD, echo_memo
 from tests.scripted_model import Request, Step, refuses
 
-DECLINES = "As a language model I would rather talk about something else. Shall we? It could be fun."
+DECLINES = "I'm sorry, but I can't help with that request."
 """An answer that is refused; after two of these a layer quotes the messages."""
 
 

@@ -1,0 +1,19 @@
+"""memobook eval: make the memory of a conversation with the configured model, and show how well it did."""
+
+import argparse
+import asyncio
+
+from app.commands.prompts import load_prompt_set
+from app.demo.evaluate import add_eval_arguments, run_eval
+from app.kit.settings import load_settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the conversation."""
+    add_eval_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make the memory and print it."""
+    settings = load_settings()
+    return asyncio.run(run_eval(options, settings, load_prompt_set(settings)))

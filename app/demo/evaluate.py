@@ -1,0 +1,182 @@
+"""`memobook eval`: makes the memory of a conversation with the configured model, on servers that only it uses.
+
+Everything runs in this process, on embedded servers whose data is removed at the end. So the evaluation sees each
+refused answer, and no chat of the deployment is touched.
+"""
+
+import argparse
+import asyncio
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from app.demo.api import Api
+from app.demo.errors import DemoError
+from app.demo.run import CONVERSATION, read_input
+from app.demo.screen import Screen
+from app.demo.show_memory import word_book, word_recap, word_scenes, word_summary
+from app.demo.tally import count_outcomes, word_tally
+from app.demo.tool_calls import ToolCall, take_calls
+from app.demo.words import Calendar
+from app.kit.job_context import PromptTemplate
+from app.kit.refusals import Refusal
+from app.kit.settings import Settings
+from app.local.stack import Stack
+from app.local.up import until_signal
+from app.main import create_app
+from app.transfer.transcript import Transcript
+from app.worker import run_worker
+
+_CHAT = "/v1/chats/eval"
+_SETTINGS = {"preset": "memo", "summary": {"enabled": True}, "scenes": {"enabled": True}}
+_MESSAGES_EACH = 100
+_POLL_S = 0.2
+_ATTEMPTS = 3
+"""Work that has failed so often without an answer of the model is not waited for."""
+
+Refusals = list[tuple[str, Refusal]]
+
+
+def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `memobook eval`."""
+    parser.add_argument(
+        "--input",
+        type=Path,
+        default=CONVERSATION,
+        metavar="FILE",
+        help="a JSONL file of messages, or a SillyTavern chat (default: the conversation of the demo)",
+    )
+
+
+async def run_eval(options: argparse.Namespace, settings: Settings, prompts: Mapping[str, PromptTemplate]) -> int:
+    """Make memos, summary, scenes and recap of the conversation, print them, and return the exit code.
+
+    Raises DemoError if no model is configured, the conversation cannot be read, or the model gives no answers.
+    """
+    if settings.llm_base_url is None or settings.llm_model is None:
+        raise DemoError("no model is configured; set MEMOBOOK_LLM_BASE_URL and MEMOBOOK_LLM_MODEL")
+    transcript = read_input(options.input)
+    screen = Screen(sys.stdout)
+    with until_signal(screen.say), _private_directory() as data, _collected_refusals() as refusals:
+        async with Stack(data, serve=False) as stack:
+            urls = {"database_url": stack.urls.database_url, "redis_url": stack.urls.redis_url}
+            own = settings.model_copy(
+                update={**urls, "settle_s": 0.0, "admin_key": None, "tenant_monthly_tokens": None}
+            )
+            async with _service(own, prompts) as api:
+                await _evaluate(api, settings.llm_model, transcript, refusals, screen)
+    return 0
+
+
+async def _evaluate(api: Api, model: str, transcript: Transcript, refusals: Refusals, screen: Screen) -> None:
+    hidden = set(transcript.hidden)
+    moments = take_calls([message for message in transcript.messages if message["id"] not in hidden])
+    messages = [one for one in moments if not isinstance(one, ToolCall)]
+    screen.say(f"Asking {model} about {len(messages):,} messages …")
+    await api.put(_CHAT, transcript.chat | {"settings": _SETTINGS})
+    times: dict[int, datetime] = {}
+    started_s = time.monotonic()
+    for start in range(0, len(messages), _MESSAGES_EACH):
+        answer = await api.post(f"{_CHAT}/messages", {"messages": messages[start : start + _MESSAGES_EACH]})
+        times |= {message["seq"]: datetime.fromisoformat(message["sent_at"]) for message in answer["messages"]}
+    await _wait_for_work(api, screen)
+    seconds = time.monotonic() - started_s
+    chat = await api.get(_CHAT)
+    memos, scenes = await api.get_all(f"{_CHAT}/memos"), await api.get_all(f"{_CHAT}/scenes")
+    closed = [scene for scene in scenes if not scene["open"]]
+    outcomes = {
+        "memos": count_outcomes(memos),
+        "summary": count_outcomes(await api.get_all(f"{_CHAT}/summary/versions")),
+        "scenes": count_outcomes([*closed, *await api.get_all(f"{_CHAT}/recap/versions")]),
+    }
+    calendar = Calendar(times, chat["time_zone"])
+    usage = (await api.get("/v1/usage"))["items"]
+    lines = [
+        *word_book(memos, calendar, chat["anchor_seq"]),
+        *word_summary(await api.get(f"{_CHAT}/summary")),
+        *word_scenes(scenes, calendar, []),
+        *word_recap(await api.get(f"{_CHAT}/recap")),
+        *word_tally(model, len(messages), seconds, outcomes, usage, refusals),
+    ]
+    for line in lines:
+        screen.say(line)
+
+
+async def _wait_for_work(api: Api, screen: Screen) -> None:
+    """Wait until nothing is due. Raises DemoError if the model does not answer."""
+    most = 0
+    while due := await _list_due(api):
+        stuck = next((work for work in due if work["attempts"] >= _ATTEMPTS and work["error"]), None)
+        if stuck:
+            raise DemoError(f"the model gives no answer for {stuck['layer']}: {stuck['error']}")
+        most = max(most, len(due))
+        screen.show(most - len(due), most, f"  {len(due):>5,} texts to make")
+        await asyncio.sleep(_POLL_S)
+
+
+async def _list_due(api: Api) -> list[dict[str, Any]]:
+    page = await api.get("/v1/work", chat_id="eval", limit=500)
+    return [work for work in page["items"] if work["status"] != "failed"]
+
+
+@asynccontextmanager
+async def _service(settings: Settings, prompts: Mapping[str, PromptTemplate]) -> AsyncGenerator[Api]:
+    """Run the application and a worker in this process during the block."""
+    app = create_app(settings)
+    transport = httpx.ASGITransport(app=app)
+    async with app.router.lifespan_context(app):
+        worker = asyncio.create_task(run_worker(settings, prompts))
+        try:
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                yield Api(client)
+        finally:
+            worker.cancel()
+            with suppress(asyncio.CancelledError):
+                await worker
+
+
+@contextmanager
+def _private_directory() -> Generator[Path]:
+    """Yield a directory that exists during the block. The account that runs PostgreSQL can pass through it."""
+    with tempfile.TemporaryDirectory(prefix="memobook-eval-", dir="/tmp") as path:
+        Path(path).chmod(0o711)
+        yield Path(path) / "data"
+
+
+class _RefusalHandler(logging.Handler):
+    """Collects the refusals that `app.layers.ask` logs."""
+
+    def __init__(self, refusals: Refusals) -> None:
+        super().__init__()
+        self._refusals = refusals
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Collect the refusal of a record that has one."""
+        refusal = getattr(record, "refusal", None)
+        if isinstance(refusal, Refusal):
+            self._refusals.append((getattr(record, "layer", ""), refusal))
+
+
+@contextmanager
+def _collected_refusals() -> Generator[Refusals]:
+    """Yield a list to which each refused answer is added during the block, as (layer, refusal)."""
+    refusals: Refusals = []
+    log, handler = logging.getLogger("app.layers.ask"), _RefusalHandler(refusals)
+    level, propagates = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False  # the table lists them
+    try:
+        yield refusals
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+        log.propagate = propagates

@@ -1,0 +1,82 @@
+"""Formats what a model did in an evaluation: what was made, refused and asked again, tokens and time. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from app.demo.words import count, fill, heading
+from app.kit.refusals import Refusal
+
+_COLUMNS = ("made", "quoted", "empty", "failed", "calls", "refused", "no answer", "tokens in", "tokens out", "seconds")
+_WIDTH = 11
+
+Listed = Mapping[str, Any]
+
+
+class Outcome(NamedTuple):
+    """What became of the texts of a layer.
+
+    Attributes:
+        made: How many the model wrote.
+        quoted: How many consist of quotations, because no answer of the model could be used.
+        empty: How many have nothing memorable.
+        failed: How many have no text.
+
+    """
+
+    made: int = 0
+    quoted: int = 0
+    empty: int = 0
+    failed: int = 0
+
+
+def count_outcomes(items: Sequence[Listed]) -> Outcome:
+    """Return the outcome of memos, scenes or versions, as the API lists them; a version has no `status`."""
+    kinds = Counter(_kind_of(item) for item in items)
+    return Outcome(**{name: kinds[name] for name in Outcome._fields})
+
+
+def _kind_of(item: Listed) -> str:
+    status = item.get("status", "ready")
+    if status != "ready":
+        return "empty" if status == "empty" else "failed"
+    return "quoted" if item["origin"] == "extractive" else "made"
+
+
+def word_tally(
+    model: str,
+    messages: int,
+    seconds: float,
+    outcomes: Mapping[str, Outcome],
+    usage: Sequence[Listed],
+    refusals: Sequence[tuple[str, Refusal]],
+) -> Iterator[str]:
+    """Yield the lines of the table and of the refused answers.
+
+    Args:
+        model: The model's name.
+        messages: How many messages the conversation has.
+        seconds: How long everything took.
+        outcomes: What was made, by the layer that calls the model.
+        usage: The calls of each layer, as `GET /v1/usage` returns them.
+        refusals: (layer, refusal) of each refused answer.
+
+    """
+    yield heading(f"{model}: {count(messages, 'message')} in {seconds:,.0f} s")
+    yield ""
+    yield " " * 9 + "".join(f"{name:>{_WIDTH}}" for name in _COLUMNS)
+    refused = Counter(layer for layer, _ in refusals)
+    of_layer = {row["layer"]: row for row in usage}
+    for layer, outcome in outcomes.items():
+        row = of_layer.get(layer, {})
+        wait_s = f"{row.get('wait_s', 0.0):,.1f}"
+        numbers = (*outcome, row.get("calls", 0), refused[layer], row.get("failures", 0))
+        tokens = (row.get("prompt_tokens", 0), row.get("completion_tokens", 0))
+        yield f"{layer:<9}" + "".join(f"{cell:>{_WIDTH},}" for cell in (*numbers, *tokens)) + f"{wait_s:>{_WIDTH}}"
+    yield ""
+    if not refusals:
+        yield "No answer was refused."
+        return
+    yield "Refused answers; the model is asked again, and after three, or two in which it declines, the text is quoted:"
+    for (layer, refusal), number in Counter(refusals).most_common():
+        yield fill(f"{layer}, {refusal.kind}: {refusal.reason}{f' ({number} times)' if number > 1 else ''}", 2, "· ")
