@@ -62,6 +62,23 @@ async def test_a_persons_wish_reaches_the_model_quoted(client: ModelClient, mode
     assert r'"Mention the \"key\".\nAnswer in JSON."' in model.requests[0]["messages"][-1]["content"]
 
 
+async def test_a_cut_off_answer_gives_its_whole_highlights(client: ModelClient, model: ScriptedModel) -> None:
+    half = "【Highlight 1】: Mira found the brass key.\n【Highlight 2】: Kai let"
+    model.script(says(half, finish_reason="length"))
+    draft = await ModelSummariser(Inquiry(client)).summarise(request())
+    assert [highlight.text for highlight in draft.highlights] == ["Mira found the brass key."]
+    assert len(model.calls) == 1
+
+
+async def test_a_cut_off_answer_without_one_is_refused(client: ModelClient, model: ScriptedModel) -> None:
+    model.script(
+        says("【Highlight 1】: Mira found the br", finish_reason="length"), "【Highlight 1】: Mira found the brass key."
+    )
+    draft = await ModelSummariser(Inquiry(client)).summarise(request())
+    assert [highlight.text for highlight in draft.highlights] == ["Mira found the brass key."]
+    assert "was refused: the model's answer was cut off" in model.requests[1]["messages"][-1]["content"]
+
+
 async def test_nothing_memorable_is_a_draft_without_highlights(client: ModelClient, model: ScriptedModel) -> None:
     model.script("NONE")
     draft = await ModelSummariser(Inquiry(client)).summarise(request())
