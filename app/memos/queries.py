@@ -107,6 +107,7 @@ _BEFORE = """
     SELECT seq, role, name, content FROM messages
     WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND deleted_at IS NULL AND NOT blank AND kind IS NULL
         AND role IN ('user', 'assistant', 'narrator')
+        AND NOT ($5 AND (excluded OR hidden_by IS NOT DISTINCT FROM 'user'))
     ORDER BY seq DESC LIMIT $4"""
 
 
@@ -195,9 +196,13 @@ async def list_before(
     *,
     before_seq: int,
     limit: int,
+    visible: bool = False,
 ) -> list[asyncpg.Record]:
-    """Return the last `limit` messages before a seq, in order, for their word frequencies."""
-    rows = await connection.fetch(_BEFORE, chat_key, line_id, before_seq, limit)
+    """Return the last `limit` messages before a seq, in order.
+
+    If `visible`, messages that a person excluded or hid are left out; the word frequencies of a text include them.
+    """
+    rows = await connection.fetch(_BEFORE, chat_key, line_id, before_seq, limit, visible)
     return rows[::-1]
 
 

@@ -10,3 +10,8 @@ def to_local(at: datetime, time_zone: str) -> datetime:
         return at.astimezone(ZoneInfo(time_zone))
     except OverflowError:  # within hours of the first or last datetime that Python can represent
         return at
+
+
+def word_time(at: datetime, time_zone: str) -> str:
+    """Return a time in this zone as models read it: `2026-05-28 21:07`."""
+    return f"{to_local(at, time_zone):%Y-%m-%d %H:%M}"

@@ -1,6 +1,7 @@
 """Two summarisers behind one interface: a model's highlights, and without one a quotation labelled so."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -21,6 +22,7 @@ from app.summarising.fitting import DoesNotFit
 from app.summarising.transcript import Utterance
 from tests.book import book
 from tests.scripted_model import HANG_UP, ScriptedModel, Step, refuses, says
+from tests.summarising.quoted import quoted_in
 from tests.talk import append, put, said
 
 BATCH = (
@@ -167,5 +169,5 @@ async def test_a_nameless_speaker_is_the_only_character_or_the_role(
     clock.step(2)
     await dispatcher.drain()
     shown = model.requests[0]["messages"][-1]["content"]
-    speakers = [line.split('"', 4)[3] for line in shown.splitlines() if line.startswith('{"speaker"')]
-    assert speakers == ["Mira", "Kai", "User", "Kai", "User", "Kai", "User", "Narrator"]
+    lines: list[Any] = quoted_in(shown, "messages")
+    assert [line["speaker"] for line in lines] == ["Mira", "Kai", "User", "Kai", "User", "Kai", "User", "Narrator"]
