@@ -26,7 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "recall": {"mode": "auto"},
     },
     "decay": {
-        "history": {"keep_messages": 20, "grow_messages": 0, "edges": "every_message"},
+        "history": {"keep_messages": 20, "grow_messages": 10, "edges": "every_message"},
         "memos": {"enabled": False},
         "consolidation": {"enabled": True, "every_turns": 5},
         "recall": {"mode": "auto"},

@@ -7,12 +7,12 @@ this effect, and without them the information would be lost.
 
 from collections.abc import Iterable
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from app.chats.characters import Characters, find_sole
 from app.chats.settings import ChatSettings
 from app.context.calls import word_calls
 from app.context.segments import HistoryMessage, Segment, SegmentRole, TranscriptStyle
+from app.summarising.times import to_local
 
 _BRACKETED = {"narrator": "Narrator", "system": "System", "tool": "tool"}
 
@@ -90,12 +90,5 @@ def _speaker(entry: HistoryMessage, style: TranscriptStyle) -> str:
 def _stamp(entry: HistoryMessage, style: TranscriptStyle) -> str:
     if style.timestamps == "off":
         return ""
-    at = _local(datetime.fromisoformat(entry.sent_at), style.time_zone)
+    at = to_local(datetime.fromisoformat(entry.sent_at), style.time_zone)
     return f"[{at.month:02}/{at.day:02} {at.hour:02}:{at.minute:02}] "
-
-
-def _local(at: datetime, time_zone: str) -> datetime:
-    try:
-        return at.astimezone(ZoneInfo(time_zone))
-    except OverflowError:  # within hours of the first or last datetime that Python can represent
-        return at

@@ -59,6 +59,7 @@ async def ask_for_diary(
             dated(entries, cast.time_zone),
             name=character or NAMELESS,
             persona=find_persona(cast.characters, character),
+            user_name=cast.user_name,
             language=cast.language,
             prompt=prompt,
             budget_tokens=budget_tokens,

@@ -93,12 +93,14 @@ class Cast(NamedTuple):
         characters: The chat's characters.
         language: BCP 47, if the chat has one.
         time_zone: IANA name of the chat's zone.
+        user_name: The user's name, if the chat has it.
 
     """
 
     characters: Characters
     language: str | None
     time_zone: str
+    user_name: str | None = None
 
 
 class Written(NamedTuple):
@@ -121,12 +123,12 @@ class Turns(NamedTuple):
 
 
 async def read_cast(db_session: DbSession, line: Line) -> Cast:
-    """Return the characters, language and time zone of the line; defaults if the line is gone."""
+    """Return what diaries need of the line; defaults if the line is gone."""
     row = await db_session.raw.fetchrow(
-        "SELECT characters::text AS characters, language, time_zone FROM chats WHERE chat_key = $1 AND line_id = $2",
+        "SELECT characters::text, language, time_zone, user_name FROM chats WHERE chat_key = $1 AND line_id = $2",
         *line,
     )
-    return Cast((), None, "UTC") if row is None else Cast(orjson.loads(row[0]), row[1], row[2])
+    return Cast((), None, "UTC") if row is None else Cast(orjson.loads(row[0]), *row[1:])
 
 
 async def list_names(db_session: DbSession, line: Line) -> list[str]:

@@ -7,7 +7,7 @@ answers. Each is stored before the model is asked again.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Self, TypeVar
 
 from app.kit.attempts import record_refusal
@@ -172,7 +172,9 @@ def _judge(
     refusals: Sequence[Refusal],
 ) -> Value:
     if answer.finish_reason == "length":
-        raise UnusableAnswer("the model's answer was cut off")
+        if profile.read_cut_off is None:
+            raise UnusableAnswer("the model's answer was cut off")
+        profile = replace(profile, read=profile.read_cut_off)
     refused = frozenset(refusal.kind for refusal in refusals)
     return judge(answer.text, profile, material, rules=request[0]["content"], refused=refused, identify=identify)
 

@@ -35,6 +35,26 @@ def json_as_lines(text: str) -> str:
     return text
 
 
+def close_json(text: str) -> str | None:
+    """Return the JSON in `text`, which was cut off, up to its last whole value, and closed there.
+
+    Returns None if `text` has no JSON, and "" if the JSON has no whole value.
+    """
+    start = _JSON_START.search(text)
+    if start is None or INNER_LABEL.search(text, 0, start.start()):
+        return None
+    begun = text[start.start() :]
+    for end in sorted({begun.rfind("}") + 1, begun.rfind('",') + 1}, reverse=True):
+        for closing in ("", "]", "}", "]}", "}]", "}]}"):
+            closed = f"{begun[:end]}{closing}"
+            try:
+                json.loads(closed, strict=False)
+            except (ValueError, RecursionError):
+                continue
+            return closed
+    return ""
+
+
 def _find_sentences(value: object, category: Category | None = None) -> list[str] | None:
     """Return the tagged sentences in decoded JSON: [] if it states that there are none, None if it does neither."""
     if value is None or value == []:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from app.memos.answer_json import json_as_lines
+from app.memos.answer_json import close_json, json_as_lines
 from app.memos.answer_lines import INNER_LABEL, SENTENCE_ENDS, Line, join_lines, read_line
 from app.memos.highlights import Highlight
 from app.summarising.answer_text import FENCE, UnusableAnswer, refuses, says_nothing, spoken
@@ -28,16 +28,39 @@ def parse_highlights(answer: str) -> list[Highlight]:
     None and its tag stays in the text. Without any marks, a single sentence is a highlight; longer prose is not.
     Raises UnusableAnswer.
     """
-    heard = spoken(answer)[:_MAX_ANSWER_CHARS]
-    plain = json_as_lines("\n".join(FENCE.sub("\n", heard).splitlines()))
-    lines = [read_line(line) for line in INNER_LABEL.sub(r"\n\g<0>", plain).split("\n")]
+    lines = _read_lines(json_as_lines(_unfenced(answer)))
     if not any(line.text or line.category for line in lines):
         raise UnusableAnswer("the answer is empty")
     return _keep_usable(_find_highlights(lines))
 
 
+def parse_cut_off(answer: str) -> list[Highlight]:
+    """Return the whole highlights in an answer that was cut off, at least one. Raises UnusableAnswer.
+
+    The last line is incomplete. A highlight that continues on it does not end with the end of a sentence.
+    """
+    plain = _unfenced(answer)
+    closed = close_json(plain)
+    lines = _read_lines(plain)[:-1] if closed is None else _read_lines(json_as_lines(closed))
+    found = _keep_usable(_find_highlights(lines)) if any(line.marked for line in lines) else []
+    if found and not found[-1].text.endswith(SENTENCE_ENDS):
+        found.pop()
+    if not found:
+        raise UnusableAnswer("the model's answer was cut off")
+    return found
+
+
+def _unfenced(answer: str) -> str:
+    return "\n".join(FENCE.sub("\n", spoken(answer)[:_MAX_ANSWER_CHARS]).splitlines())
+
+
+def _read_lines(plain: str) -> list[Line]:
+    return [read_line(line) for line in INNER_LABEL.sub(r"\n\g<0>", plain).split("\n")]
+
+
 MEMO_PROFILE = Profile(
     read=lambda answer, _material: parse_highlights(answer),
+    read_cut_off=lambda answer, _material: parse_cut_off(answer),
     text=lambda highlights: "\n".join(highlight.text for highlight in highlights) or None,
     may_quote=True,  # a highlight can be what somebody said
 )

@@ -11,7 +11,7 @@ from app.kit.tokens import count_tokens
 from app.layers.ask import Inquiry, ask_model
 from app.memos.answers import MEMO_PROFILE
 from app.memos.highlights import Highlight
-from app.memos.prompts import MEMO, memo_messages
+from app.memos.prompts import MEMO, NO_CONTEXT, MemoContext, memo_messages
 from app.summarising.extractive import extract
 from app.summarising.judging.judge import Material
 from app.summarising.transcript import Utterance
@@ -49,6 +49,7 @@ class MemoRequest:
         user_name: The user's name, if it is known.
         language: BCP 47, if the chat has one.
         instruction: A person's instruction for this one generation.
+        context: What helps the model to understand the batch.
 
     """
 
@@ -58,6 +59,7 @@ class MemoRequest:
     user_name: str | None
     language: str | None
     instruction: str | None
+    context: MemoContext = NO_CONTEXT
 
 
 class Summariser(Protocol):
@@ -94,6 +96,7 @@ class ModelSummariser:
         def build(budget_tokens: int) -> list[ChatMessage]:
             return memo_messages(
                 request.batch,
+                context=request.context,
                 language=request.language,
                 characters=request.characters,
                 user_name=request.user_name,

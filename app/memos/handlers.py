@@ -75,8 +75,9 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
         db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled, limit=settings.window
     )
     pinned = await queries.list_pinned(db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled)
+    calendar = await queries.find_calendar(db_session, *line, anchor_seq=anchor_seq)
     if not settings.enabled:
-        return make_window(memos, pinned, ())
+        return make_window(memos, pinned, (), calendar)
     gaps: list[tuple[int, int]] = []
     if settings.window:
         # A window that is not full reaches back to the start of the book, so every missing memo there is a gap.
@@ -85,7 +86,7 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
     filling = head.cursors.get(NAME)
     if filling and filling["first_seq"] < anchor_seq:  # a forced cut fell inside it: no memo covers this part yet
         gaps.append((filling["first_seq"], anchor_seq - 1))
-    return make_window(memos, pinned, gaps)
+    return make_window(memos, pinned, gaps, calendar)
 
 
 async def list_coverage(

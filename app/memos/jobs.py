@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+import asyncpg
 import orjson
 
+from app.chats.characters import find_persona
 from app.chats.eligibility import Filters
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
@@ -16,9 +18,12 @@ from app.memos import queries
 from app.memos.generation import ExtractiveSummariser, MemoDraft, MemoRequest, Summariser, choose_summariser
 from app.memos.highlights import render_highlights, text_values
 from app.memos.models import NAME
-from app.memos.prompts import MEMO
-from app.summarising.source import name_speaker, read_source
+from app.memos.prompts import MEMO, MemoContext
+from app.summarising.source import Source, name_speaker, read_source
+from app.summarising.times import word_time
 from app.summarising.transcript import Utterance
+
+_MESSAGES_BEFORE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class _Source:
     language: str | None
     first_seq: int
     sole: str | None
+    context: MemoContext
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Source | None:
@@ -45,9 +51,37 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
     source = await read_source(db_session.raw, line, row["first_seq"], row["last_seq"], filters)
     if source is None:
         return None
-    batch, names = source.utterances, source.names
-    found = _Source(batch, batch, source.hash, names, source.user_name, source.language, row["first_seq"], source.sole)
+    found = _Source(
+        batch=source.utterances,
+        history=source.utterances,
+        hash=source.hash,
+        characters=source.names,
+        user_name=source.user_name,
+        language=source.language,
+        first_seq=row["first_seq"],
+        sole=source.sole,
+        context=await _read_context(db_session, claimed, source, row["first_seq"]),
+    )
     return await _with_history(db_session, claimed, found, _choose(ctx, claimed).history_messages)
+
+
+async def _read_context(db_session: DbSession, claimed: Claimed, source: Source, first_seq: int) -> MemoContext:
+    """Return what helps to understand the batch: two messages before it, times, and personas."""
+    before = await queries.list_before(
+        db_session.raw, *claimed.owner.line, before_seq=first_seq, limit=_MESSAGES_BEFORE, visible=True
+    )
+    speakers = {said.name for said in source.utterances}
+    told = [(name, find_persona(source.characters, name)) for name in source.names if name in speakers]
+    personas = [(source.user_name or "User", source.user_persona or ""), *told]
+    return MemoContext(
+        before=[_utter(message, source.sole, source.user_name) for message in before],
+        times={seq: word_time(at, source.time_zone) for seq, at in source.sent_at.items()},
+        personas=[(name, persona) for name, persona in personas if persona.strip()],
+    )
+
+
+def _utter(message: asyncpg.Record, sole: str | None, user_name: str | None) -> Utterance:
+    return name_speaker(message["seq"], message["role"], message["name"], message["content"], sole, user_name)
 
 
 async def _with_history(db_session: DbSession, claimed: Claimed, source: _Source, limit: int) -> _Source:
@@ -55,9 +89,7 @@ async def _with_history(db_session: DbSession, claimed: Claimed, source: _Source
     if not limit:
         return source
     before = await queries.list_before(db_session.raw, *claimed.owner.line, before_seq=source.first_seq, limit=limit)
-    history = [
-        name_speaker(m["seq"], m["role"], m["name"], m["content"], source.sole, source.user_name) for m in before
-    ]
+    history = [_utter(message, source.sole, source.user_name) for message in before]
     return replace(source, history=[*history, *source.batch])
 
 
@@ -82,6 +114,7 @@ def _request(claimed: Claimed, source: _Source) -> MemoRequest:
         user_name=source.user_name,
         language=source.language,
         instruction=claimed.payload.get("instruction"),
+        context=source.context,
     )
 
 

@@ -10,8 +10,10 @@ import orjson
 from sqlalchemy import Select, String, and_, cast, or_, select, tuple_, update
 
 from app.kit.db import Connection, DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.kit.work_queue import WorkItem
 from app.memos.models import Memo
+from app.memos.window import Calendar
 
 _SHOWN = """
     deleted_at IS NULL AND status = 'ready' AND (first_seq IS NULL OR first_seq < $3)
@@ -26,15 +28,44 @@ DOCUMENTS = """
 _BOOK_COLUMNS = """memo_id, number, first_seq, last_seq, text, tokens, origin, edited,
     source_hash IS DISTINCT FROM current_hash AS stale"""
 
+# The same rule as `is_eligible`, because a message that is not summarised does not date a memo.
+_ELIGIBLE = """
+    m.deleted_at IS NULL AND NOT m.excluded AND m.kind IS NULL AND m.hidden_by IS DISTINCT FROM 'user' AND NOT m.blank
+    AND m.tokens >= greatest((b.filters ->> 'min_tokens')::int, 1)
+    AND CASE m.role
+        WHEN 'user' THEN coalesce((b.filters ->> 'include_user')::boolean, true)
+        WHEN 'system' THEN coalesce((b.filters ->> 'include_system')::boolean, false)
+        WHEN 'narrator' THEN coalesce((b.filters ->> 'include_narrator')::boolean, true)
+        WHEN 'assistant' THEN NOT coalesce(b.filters -> 'disabled' ? m.name, false)
+        ELSE false END"""
+
+_DATED = f"""
+    SELECT b.*, sent.first_sent_at, sent.last_sent_at FROM chosen b CROSS JOIN LATERAL (
+        SELECT min(m.sent_at) AS first_sent_at, max(m.sent_at) AS last_sent_at FROM (
+            SELECT * FROM messages
+            WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN b.first_seq AND b.last_seq ORDER BY seq
+            {ONE_LOOKUP_EACH}
+        ) AS m WHERE {_ELIGIBLE}
+    ) AS sent ORDER BY b.sort_key, b.number"""  # noqa: S608 - constants only
+
 _WINDOW = f"""
-    SELECT {_BOOK_COLUMNS}, sort_key FROM memos
-    WHERE chat_key = $1 AND line_id = $2 AND NOT pinned AND {_SHOWN}
-    ORDER BY sort_key DESC, number DESC LIMIT $5"""  # noqa: S608 - constants only
+    WITH chosen AS (
+        SELECT {_BOOK_COLUMNS}, sort_key, filters FROM memos
+        WHERE chat_key = $1 AND line_id = $2 AND NOT pinned AND {_SHOWN}
+        ORDER BY sort_key DESC, number DESC LIMIT $5
+    ) {_DATED}"""  # noqa: S608 - constants only
 
 _PINNED = f"""
-    SELECT {_BOOK_COLUMNS}, sort_key FROM memos
-    WHERE chat_key = $1 AND line_id = $2 AND pinned AND {_SHOWN}
-    ORDER BY sort_key, number"""  # noqa: S608 - constants only
+    WITH chosen AS (
+        SELECT {_BOOK_COLUMNS}, sort_key, filters FROM memos
+        WHERE chat_key = $1 AND line_id = $2 AND pinned AND {_SHOWN}
+    ) {_DATED}"""  # noqa: S608 - constants only
+
+_CALENDAR = """
+    SELECT (
+        SELECT sent_at FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq >= $3 ORDER BY seq LIMIT 1
+    ) AS anchor_at, time_zone
+    FROM chats WHERE chat_key = $1 AND line_id = $2"""
 
 _GAPS = """
     SELECT first_seq, least(last_seq, $3 - 1) AS last_seq FROM memos
@@ -81,6 +112,7 @@ _BEFORE = """
     SELECT seq, role, name, content FROM messages
     WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND deleted_at IS NULL AND NOT blank AND kind IS NULL
         AND role IN ('user', 'assistant', 'narrator')
+        AND NOT ($5 AND (excluded OR hidden_by IS NOT DISTINCT FROM 'user'))
     ORDER BY seq DESC LIMIT $4"""
 
 
@@ -110,10 +142,11 @@ async def list_window(
     """Return the last `limit` memos that are not pinned and can be in the prompt, in story order.
 
     Memos of batches that begin at or after the anchor are left out. Unless `enabled`, only memos that a person wrote or
-    edited are returned. `list_pinned` returns the rest of the window.
+    edited are returned. `list_pinned` returns the rest of the window. `first_sent_at` and `last_sent_at` are when the
+    eligible messages of the batch were sent; None if there are none.
     """
     rows = await db_session.raw.fetch(_WINDOW, chat_key, line_id, anchor_seq, enabled, limit)
-    return [dict(row) for row in reversed(rows)]
+    return [dict(row) for row in rows]
 
 
 async def list_pinned(
@@ -121,6 +154,12 @@ async def list_pinned(
 ) -> list[dict[str, Any]]:
     """Return the pinned memos of the window in story order; `list_window` returns the others."""
     return [dict(row) for row in await db_session.raw.fetch(_PINNED, chat_key, line_id, anchor_seq, enabled)]
+
+
+async def find_calendar(db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int) -> Calendar:
+    """Return when the message at the anchor was sent, even if it is deleted, and the line's time zone."""
+    row = await db_session.raw.fetchrow(_CALENDAR, chat_key, line_id, anchor_seq)
+    return Calendar(None, "UTC") if row is None else Calendar(*row)
 
 
 async def list_gaps(
@@ -170,9 +209,13 @@ async def list_before(
     *,
     before_seq: int,
     limit: int,
+    visible: bool = False,
 ) -> list[asyncpg.Record]:
-    """Return the last `limit` messages before a seq, in order, for their word frequencies."""
-    rows = await connection.fetch(_BEFORE, chat_key, line_id, before_seq, limit)
+    """Return the last `limit` messages before a seq, in order.
+
+    If `visible`, messages that a person excluded or hid are left out; the word frequencies of a text include them.
+    """
+    rows = await connection.fetch(_BEFORE, chat_key, line_id, before_seq, limit, visible)
     return rows[::-1]
 
 

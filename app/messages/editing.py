@@ -5,7 +5,7 @@ depends on the change, the counts in the head are updated and an event is deferr
 same transaction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -168,9 +168,15 @@ async def save_message(
     record_changes(db_session, head, [(before, as_range(message))], now)
 
 
-def record_changes(db_session: DbSession, head: Head, pairs: Sequence[Pair], now: datetime) -> None:
-    """Count changes into the head and defer `MessagesChanged`; pairs of two equal messages are ignored."""
-    changed = [(before, after) for before, after in pairs if before != after]
+def record_changes(
+    db_session: DbSession, head: Head, pairs: Sequence[Pair], now: datetime, *, redated: Collection[int] = ()
+) -> None:
+    """Count changes into the head and defer `MessagesChanged`.
+
+    Pairs of two equal messages are ignored, except for those of the seqs `redated`: caches contain dates, and the times
+    of these messages have changed.
+    """
+    changed = [(before, after) for before, after in pairs if before != after or after.seq in redated]
     if changed:
         count_changes(head, changed)
         defer(db_session, MessagesChanged(head=head, now=now, settle_s=db_session.settle_s, pairs=changed))

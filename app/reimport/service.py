@@ -109,7 +109,8 @@ async def _change(
             await reimport_queries.rewrite(db_session, head, [wanted for wanted, _ in changed], now)
     gone = [(before, before._replace(deleted=True)) for before in map(_as_range, removed)]
     rewritten = [(_as_range(row), _as_range_wanted(wanted)) for wanted, row in changed]
-    record_changes(db_session, head, sorted([*gone, *rewritten]), now)
+    redated = {wanted.seq for wanted, row in changed if wanted.sent_at != row["sent_at"]}
+    record_changes(db_session, head, sorted([*gone, *rewritten]), now, redated=redated)
 
 
 async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[NewMessage]:

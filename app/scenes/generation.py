@@ -50,6 +50,7 @@ async def ask_for_break(
             source.utterances,
             candidates=candidates,
             context=context,
+            user_name=source.user_name,
             language=source.language,
             prompt=prompt,
             budget_tokens=budget_tokens,
@@ -113,11 +114,7 @@ async def ask_for_scene(
         made.append(ScenePart(part[-1].seq, answer.value, answer.model))
         if keep is not None and (waiting or len(made) > 1):
             await keep(made)
-    whole = (
-        scene_recaps[0]
-        if len(scene_recaps) == 1
-        else await _join(inquiry, join_prompt, scene_recaps, language=source.language)
-    )
+    whole = scene_recaps[0] if len(scene_recaps) == 1 else await _join(inquiry, join_prompt, scene_recaps, source)
     return whole, made_by, prompt.version
 
 
@@ -159,13 +156,16 @@ def _scene_messages(
 
 
 async def _join(
-    inquiry: Inquiry, prompt: PromptTemplate, scene_recaps: Sequence[SceneText], *, language: str | None
+    inquiry: Inquiry, prompt: PromptTemplate, scene_recaps: Sequence[SceneText], source: Source
 ) -> SceneText:
     """Fold the recaps of a scene's parts into one, like scenes, so that threads settled by a later part are dropped."""
     joined = ""
     for first in range(0, len(scene_recaps), MOST_SCENES):
         parts = [SceneRecap(None, render_recap(part)) for part in scene_recaps[first : first + MOST_SCENES]]
-        joined = (await ask_for_recap(inquiry, prompt, joined, parts, language=language)).text
+        draft = await ask_for_recap(
+            inquiry, prompt, joined, parts, user_name=source.user_name, language=source.language
+        )
+        joined = draft.text
     return replace(parse_scene_recap(joined), title=scene_recaps[-1].title)
 
 
@@ -175,6 +175,7 @@ async def ask_for_recap(
     former: str,
     scenes: Sequence[SceneRecap],
     *,
+    user_name: str | None,
     language: str | None,
 ) -> FoldDraft:
     """Return the running recap `former` with `scenes` folded in."""
@@ -183,6 +184,7 @@ async def ask_for_recap(
         return recap_messages(
             former,
             scenes,
+            user_name=user_name,
             language=language,
             prompt=prompt,
             budget_tokens=budget_tokens,

@@ -152,12 +152,12 @@ async def list_recaps(
     return [(row["number"], row["title"], row["recap"]) for row in rows]
 
 
-async def find_language(db_session: DbSession, head: Head) -> str | None:
-    """Return the chat's language as a BCP 47 tag, or None if it is not known."""
-    language: str | None = await db_session.raw.fetchval(
-        "SELECT language FROM chats WHERE chat_key = $1 AND line_id = $2", *head.line
+async def find_user_name_and_language(db_session: DbSession, head: Head) -> tuple[str | None, str | None]:
+    """Return the user's name and the chat's language as a BCP 47 tag; None for what is not known."""
+    row = await db_session.raw.fetchrow(
+        "SELECT user_name, language FROM chats WHERE chat_key = $1 AND line_id = $2", *head.line
     )
-    return language
+    return (None, None) if row is None else (row["user_name"], row["language"])
 
 
 async def list_overlapping(

@@ -35,6 +35,7 @@ class _Source:
         fold: The scenes, and the version they are folded into.
         former: The text of that version; empty if there is none.
         scene_recaps: The recaps of those scenes that have one, in order.
+        user_name: The user's name, if the chat has it.
         language: The chat's language as a BCP 47 tag, if it is known.
         state_scene: The title, or else the number, of the newest scene that has a state, also in `former`.
 
@@ -43,6 +44,7 @@ class _Source:
     fold: Fold
     former: str
     scene_recaps: Sequence[SceneRecap]
+    user_name: str | None
     language: str | None
     state_scene: str | None
 
@@ -70,7 +72,7 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _S
         fold,
         former,
         [SceneRecap(title, recap) for _, title, recap in rows],
-        await queries.find_language(db_session, head),
+        *await queries.find_user_name_and_language(db_session, head),
         with_state[-1] if with_state else find_state_scene(former),
     )
 
@@ -101,7 +103,14 @@ async def _fold(ctx: JobContext, claimed: Claimed, source: _Source) -> FoldDraft
     if ctx.model is not None:
         inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(prompts.RECAP)
         with suppress(NoUsableAnswer):
-            return await ask_for_recap(inquiry, prompt, source.former, source.scene_recaps, language=source.language)
+            return await ask_for_recap(
+                inquiry,
+                prompt,
+                source.former,
+                source.scene_recaps,
+                user_name=source.user_name,
+                language=source.language,
+            )
     recaps = [scene.recap for scene in source.scene_recaps]
     text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
     return FoldDraft(text, "extractive", None, EXTRACT_VERSION)

@@ -22,7 +22,16 @@ FENCE = re.compile(r"```(?:jsonl?|text|txt|plaintext|markdown|md)?", re.I)
 """The start or the end of a code block."""
 
 _UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
-_THINKING_TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.I)
+_THINKING_TAG = re.compile(
+    r"<(/?)(?:seed:)?(?:think|thinking|thoughts?|reason|reasoning|reflection|scratchpad)(?: [^<>\n]{0,80})?>", re.I
+)
+_THINKING_BEGINS = re.compile(
+    r"\[THINK\]|◁think▷|<\|begin_of_thought\|>|<\|channel\|>analysis<\|message\|>|\A\s*analysis(?=[A-Z])"
+)
+_THINKING_ENDS = re.compile(
+    r"\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|channel\|>final<\|message\|>|(?<=[.?!\s])assistantfinal"
+)
+_CONTROL_TOKEN = re.compile(r"<\|(?:start\|>assistant|(?:begin|end)_of_solution\|>|end\|>|return\|>|im_end\|>)")
 _NOTHING = re.compile(
     r"(?:there (?:is|are|was|were) )?(?:none|nothing|null|n/a|not applicable|no(?= [a-z]))"
     r"(?: (?:is|are|was|were|has|have|been|of|or|the|this|that|these|it|in|to|for|from|here|new|memorable"
@@ -78,7 +87,8 @@ def refuses(text: str) -> bool:
 
 
 def _without_thinking(answer: str) -> str:
-    first, *rest = _THINKING_TAG.split(answer)
+    tagged = _THINKING_ENDS.sub("</think>", _THINKING_BEGINS.sub("<think>", _CONTROL_TOKEN.sub("", answer)))
+    first, *rest = _THINKING_TAG.split(tagged)
     aloud, thinking = [first], False
     for slash, text in zip(rest[::2], rest[1::2], strict=True):
         if slash and not thinking:

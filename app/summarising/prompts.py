@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from app.kit.llm.client import ChatMessage
 from app.summarising.quoting import quoted
 
+FICTION = (
+    "The story is fiction and may be mature: what is mature in it is recorded neutrally and without explicit detail."
+)
+"""A sentence of every prompt: models decline less often, and a memory needs no explicit words."""
+
 _PLACE = re.compile(r"\{\{([^{}\n]*)\}\}")
 
 
@@ -73,8 +78,13 @@ def name_all(names: Sequence[str]) -> str:
 
 
 def name_one(name: str | None) -> str:
-    """Return a name, a wish or another short text from outside, quoted; "" if there is none."""
+    """Return a wish or another short text from outside, quoted; "" if there is none."""
     return quoted(name) if name else ""
+
+
+def name_user(name: str | None) -> str:
+    """Return the words for the user, with the name, quoted, if it is known."""
+    return f"the user, whose name is {quoted(name)}" if name else "the user"
 
 
 def name_language(language: str | None, *, of: str = "the messages") -> str:

@@ -7,7 +7,7 @@ import asyncpg
 from app.kit.db import Connection
 
 _SOURCE = """
-    SELECT c.characters::text AS characters, c.user_name, c.language, c.time_zone, (
+    SELECT c.characters::text AS characters, c.user_name, c.user_persona, c.language, c.time_zone, (
         SELECT json_agg(json_build_object('seq', seq, 'role', role, 'name', name, 'kind', kind, 'content', content,
             'tokens', tokens, 'blank', blank, 'excluded', excluded, 'hidden_by', hidden_by,
             'deleted', false, 'digest', encode(digest, 'hex'), 'sent_at', sent_at) ORDER BY seq)

@@ -27,6 +27,7 @@ class Source:
         language: BCP 47, if the chat has one.
         time_zone: The IANA name of the chat's time zone.
         user_name: The user's name: the chat's, or else that of the newest message of the user that has one.
+        user_persona: The user's persona, if the chat has one.
 
     """
 
@@ -37,6 +38,7 @@ class Source:
     language: str | None
     time_zone: str
     user_name: str | None
+    user_persona: str | None
 
     @property
     def names(self) -> list[str]:
@@ -91,6 +93,7 @@ async def read_source(
         language=row["language"],
         time_zone=row["time_zone"],
         user_name=row["user_name"] or next((m.name for m in reversed(eligible) if m.role == "user" and m.name), None),
+        user_persona=row["user_persona"],
     )
 
 

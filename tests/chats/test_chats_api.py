@@ -292,7 +292,7 @@ async def test_presets_list_all_their_settings_with_descriptions(api: httpx.Asyn
         ("diary", (15, 5, "folds"), {"inline", "off"}),
         ("scenes", (16, 0, "scenes"), {"off"}),
         ("agent", (16, 16, "every_8"), {"consolidation", "off", "auto"}),
-        ("decay", (20, 0, "every_message"), {"consolidation", "off", "auto"}),
+        ("decay", (20, 10, "every_message"), {"consolidation", "off", "auto"}),
         ("companion", (16, 16, "batches"), {"consolidation", "inline", "tool"}),
     ],
 )

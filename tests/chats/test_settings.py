@@ -65,7 +65,7 @@ def _dotted(path: Path) -> str:
 TABLE: dict[str, tuple[Any, Any, Any, Any, Any, Any]] = {
     # memo, diary, scenes, agent, decay, companion
     "history.keep_messages": (16, 15, 16, 16, 20, 16),
-    "history.grow_messages": (16, 5, 0, 16, 0, 16),
+    "history.grow_messages": (16, 5, 0, 16, 10, 16),
     "history.max_messages": (None, None, 200, None, None, None),
     "history.keep_scenes": (2, 2, 2, 2, 2, 2),
     "history.edges": ("batches", "folds", "scenes", "every_8", "every_message", "batches"),
@@ -114,7 +114,7 @@ def test_a_preset_names_its_layers_that_are_not_made_yet() -> None:
         ({"history": {"keep_messages": 4, "grow_messages": 0}}, 36),
         ({"history": {"max_messages": 50}}, 50),
         ({"preset": "scenes"}, 200),
-        ({"preset": "decay"}, 52),
+        ({"preset": "decay"}, 62),
     ],
 )
 def test_a_cut_is_forced_at_keep_and_grow_and_at_least_32_more(overrides: dict[str, Any], max_messages: int) -> None:

@@ -17,7 +17,7 @@ async def test_a_wrong_prompt_is_named_before_anything_is_started(tmp_path: Path
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts/memo.md").write_text("Rules.\n=== user ===\n{{messages}}\n")
     said = await refusal(tmp_path, command, MEMOBOOK_PROMPTS_DIR="prompts")
-    assert said == "memobook: MEMOBOOK_PROMPTS_DIR: prompts/memo.md: has no {{characters}}\n"
+    assert said == "memobook: MEMOBOOK_PROMPTS_DIR: prompts/memo.md: has no {{before}}\n"
     assert _names_in(tmp_path) == ["prompts"]
 
 

@@ -150,7 +150,8 @@ async def test_a_forced_cut_without_an_edge_is_before_a_user_message(api: httpx.
     ("settings", "last", "anchor_seq"),
     [
         ({"history": {"grow_messages": 0, "edges": "every_message"}, "memos": {"enabled": False}}, 30, 15),
-        ({"preset": "decay"}, 30, 11),
+        ({"preset": "decay"}, 30, 1),
+        ({"preset": "decay"}, 31, 12),
         ({"preset": "agent"}, 33, 17),
         ({"preset": "agent"}, 32, 1),
         ({"history": {"keep_messages": 4, "grow_messages": 2}, "memos": {"every_messages": 3}}, 7, 4),

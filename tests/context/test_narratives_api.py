@@ -15,7 +15,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
-from app.memos.window import make_window
+from app.memos.window import Calendar, make_window
 from tests.statements import watched
 from tests.talk import FORMATS, Json, append, context, get, ok, put, said, talk
 
@@ -173,7 +173,7 @@ async def test_an_unknown_character_is_rejected_with_a_helpful_text(api: httpx.A
 async def test_gaps_of_all_layers_are_listed_together(api: httpx.AsyncClient, leave: Any) -> None:
     await append(api, talk(1, 5))
     await leave(
-        memos=make_window([], [], [(9, 16), (40, 48)]),
+        memos=make_window([], [], [(9, 16), (40, 48)], Calendar(None, "UTC")),
         summary=summary(gaps=[[41, 44], [60, 61]]),
         scenes={"gaps": [[17, 20], [3, 4]], "edges": [61]},
     )

@@ -77,7 +77,7 @@ SAMPLE = LayerSample(
         write_last=write_for_replies,
         fill=await_the_user,
     ),
-    wording={"diary/1": "aa4b09141d2e", "diary_entry/1": "bb44dbee8e29"},
+    wording={"diary/2": "8a36c7fa4234", "diary_entry/2": "afd487184abc"},
     examples=frozenset({"Brannagh", "Pell", "Ines", "Filippa"}),
     write=write_two,
     missing={"/diary": "entry_not_found"},

@@ -56,7 +56,7 @@ async def test_the_service_writes_an_entry_after_so_many_turns(
     (entry,) = await entries(api)
     assert (entry["character"], entry["content"], entry["origin"]) == ("Kai", WRITTEN, "model")
     assert (entry["first_seq"], entry["last_seq"], entry["at_seq"], entry["stale"]) == (1, 4, 4, False)
-    assert (entry["model"], entry["prompt_version"]) == ("scripted-1", "diary_entry/1")
+    assert (entry["model"], entry["prompt_version"]) == ("scripted-1", "diary_entry/2")
     assert await prompt(api) == f"## Diary\n\n## 04/01 — memo entry\n{WRITTEN}"
     (request,) = model.requests
     text = str(request["messages"][-1]["content"])
@@ -87,7 +87,7 @@ async def test_a_character_knows_whom_it_talks_with(
     await append(api, [said(1, name="A stranger"), said(2), said(3, name="Tomo"), said(4)])
     model.script(WRITTEN)
     await settle(dispatcher, clock)
-    assert 'You talk with "Tomo".' in str(model.requests[-1]["messages"][-1]["content"])
+    assert 'You talk with the user, whose name is "Tomo".' in str(model.requests[-1]["messages"][-1]["content"])
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ async def test_the_oldest_entries_are_folded_above_the_line_limit(
     assert [entry["in_prompt"] for entry in await entries(api)] == [False, False, False, True, True]
     folded = await get(api, "/diary/folded")
     assert (folded["version"], folded["text"], folded["entries"], folded["origin"]) == (1, FOLDED, 3, "model")
-    assert (folded["model"], folded["prompt_version"]) == ("scripted-1", "diary/1")
+    assert (folded["model"], folded["prompt_version"]) == ("scripted-1", "diary/2")
     assert folded["first_at"] == folded["last_at"] == (await entries(api))[0]["created_at"]
 
 

@@ -53,7 +53,8 @@ def write(*said: Utterance, entries: tuple[DatedEntry, ...] = ENTRIES, user_name
 
 def test_the_character_is_told_who_it_is_and_what_it_wrote() -> None:
     user = fold("Long ago.", *ENTRIES)
-    assert user.startswith('You are "Jonas".\nWrite in the language of the entries.\n')
+    assert user.startswith('You are "Jonas".\nYou talk with the user. ')
+    assert "\nWrite in the language of the entries.\n" in user
     assert quoted_in(user, "persona") == [PERSONA]
     assert quoted_in(user, "former") == ["Long ago."]
     assert quoted_in(user, "entries") == [
@@ -81,7 +82,8 @@ def test_long_entries_are_shortened_until_nothing_would_be_left() -> None:
 
 def test_the_character_gets_its_last_entries_and_the_messages() -> None:
     user = write(*SAID, user_name="Mira")
-    assert user.startswith('You are "Jonas".\nYou talk with "Mira".\nWrite in the language of the messages.\n')
+    assert user.startswith('You are "Jonas".\nYou talk with the user, whose name is "Mira". ')
+    assert "\nWrite in the language of the messages.\n" in user
     assert len(quoted_in(user, "entries")) == 2
     assert quoted_in(user, "messages") == [
         {"speaker": "Mira", "message": "I found the key."},
@@ -92,7 +94,7 @@ def test_the_character_gets_its_last_entries_and_the_messages() -> None:
 def test_the_first_entry_has_none_before_it() -> None:
     user = write(*SAID, entries=())
     assert quoted_in(user, "entries") == []
-    assert "You talk with" not in user
+    assert "You talk with the user. " in user
 
 
 # --- what is longer than there is room for ---

@@ -29,7 +29,7 @@ SAMPLE = LayerSample(
     # A person's memo is placed after a seq.
     begins={"memos": lambda row: row["first_seq"] or (row["sort_key"] - 1) / 2},
     rich=RichRows(write_last=change_book),
-    wording={"memo/1": "3e42bbc4aba7"},
+    wording={"memo/3": "ce42dd301e06"},
     examples=frozenset({"Ilse", "Tomas", "Noor", "Dara", "Voss"}),
     before={"regenerate_memo": find_second},
     missing={"/memos": "memo_not_found"},

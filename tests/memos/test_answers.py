@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memos.answers import MAX_HIGHLIGHT_CHARS, MAX_HIGHLIGHTS, parse_highlights
+from app.memos.answers import MAX_HIGHLIGHT_CHARS, MAX_HIGHLIGHTS, parse_cut_off, parse_highlights
 from app.memos.highlights import Category, Highlight, highlights_from_text, render_highlights
 from app.summarising.answer_text import UnusableAnswer
 
@@ -270,3 +270,58 @@ SENTENCES = st.lists(WORDS, min_size=3, max_size=12).map(lambda words: f"Mira sa
 def test_highlights_come_back_as_they_were_written_down(sentences: list[str]) -> None:
     highlights = [Highlight(sentence) for sentence in sentences]
     assert parse_highlights(render_highlights(highlights)) == highlights
+
+
+# --- answers that were cut off ---
+
+LEFT: Found = [("Jonas left.", None)]
+
+CUT_OFF: list[Said] = [
+    Said("within a sentence", f"【Highlight 1】: (milestone) {CAT}\n【Highlight 2】: (keepsake) Jonas ga", TAGGED[:1]),
+    Said("within a label", f"【Highlight 1】: {CAT}\n【Highlight 2】: {KEY}\n【High", PLAIN),
+    Said("after a label", f"【Highlight 1】: {CAT}\n【Highlight 2】:", PLAIN[:1]),
+    Said("after a sentence", f"【Highlight 1】: {CAT}\n【Highlight 2】: {KEY}", PLAIN[:1]),
+    Said("on one line", f"【Highlight 1】: {CAT} 【Highlight 2】: Jonas gave", PLAIN[:1]),
+    Said("within a wrapped line", f"- {CAT}\n- Jonas gave Mira the key\nto the boat", PLAIN[:1]),
+    Said("within the text below", f"【Highlight 1】\n{CAT}\n\n【Highlight 2】\nJonas gave Mi", PLAIN[:1]),
+    Said("within chatter", f"【Highlight 1】: {CAT}\n【Highlight 2】: {KEY}\n\nThey were chosen because", PLAIN),
+    Said("after reasoning", f"<think>A cat.</think>【Highlight 1】: {CAT}\n【Highlight 2】: Jon", PLAIN[:1]),
+    Said("JSON objects", '{"highlights": [{"text": "Jonas left."}, {"category": "keep', LEFT),
+    Said("JSON strings", '```json\n["Jonas left.", "Mira stayed.", "Lena wro', [*LEFT, ("Mira stayed.", None)]),
+    Said("JSON, after a text", '[\n  {"text": "Jonas left.",\n   "category": "mile', LEFT),
+]
+
+
+@pytest.mark.parametrize("said", CUT_OFF, ids=lambda said: said.case)
+def test_whole_highlights_of_a_cut_off_answer_are_kept(said: Said) -> None:
+    assert [(highlight.text, highlight.category) for highlight in parse_cut_off(said.answer)] == said.highlights
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "【Highlight 1】: (milestone) Mira named the str",
+        "【Highlight 1】: Mira named the stray cat\nafter a sp",
+        "【High",
+        "NONE\nThe messages contain only",
+        "Mira named the stray cat.\n\nThen Jonas",
+        '{"highlights": [{"category": "milestone", "text": "Mira na',
+        '{\n  "highlights": [\n    "Mira na',
+        "<think>What a",
+        "I'm sorry, but I can't help with that.\n\nIf you",
+        "",
+    ],
+)
+def test_a_cut_off_answer_without_a_whole_highlight_fails(answer: str) -> None:
+    with pytest.raises(UnusableAnswer):
+        parse_cut_off(answer)
+
+
+@given(st.sampled_from([said.answer for said in CUT_OFF]), st.integers(0, 200))
+def test_wherever_it_is_cut_off_no_half_sentence_is_kept(answer: str, end: int) -> None:
+    try:
+        found = parse_cut_off(answer[:end])
+    except UnusableAnswer:
+        return
+    whole = {CAT, KEY, "Jonas left.", "Mira stayed."}
+    assert {highlight.text for highlight in found} <= whole

@@ -1,6 +1,7 @@
 """Two summarisers behind one interface: a model's highlights, and without one a quotation labelled so."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -21,6 +22,7 @@ from app.summarising.fitting import DoesNotFit
 from app.summarising.transcript import Utterance
 from tests.book import book
 from tests.scripted_model import HANG_UP, ScriptedModel, Step, refuses, says
+from tests.summarising.quoted import quoted_in
 from tests.talk import append, put, said
 
 BATCH = (
@@ -60,6 +62,23 @@ async def test_a_model_gets_the_batch_and_its_answer_gives_highlights(
 async def test_a_persons_wish_reaches_the_model_quoted(client: ModelClient, model: ScriptedModel) -> None:
     await ModelSummariser(Inquiry(client)).summarise(request('Mention the "key".\nAnswer in JSON.'))
     assert r'"Mention the \"key\".\nAnswer in JSON."' in model.requests[0]["messages"][-1]["content"]
+
+
+async def test_a_cut_off_answer_gives_its_whole_highlights(client: ModelClient, model: ScriptedModel) -> None:
+    half = "【Highlight 1】: Mira found the brass key.\n【Highlight 2】: Kai let"
+    model.script(says(half, finish_reason="length"))
+    draft = await ModelSummariser(Inquiry(client)).summarise(request())
+    assert [highlight.text for highlight in draft.highlights] == ["Mira found the brass key."]
+    assert len(model.calls) == 1
+
+
+async def test_a_cut_off_answer_without_one_is_refused(client: ModelClient, model: ScriptedModel) -> None:
+    model.script(
+        says("【Highlight 1】: Mira found the br", finish_reason="length"), "【Highlight 1】: Mira found the brass key."
+    )
+    draft = await ModelSummariser(Inquiry(client)).summarise(request())
+    assert [highlight.text for highlight in draft.highlights] == ["Mira found the brass key."]
+    assert "was refused: the model's answer was cut off" in model.requests[1]["messages"][-1]["content"]
 
 
 async def test_nothing_memorable_is_a_draft_without_highlights(client: ModelClient, model: ScriptedModel) -> None:
@@ -150,5 +169,5 @@ async def test_a_nameless_speaker_is_the_only_character_or_the_role(
     clock.step(2)
     await dispatcher.drain()
     shown = model.requests[0]["messages"][-1]["content"]
-    speakers = [line.split('"', 4)[3] for line in shown.splitlines() if line.startswith('{"speaker"')]
-    assert speakers == ["Mira", "Kai", "User", "Kai", "User", "Kai", "User", "Narrator"]
+    lines: list[Any] = quoted_in(shown, "messages")
+    assert [line["speaker"] for line in lines] == ["Mira", "Kai", "User", "Kai", "User", "Kai", "User", "Narrator"]

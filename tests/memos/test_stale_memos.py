@@ -503,7 +503,7 @@ async def test_a_message_back_in_an_empty_batch_makes_its_memo_due(
     await edit(api, "m20", **back)
     assert await settle(dispatcher, clock) == 1
     assert len(model.calls) == 6
-    asked = str(model.requests[-1]["messages"][-1])
+    asked = model.requests[-1]["messages"][-1]["content"].partition("<messages>")[2]
     assert [n for n in range(1, 42) if f"number {n}." in asked] == [20]
     memo = (await book(api))[2]
     assert (memo["status"], memo["stale"], memo["in_prompt"]) == ("ready", False, True)

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chats.ranges import is_any_inside, join_ranges
-from app.memos.window import make_window
+from app.memos.window import Calendar, make_window
+
+UTC = Calendar(None, "UTC")
 
 _ranges = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 8)), max_size=8).map(
     lambda drawn: sorted((first, first + more) for first, more in drawn)
@@ -25,6 +27,8 @@ def _memo(number: int, **more: Any) -> dict[str, Any]:
         "text": f"Memo {number}.",
         "tokens": 3,
         "stale": False,
+        "first_sent_at": None,
+        "last_sent_at": None,
     }
     return memo | more
 
@@ -77,7 +81,7 @@ def test_of_many_seqs_only_a_few_are_looked_at_for_a_range() -> None:
 
 
 def test_a_window_is_in_story_order_and_lists_its_gaps() -> None:
-    window = make_window([_memo(1), _memo(4)], [_memo(2)], [(24, 31), (32, 39)])
+    window = make_window([_memo(1), _memo(4)], [_memo(2)], [(24, 31), (32, 39)], UTC)
     assert [memo["number"] for memo in window["memos"]] == [1, 4]
     assert [memo["number"] for memo in window["pinned"]] == [2]
     assert window["gaps"] == [[24, 39]]
@@ -85,7 +89,7 @@ def test_a_window_is_in_story_order_and_lists_its_gaps() -> None:
 
 def test_a_window_is_json_as_the_row_keeps_it() -> None:
     person = _memo(1, first_seq=None, last_seq=None, origin="person", edited=False)
-    window = make_window([person], [], iter(()))
+    window = make_window([person], [], iter(()), UTC)
     assert orjson.loads(orjson.dumps(window)) == window
     assert window["memos"] == [
         {
@@ -102,4 +106,4 @@ def test_a_window_is_json_as_the_row_keeps_it() -> None:
 
 
 def test_an_empty_book_has_an_empty_window() -> None:
-    assert make_window([], [], []) == {"memos": [], "pinned": [], "gaps": []}
+    assert make_window([], [], [], UTC) == {"memos": [], "pinned": [], "gaps": []}

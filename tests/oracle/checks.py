@@ -135,7 +135,19 @@ def check_window(line: Line, snapshot: Snapshot) -> None:
     shown = line.memos_in_prompt(snapshot.anchor)
     assert [entry["id"] for entry in column["memos"]] == [memo.id for memo in shown if not memo.pinned]
     assert [entry["id"] for entry in column["pinned"]] == [memo.id for memo in shown if memo.pinned]
+    dates = {memo.id: _word_date(line, memo, snapshot) for memo in shown}
+    for entry in (*column["memos"], *column["pinned"]):
+        assert entry["text"].startswith(dates[entry["id"]])
     assert {seq for first, last in column["gaps"] for seq in range(first, last + 1)} == line.gaps(snapshot.anchor)
+
+
+def _word_date(line: Line, memo: Memo, snapshot: Snapshot) -> str:
+    """Return the beginning of the memo's text in the prompt; all messages are of one year, in UTC."""
+    sent = {item["seq"]: item["sent_at"] for item in snapshot.listed}
+    days = [sent[message.seq][5:10].replace("-", "/") for message in line.eligible(*(memo.batch or (1, 0)))]
+    if not days:
+        return memo.text
+    return f"[{min(days)}]\n" if min(days) == max(days) else f"[{min(days)}–{max(days)}]\n"
 
 
 def check_context(line: Line, snapshot: Snapshot) -> None:

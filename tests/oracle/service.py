@@ -161,7 +161,7 @@ _JSON = ("last_cut", "memo_window")
 def echo_memo(request: Request) -> str:
     """Return a memo that repeats each unique word of the prompt, or NONE if there is none."""
     content = str(request["messages"][-1]["content"])
-    words = WORD.findall(content)
+    words = WORD.findall(content.partition("<messages>")[2])
     half = (len(words) + 1) // 2
     parts = [part for part in (words[:half], words[half:]) if part]
     lines = [

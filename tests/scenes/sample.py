@@ -73,7 +73,7 @@ SAMPLE = LayerSample(
         write_after=change_scenes,
         fill=give_reasons,
     ),
-    wording={"scene_break/4": "7ecabd94ccd5", "scene_recap/1": "cc604b290416", "recap/1": "3029f3814dba"},
+    wording={"scene_break/5": "4cfa308e74bb", "scene_recap/2": "f1e1befc5f10", "recap/2": "861a9c250570"},
     examples=frozenset({"Teo", "Anouk", "Odile"}),
     prompts_without_text=frozenset({"scene_break"}),
     settings={"scenes": {"enabled": True}},

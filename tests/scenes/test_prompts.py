@@ -95,7 +95,8 @@ def test_the_forms_that_the_prompt_shows_are_understood() -> None:
 
 def test_the_scene_is_quoted_after_what_came_before_it() -> None:
     user = ask_recap(*SAID[:2], former="# State\n- place: harbour", wish="More of Lena.")
-    assert 'Characters: "Jonas", "Lena".\nWrite in the language of the messages.\n' in user
+    assert 'Characters: "Jonas", "Lena".\nThey talk with the user. ' in user
+    assert "\nWrite in the language of the messages.\n" in user
     assert 'wishes for this once: "More of Lena."' in user
     assert quoted_in(user, "former") == ["# State\n- place: harbour"]
     assert quoted_in(user, "messages") == [

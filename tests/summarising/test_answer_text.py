@@ -1,10 +1,10 @@
-"""Recognition of answers that only state that the former text has not changed."""
+"""Reasoning in answers, and answers that only state that the former text has not changed."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.summarising.answer_text import is_remnant, leaves_former
+from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former, spoken
 
 FORMER = "Oskar mended the music box, and Wren wound it three times. They agreed to paint the skiff in May. " * 3
 
@@ -78,3 +78,55 @@ def test_a_short_text_may_become_shorter() -> None:
 @given(st.text(), st.text())
 def test_any_text_is_such_a_remark_or_none(text: str, former: str) -> None:
     assert leaves_former(text, former) in (True, False)
+
+
+ANSWER = "Wren wound the music box."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"<think>A box? Two?</think>{ANSWER}",
+        f"<think>\nA box?\n</think>\n\n{ANSWER}",
+        f"A box? Two?\n</think>\n{ANSWER}",
+        f"<thinking>A box?</thinking>{ANSWER}",
+        f"<Thought>A box?</Thought>{ANSWER}",
+        f"<reasoning>A box?</reasoning>{ANSWER}",
+        f"<reason>A box?</reason>{ANSWER}",
+        f"<reflection>A box?</reflection>{ANSWER}",
+        f"<scratchpad>A box?</scratchpad>{ANSWER}",
+        f'<think effort="low">A box?</think >{ANSWER}',
+        f"<seed:think>A box?</seed:think>{ANSWER}",
+        f"[THINK]A box?[/THINK]{ANSWER}",
+        f"◁think▷A box?◁/think▷{ANSWER}",
+        f"<|begin_of_thought|>A box?<|end_of_thought|>{ANSWER}",
+        f"<think>A box? <think>Two?</think></think>{ANSWER}",
+        f"{ANSWER}<think>Was it one box?</think>",
+        f"<|channel|>analysis<|message|>A box?<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}",
+        f"analysisA box? Two?assistantfinal{ANSWER}",
+    ],
+)
+def test_reasoning_is_no_part_of_an_answer(answer: str) -> None:
+    assert spoken(answer).strip() == ANSWER
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<think>A box? Two?",
+        f"{ANSWER}<thinking>A box?",
+        "[THINK]A box?",
+        "<|channel|>analysis<|message|>A box? Two?",
+        "analysisA box? Two?",
+    ],
+)
+def test_an_answer_that_ends_within_reasoning_is_refused(answer: str) -> None:
+    with pytest.raises(UnusableAnswer, match="still thinking"):
+        spoken(answer)
+
+
+@pytest.mark.parametrize(
+    "answer", ["Wren wrote [think] on the lid.", "The reason was <unknown>.", "Analysis of the box began."]
+)
+def test_words_about_thinking_are_kept(answer: str) -> None:
+    assert spoken(answer) == answer

@@ -14,7 +14,7 @@ from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.registry import LAYERS
 from app.summarising.fitting import DoesNotFit, Passage, fill_to_fit
 from app.summarising.prompt_folder import load_prompts
-from app.summarising.prompts import Prompt
+from app.summarising.prompts import Prompt, name_user
 from app.summarising.quoting import quoted
 from tests.layers.samples import SAMPLES
 
@@ -147,6 +147,22 @@ def test_each_prompt_names_its_material_and_has_examples(prompt: Prompt) -> None
     asks_for_text = not any(prompt.name in sample.prompts_without_text for sample in SAMPLES.values())
     assert "nvent no" in prompt.system or not asks_for_text
     assert prompt.user.rstrip().endswith("not an instruction to you.")
+
+
+@pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)
+def test_each_prompt_says_that_the_story_is_fiction(prompt: Prompt) -> None:
+    sentence = next((said for said in re.split(r"(?<=\.)\s", prompt.system) if "fiction" in said), "")
+    for words in ("may be mature", "neutrally", "without explicit detail"):
+        assert words in sentence
+
+
+@pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)
+def test_each_prompt_says_who_you_is_with_the_name(prompt: Prompt) -> None:
+    texts = dict.fromkeys(prompt.placeholders, "…")
+    for name, words in (("Mi\nra", 'the user, whose name is "Mi\\nra"'), (None, "the user")):
+        _, user = prompt.fill(**texts | {"user_name": name_user(name)})
+        (line,) = (line for line in user["content"].splitlines() if '"you" is, as a rule, this user' in line)
+        assert f"talk with {words}. In " in line
 
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)

@@ -34,7 +34,7 @@ SAMPLE = LayerSample(
     rich=RichRows(
         settings={"summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2}}, write_after=write_summary
     ),
-    wording={"summary/2": "79dafa13a8e5"},
+    wording={"summary/3": "5c9ecea9c80d"},
     examples=frozenset({"Oskar", "Wren"}),
     settings={"summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2}},
     write=write_versions,

@@ -41,7 +41,7 @@ def test_summary_and_messages_are_quoted_with_known_times() -> None:
         {"time": "04/01 22:15", "speaker": "Mira", "message": "I found the key."},
         {"speaker": "Jonas", "message": "Keep it."},
     ]
-    assert 'Characters: "Jonas".\nThey talk with the user, whose name is "Mira".\n' in user
+    assert 'Characters: "Jonas".\nThey talk with the user, whose name is "Mira". ' in user
 
 
 def test_the_first_fold_has_an_empty_former_summary() -> None:

@@ -103,6 +103,8 @@ class Profile(Generic[Value]):
 
     Attributes:
         read: Reads an answer. Raises UnusableAnswer.
+        read_cut_off: Reads what is whole in an answer that was cut off, and raises UnusableAnswer if nothing is; None
+            if the answers to the prompt are usable only as a whole.
         text: Returns the text to judge, or None if there is none.
         person: The grammatical person outside quotation marks: `third`, or `first` for a diary; None is not judged.
         may_address: Whether the text may talk to somebody if the material does, as the entries of a diary do.
@@ -121,6 +123,7 @@ class Profile(Generic[Value]):
     may_shrink: bool = True
     ends: bool = False
     min_letters: int = 0
+    read_cut_off: Callable[[str, Material], Value] | None = None
 
 
 def judge(
