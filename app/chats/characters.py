@@ -9,12 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Characters = Sequence[Mapping[str, Any]]
-"""`{"name", "persona"?, "disabled"?}` of each of a chat's characters."""
+"""Each of a chat's characters, as `character_list.py` describes it."""
 
 
 def list_names(characters: Characters) -> list[str]:
     """Return the names of all characters, disabled ones too."""
     return [character["name"] for character in characters]
+
+
+def list_aliases(character: Mapping[str, Any]) -> list[str]:
+    """Return the former names of a character, newest last."""
+    return list(character.get("aliases") or ())
 
 
 def list_active(characters: Characters) -> list[Mapping[str, Any]]:
