@@ -37,16 +37,22 @@ def merge_characters(stored: Characters, given: Characters, make_id: Callable[[]
     return merged
 
 
+def find_character(stored: Characters, name: str) -> Mapping[str, Any]:
+    """Return the character with a name, which may also be a former one. Raises CharacterNotFound."""
+    current = (one for one in stored if one["name"] == name)
+    former = (one for one in stored if name in list_aliases(one))
+    found = next(current, None) or next(former, None)
+    if found is None:
+        raise CharacterNotFound(f"The chat has no character {name!r}.")
+    return found
+
+
 def rename_character(stored: Characters, former: str, name: str) -> list[Character]:
-    """Return the characters after the one named `former`, which may be a former name too, has got a new name.
+    """Return the characters after a rename; `former` may also be a former name of the character.
 
     Raises CharacterNotFound, and CharacterTaken if another character has the new name, or had it.
     """
-    renamed = next((one for one in stored if one["name"] == former), None) or next(
-        (one for one in stored if former in list_aliases(one)), None
-    )
-    if renamed is None:
-        raise CharacterNotFound(f"The chat has no character {former!r}.")
+    renamed = find_character(stored, former)
     for other in stored:
         if other is not renamed and name in (other["name"], *list_aliases(other)):
             is_alias = "" if name == other["name"] else "a former name of "

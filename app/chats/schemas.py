@@ -50,6 +50,14 @@ class CharacterOut(BaseModel):
     disabled: bool = Field(False, description=DISABLED)
 
 
+class CharacterRename(RequestModel):
+    """The new name of a character."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Captain Kai"}]})
+
+    name: Name = Field(description="The new name. It must not be a name or a former name of another character.")
+
+
 class ChatPut(RequestModel):
     """A chat to create or to change: a field that is left out keeps its value, null clears it, settings are merged."""
 
