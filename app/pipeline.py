@@ -11,6 +11,7 @@ from app.bindings import service as bindings
 from app.bindings.events import BindingsChanged
 from app.chats.events import (
     AnchorMoved,
+    CharacterRenamed,
     ChatEdited,
     LayerChanged,
     LineEvent,
@@ -30,6 +31,7 @@ from app.kit.clock import Clock
 from app.kit.db import Database, DbSession, Follower, after_commit
 from app.kit.owners import OwnerErased
 from app.kit.work_queue import WorkScheduled
+from app.layers.derived import rename_in_filters
 from app.layers.layer import Layer
 
 
@@ -74,6 +76,7 @@ class Pipeline:
             MessagesChanged: self._on_change,
             LineTruncated: self._on_truncate,
             MessagesMoved: self._on_move,
+            CharacterRenamed: self._on_rename,
             ChatEdited: self._on_chat_edited,
             LayerChanged: self._on_layer_changed,
             OwnerErased: self._on_owner_erased,
@@ -142,6 +145,17 @@ class Pipeline:
         await bindings.on_move(db_session, event)
         for layer in self._layers:
             await layer.on_move(db_session, event)
+        await self._refresh_caches(db_session, event.head)
+        await update_head(db_session, event.head)
+
+    async def _on_rename(self, db_session: DbSession, event: CharacterRenamed) -> None:
+        """Let everything that stores the character's name store the new one; no hash of a message changes."""
+        self._record(db_session, event.head, self._layers, SETTINGS, MESSAGES)
+        await bindings.on_rename(db_session, event)
+        tables = {table.name: table for layer in self._layers for table in layer.tables}
+        await rename_in_filters(db_session, event.head.line, tables.values(), event.former, event.name)
+        for layer in self._layers:
+            await layer.on_rename(db_session, event)
         await self._refresh_caches(db_session, event.head)
         await update_head(db_session, event.head)
 

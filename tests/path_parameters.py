@@ -17,6 +17,8 @@ from tests.talk import Json, ok
 APP = create_app(Settings(database_url="postgresql://nowhere/", _env_file=None))
 SCHEMA: Json = APP.openapi()
 CHAT = "/v1/chats/{chat_id}"
+CHARACTER = "Kai"
+"""The character of the chat whose paths are filled in."""
 
 
 def list_operations(layer: Layer) -> set[str]:
@@ -55,6 +57,8 @@ def name_of(item: Json, parameter: str) -> Any:
 async def fill_path(api: httpx.AsyncClient, path: str, operation: Json, known: Mapping[str, str]) -> str:
     """The path of an operation with a value for each parameter: known, given by its layer's sample, or listed."""
     values = dict(known)
+    if "/characters/{name}" in path:
+        values["name"] = CHARACTER
     if layer := find_layer_of(path):
         values |= SAMPLES[layer].path_parameters
         if prepare := SAMPLES[layer].before.get(operation["operationId"]):

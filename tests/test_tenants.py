@@ -14,7 +14,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.conftest import NOON, client_of
 from tests.layers.samples import SAMPLES, list_settings
-from tests.path_parameters import SCHEMA, fill_path
+from tests.path_parameters import CHARACTER, SCHEMA, fill_path
 from tests.talk import Json, append, get, ok, put, said, talk
 
 OF_A_CHAT = [
@@ -45,7 +45,8 @@ class Known:
 
 @pytest.fixture
 async def known(api: httpx.AsyncClient) -> Known:
-    await put(api, user_id="mira", metadata={"whose": "ours"}, settings=list_settings())
+    characters = [{"name": CHARACTER}]
+    await put(api, user_id="mira", metadata={"whose": "ours"}, characters=characters, settings=list_settings())
     await append(api, talk(1, 16))
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "here"}), 201)
     for sample in SAMPLES.values():

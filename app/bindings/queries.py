@@ -70,6 +70,8 @@ _RECHECK = f"""
 
 _TRUNCATE = "DELETE FROM bindings WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3"
 
+_RENAME = "UPDATE bindings SET character = $4 WHERE chat_key = $1 AND line_id = $2 AND character = $3"
+
 _COUNT_OPEN = "SELECT count(*)::int FROM bindings WHERE chat_key = $1 AND line_id = $2 AND is_open"
 
 _COPIED = "layer, tool, character, identity, asked_id, asked_hash, message_id, next_swipe, awaits_user"
@@ -193,6 +195,11 @@ async def recheck(db_session: DbSession, line: Line, seqs: Sequence[int]) -> lis
 async def truncate(db_session: DbSession, line: Line, from_seq: int) -> None:
     """Delete the bindings from `from_seq` on."""
     await db_session.raw.execute(_TRUNCATE, *line, from_seq)
+
+
+async def rename_character(db_session: DbSession, line: Line, former: str, name: str) -> None:
+    """Give the bindings of a character its new name."""
+    await db_session.raw.execute(_RENAME, *line, former, name)
 
 
 async def count_open(db_session: DbSession, line: Line) -> int:

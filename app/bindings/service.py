@@ -16,7 +16,15 @@ from app.bindings.models import Binding
 from app.bindings.queries import Named, Place
 from app.bindings.rule import LogMessage, Open, Placement, Target, is_reply, place, resolve, resolve_swipe
 from app.chats.chat_lock import ChatRef, lock_head
-from app.chats.events import LineEvent, LineTruncated, MessagesAppended, MessagesChanged, MessagesMoved, SwipeAdded
+from app.chats.events import (
+    CharacterRenamed,
+    LineEvent,
+    LineTruncated,
+    MessagesAppended,
+    MessagesChanged,
+    MessagesMoved,
+    SwipeAdded,
+)
 from app.chats.head import Head
 from app.chats.revision import record, record_nothing
 from app.chats.service import get_line
@@ -92,6 +100,7 @@ async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) 
 async def discard(db_session: DbSession, ref: ChatRef, *, character: str | None, now: datetime) -> int:
     """Drop the open calls, of one character or of all, and return how many there were. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
+    character = None if character is None else head.current_name(character)
     waiting = await queries.list_open(db_session, head.line) if _count_open(head) else []
     dropped = [one for one in waiting if character is None or one.character == character]
     if not dropped:
@@ -163,6 +172,12 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     if CURSOR in event.head.cursors:
         await queries.truncate(db_session, event.head.line, event.from_seq)
         await _recount_open(db_session, event.head)
+
+
+async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
+    """Give the bindings of a renamed character its new name."""
+    if CURSOR in event.head.cursors:
+        await queries.rename_character(db_session, event.head.line, event.former, event.name)
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:

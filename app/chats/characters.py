@@ -6,15 +6,47 @@ and its own messages keep its name.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 Characters = Sequence[Mapping[str, Any]]
-"""`{"name", "persona"?, "disabled"?}` of each of a chat's characters."""
+"""Each of a chat's characters, as `character_list.py` describes it."""
+
+
+SPEAKING_ROLES = frozenset({"assistant", "narrator", "system"})
+"""The roles whose names are those of characters. The name of a user is a person's, that of a tool a function's."""
+
+
+class Renamed(NamedTuple):
+    """A character that was renamed.
+
+    Attributes:
+        name: Its current name.
+        hashed_name: The name with which its messages are hashed.
+
+    """
+
+    name: str
+    hashed_name: str
 
 
 def list_names(characters: Characters) -> list[str]:
     """Return the names of all characters, disabled ones too."""
     return [character["name"] for character in characters]
+
+
+def list_aliases(character: Mapping[str, Any]) -> list[str]:
+    """Return the former names of a character, newest last."""
+    return list(character.get("aliases") or ())
+
+
+def map_renamed(characters: Characters) -> dict[str, Renamed]:
+    """Return the characters that were renamed, by their current names and by their former ones."""
+    return {
+        name: Renamed(character["name"], character["hashed_name"])
+        for character in characters
+        if "hashed_name" in character
+        for name in (*list_aliases(character), character["name"])
+    }
 
 
 def list_active(characters: Characters) -> list[Mapping[str, Any]]:
@@ -37,7 +69,12 @@ def is_active(characters: Characters, name: str) -> bool:
 
 def accepts(characters: Characters, name: str) -> bool:
     """Return whether a request may name this character: one of the chat's, or any if the chat names none."""
-    return not characters or name in list_names(characters)
+    return not characters or current_name(characters, name) in list_names(characters)
+
+
+def current_name(characters: Characters, named: str) -> str:
+    """Return the current name of a character, given any of its names; another name is returned as it is."""
+    return next((str(one["name"]) for one in characters if named in list_aliases(one)), named)
 
 
 def find_sole(characters: Characters) -> str | None:
@@ -48,7 +85,7 @@ def find_sole(characters: Characters) -> str | None:
 
 def find_meant(characters: Characters, named: str | None) -> str | None:
     """Return the character that a request means: the one it names, even if disabled, or else the sole one."""
-    return find_sole(characters) if named is None else named
+    return find_sole(characters) if named is None else current_name(characters, named)
 
 
 def find_persona(characters: Characters, name: str) -> str:

@@ -5,7 +5,7 @@ report can show one reason.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from app.chats.hashes import range_hash
@@ -69,6 +69,10 @@ class Filters:
     def to_json(self) -> dict[str, Any]:
         """Return the filters as they are stored with a batch."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def renamed(self, former: str, name: str) -> "Filters":
+        """Return the filters after a character has got a new name."""
+        return replace(self, disabled=tuple(name if one == former else one for one in self.disabled))
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Filters":

@@ -45,6 +45,27 @@ class CheckpointNotFound(NotFound):
     title = "Unknown checkpoint"
 
 
+class CharacterNotFound(NotFound):
+    """The chat has no such character."""
+
+    code = "character_not_found"
+    title = "Unknown character"
+
+
+class CharacterMismatch(Conflict):
+    """A given character has the id of one stored character and the name of another."""
+
+    code = "character_mismatch"
+    title = "Id and name do not match"
+
+
+class CharacterTaken(Conflict):
+    """Another character has this name, or had it."""
+
+    code = "character_taken"
+    title = "Character name taken"
+
+
 class MessageIdTaken(Conflict):
     """An id was appended before with another role or text."""
 

@@ -122,6 +122,20 @@ class SettingsChanged(LineEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CharacterRenamed(LineEvent):
+    """A character has a new name: in the list, in its messages and in `head`. No hash of a message changes.
+
+    Attributes:
+        former: The name until now.
+        name: The name from now on.
+
+    """
+
+    former: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorMoved(LineEvent):
     """The history begins at another message.
 

@@ -1,12 +1,14 @@
 """The head of a line: the columns of its row that an append reads and writes. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+from app.chats.characters import SPEAKING_ROLES, Renamed
 from app.chats.eligibility import Filters
+from app.chats.hashes import content_digest
 from app.chats.settings import ChatSettings
 
 CutReason = Literal["full", "cold", "forced", "session", "rewind"]
@@ -95,6 +97,7 @@ class Head:
             the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
         sole_character: The name of the chat's only active character; None if there are none or several.
+        renamed: The characters that were renamed, by their current and former names; empty in most chats.
 
     """
 
@@ -118,8 +121,26 @@ class Head:
     cursors: dict[str, Any] = field(default_factory=dict)
     is_current: bool = True
     sole_character: str | None = None
+    renamed: Mapping[str, Renamed] = field(default_factory=dict)
 
     @property
     def line(self) -> tuple[UUID, UUID]:
         """The chat's key and the line's id, as statements take them."""
         return self.chat_key, self.line_id
+
+    def current_name(self, name: str) -> str:
+        """Return the current name of a character, given any of its names; another name is returned as it is."""
+        renamed = self.renamed.get(name)
+        return renamed.name if renamed else name
+
+    def with_current_name(self, message: NewMessage) -> NewMessage:
+        """Return a message with the current name of its speaker, if a former one was given."""
+        if message.name is None or message.name not in self.renamed or message.role not in SPEAKING_ROLES:
+            return message
+        name = self.renamed[message.name].name
+        return message._replace(name=name, digest=self.digest(message.role, name, message.content))
+
+    def digest(self, role: str, name: str | None, content: str) -> bytes:
+        """Return the digest of a message's content. That of a renamed character's message is as if it had not been."""
+        renamed = self.renamed.get(name) if name is not None and role in SPEAKING_ROLES else None
+        return content_digest(role, renamed.hashed_name if renamed else name, content)

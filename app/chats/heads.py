@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from app.chats.characters import Characters, find_sole, list_disabled
+from app.chats.characters import Characters, find_sole, list_disabled, map_renamed
 from app.chats.eligibility import Filters
 from app.chats.errors import busy_if_locked
 from app.chats.head import Head
@@ -169,4 +169,5 @@ def _head(chat_key: UUID, row: asyncpg.Record) -> Head:
         cursors=orjson.loads(row["cursors"]),
         is_current=row["line_status"] == CURRENT,
         sole_character=find_sole(characters),
+        renamed=map_renamed(characters),
     )

@@ -1,9 +1,10 @@
 """Presents chats as JSON, for every route that returns them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.chats import service
+from app.chats.characters import list_aliases
 from app.chats.models import ChatLine
 from app.chats.settings import effective
 from app.kit.db import DbSession
@@ -15,11 +16,20 @@ async def present_chats(db_session: DbSession, chats: Sequence[ChatLine]) -> lis
     return [_chat_out(chat, due, failed) for chat, (due, failed) in zip(chats, counted, strict=True)]
 
 
+def _character_out(character: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": character.get("id"),
+        "name": character["name"],
+        "aliases": list_aliases(character),
+        **{name: character[name] for name in ("persona", "disabled") if name in character},
+    }
+
+
 def _chat_out(chat: ChatLine, due: int, failed: int) -> dict[str, Any]:
     return {
         "chat_id": chat.chat_id,
         "user_id": chat.user_id,
-        "characters": chat.characters,
+        "characters": [_character_out(character) for character in chat.characters],
         "user_name": chat.user_name,
         "user_persona": chat.user_persona,
         "system_prompt": chat.system_prompt,

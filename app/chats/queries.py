@@ -11,6 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import select, text, tuple_
 
+from app.chats.characters import SPEAKING_ROLES
 from app.chats.errors import busy_if_locked
 from app.chats.models import CURRENT, OF_CHAT, ChatLine
 from app.chats.revision import SETTINGS, raise_others
@@ -18,6 +19,8 @@ from app.kit.db import DbSession, Table
 
 _CHATS = Table.metadata.tables[ChatLine.__tablename__]
 
+_RENAME_SPEAKER = """
+    UPDATE messages SET name = $4 WHERE chat_key = $1 AND line_id = $2 AND name = $3 AND role = ANY($5)"""
 
 _COUNT_WORK = """
     SELECT chat_key, count(*) FILTER (WHERE failed_at IS NULL) AS due, count(failed_at) AS failed
@@ -123,6 +126,11 @@ async def update_line(db_session: DbSession, line: tuple[UUID, UUID], values: Ma
     if values:
         statement = _CHATS.update().where(_CHATS.c.chat_key == line[0], _CHATS.c.line_id == line[1])
         await db_session.execute(statement.values(values))
+
+
+async def rename_speaker(db_session: DbSession, line: tuple[UUID, UUID], former: str, name: str) -> None:
+    """Give a character's messages on a line its new name, soft-deleted ones too."""
+    await db_session.raw.execute(_RENAME_SPEAKER, *line, former, name, list(SPEAKING_ROLES))
 
 
 async def update_chat(db_session: DbSession, chat_key: UUID, values: Mapping[str, Any]) -> None:

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
 
-from app.chats import service
+from app.chats import renaming, service
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.chats.presenters import present_chats
 from app.chats.presets import PRESET_TEXTS
-from app.chats.schemas import ChatOut, ChatPut, PresetOut, Presets
+from app.chats.schemas import CharacterRename, ChatOut, ChatPut, PresetOut, Presets
 from app.chats.settings import effective, schema
 from app.chats.tags import read_tag
 from app.kit.auth import Reader, Writer
@@ -67,6 +67,25 @@ async def list_chats(
     key = (last.last_active_at if by_activity else last.created_at, last.chat_key) if last else ()
     items = await present_chats(db_session, page)
     return OrjsonResponse({"items": items, "next_cursor": encode_cursor(*key) if more else None})
+
+
+@router.post("/chats/{chat_id}/characters/{name:path}/rename", response_model=ChatOut)
+async def rename_character(
+    ref: WritingChat,
+    name: Annotated[str, Path(min_length=1, max_length=200, description="The character's name, or a former one.")],
+    body: CharacterRename,
+    db_session: Db,
+    clock: Now,
+) -> Response:
+    """Rename a character on the current line, with its messages and its diary.
+
+    Nothing becomes stale. The former name still means the character: in messages that are appended or imported again,
+    in a PUT of the chat, and wherever a request names a character.
+    """
+    chat = await renaming.rename(db_session, ref, name, body.name, now=clock())
+    await db_session.run_deferred()
+    (out,) = await present_chats(db_session, [chat])
+    return OrjsonResponse(out)
 
 
 @router.delete("/chats/{chat_id}", status_code=204)

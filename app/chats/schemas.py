@@ -12,15 +12,28 @@ from app.kit.wire import JsonObject, Name, NullAs, RequestModel, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000
 
+CHARACTER_ID = "The character's id, which the service makes when the character is first stored."
+ALIASES = "The character's former names, newest last; each of them still means the character."
+
 DISABLED = (
     "A disabled character's messages are not summarised, its persona is not sent, and no request means it by default."
 )
 
 
 class Character(RequestModel):
-    """A character of the chat."""
+    """A character of the chat: the stored one with its id, its name or a former name, or else a new one."""
 
-    name: Name = Field(description="The character's name, as in messages.")
+    id: UUID | None = Field(
+        None, description=f"{CHARACTER_ID} It can be left out; one that is sent must belong to the name."
+    )
+    name: Name = Field(
+        description="The character's name, as in messages. `POST …/characters/{name}/rename` changes it."
+    )
+    aliases: Annotated[list[Name], Field(max_length=100)] | None = Field(
+        None,
+        description=f"{ALIASES} If it is left out, they stay. Former names that a list leaves out are free again, and "
+        "names that are no former names are ignored.",
+    )
     persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS), NullAs("")] = Field(
         "", description="A description of the character."
     )
@@ -30,9 +43,19 @@ class Character(RequestModel):
 class CharacterOut(BaseModel):
     """A character of the chat."""
 
+    id: UUID = Field(description=CHARACTER_ID)
     name: str = Field(description="The character's name, as in messages.")
+    aliases: list[str] = Field(description=ALIASES)
     persona: str = Field("", description="A description of the character.")
     disabled: bool = Field(False, description=DISABLED)
+
+
+class CharacterRename(RequestModel):
+    """The new name of a character."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Captain Kai"}]})
+
+    name: Name = Field(description="The new name. It must not be a name or a former name of another character.")
 
 
 class ChatPut(RequestModel):
@@ -85,6 +108,9 @@ class ChatPut(RequestModel):
         names = [character.name for character in self.characters or ()]
         if len(names) != len(set(names)):
             raise FieldError(("characters",), "must not have the same name twice")
+        ids = [character.id for character in self.characters or () if character.id is not None]
+        if len(ids) != len(set(ids)):
+            raise FieldError(("characters",), "must not have the same id twice")
         return self
 
 

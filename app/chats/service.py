@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from sqlalchemy import Table as CoreTable
 
 from app.chats import queries
+from app.chats.character_list import merge_characters
 from app.chats.chat_lock import ChatRef, lock_lines, lock_or_create
 from app.chats.errors import ChatNotFound, LineNotFound
 from app.chats.events import ChatEdited
@@ -21,7 +22,7 @@ from app.kit.auth import Caller, Forbidden
 from app.kit.db import Database, DbSession, defer, list_tables
 from app.kit.errors import Invalid
 from app.kit.fast_path import placed
-from app.kit.ids import chat_key, user_key
+from app.kit.ids import chat_key, user_key, uuid7
 from app.kit.owners import NO_LINE, Owner, OwnerErased
 from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
@@ -30,7 +31,8 @@ from app.kit.work_queue import WorkItem
 async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: datetime) -> tuple[ChatLine, bool]:
     """Create a chat or merge `put` into it; return the chat and whether it was created.
 
-    Raises ChatNotFound, or Forbidden if the limits of the token do not allow it to change the chat's user.
+    Raises ChatNotFound, CharacterMismatch, CharacterTaken, or Forbidden if the limits of the token do not allow it to
+    change the chat's user.
     """
     if ref.only_user is not None and "user_id" in put.model_fields_set and put.user_id != ref.only_user:
         raise ref.unknown()
@@ -157,13 +159,16 @@ def _list_owned() -> list[CoreTable]:
 
 
 def _line_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
-    """Return the line's columns that `put` sets. Raises RequestValidationError for settings that are not valid."""
+    """Return the line's columns that `put` sets.
+
+    Raises RequestValidationError for settings that are not valid, CharacterMismatch, CharacterTaken.
+    """
     given = put.model_dump(exclude_unset=True, mode="json")
     values: dict[str, Any] = {
         name: given[name] for name in ("user_name", "user_persona", "system_prompt", "language") if name in given
     }
     if "characters" in given:
-        values["characters"] = given["characters"] or []
+        values["characters"] = merge_characters(chat.characters, given["characters"] or [], uuid7)
     if "time_zone" in given:
         values["time_zone"] = given["time_zone"] or "UTC"
     if "settings" in given:

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.bindings import service as bindings
 from app.bindings.rule import Target
 from app.bindings.service import Call
-from app.chats.characters import accepts, find_sole
+from app.chats.characters import accepts, current_name, find_sole
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
 from app.chats.hashes import identity
@@ -101,6 +101,7 @@ async def list_entries(
     Raises ChatNotFound, LineNotFound, and Invalid for a character that has no entries and is not one of the chat's.
     """
     chat = await get_line(db_session, ref, line)
+    character = None if character is None else current_name(chat.characters, character)
     entries = await queries.list_entries(
         db_session, (ref.key, chat.line_id), character=character, after=after, limit=limit
     )
@@ -185,9 +186,9 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
     """Return the latest valid version of the folded part. Raises ChatNotFound, LineNotFound, Invalid."""
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
-    name = character
+    name = None if character is None else current_name(chat.characters, character)
     if name is None or name not in await queries.list_names(db_session, place):
-        name = choose_diary(chat.characters, character, part="query")
+        name = choose_diary(chat.characters, name, part="query")
     link = (await narratives.read_chain(db_session, place, narrative_of(name))).latest_valid()
     if link is None:
         return Folded(name)

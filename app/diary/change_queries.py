@@ -73,6 +73,20 @@ _NAME_ENTRIES = """
     UPDATE diary_entries SET character = $3 WHERE chat_key = $1 AND line_id = $2 AND character = '' RETURNING number"""
 
 
+_RENAME_ENTRIES = """
+    UPDATE diary_entries SET character = $4 WHERE chat_key = $1 AND line_id = $2 AND character = $3
+    RETURNING entry_id, number"""
+
+_HAS_DIARY = """
+    SELECT EXISTS (SELECT FROM diary_entries WHERE chat_key = $1 AND line_id = $2 AND character = $3)"""
+
+# An attempt that is running has read the former name, so it loses its lease. It does not count as an attempt.
+_RENAME_WORK = """
+    UPDATE work SET key = n.key, attempts = greatest(attempts - (lease IS NOT NULL)::int, 0),
+        lease = NULL, leased_until = NULL
+    FROM unnest($4::text[], $5::text[]) AS n (former, key)
+    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND work.key = n.former"""
+
 _DEPENDS = "chat_key = $1 AND line_id = $2 AND origin = 'tool' AND NOT kept"
 
 _DROP_OPEN = f"DELETE FROM diary_entries WHERE {_DEPENDS} AND entry_id = ANY($3)"  # noqa: S608
@@ -141,6 +155,21 @@ async def list_writing(
 async def name_entries(db_session: DbSession, line: Line, character: str) -> list[int]:
     """Move the entries of the unnamed diary to a character's diary, and return their numbers."""
     return [row["number"] for row in await db_session.raw.fetch(_NAME_ENTRIES, *line, character)]
+
+
+async def rename_entries(db_session: DbSession, line: Line, former: str, name: str) -> list[asyncpg.Record]:
+    """Move the entries of a character to the diary of another name; return (entry_id, number) of each."""
+    return await db_session.raw.fetch(_RENAME_ENTRIES, *line, former, name)
+
+
+async def has_diary(db_session: DbSession, line: Line, character: str) -> bool:
+    """Return whether a character has a diary, even if all of its entries are soft-deleted."""
+    return bool(await db_session.raw.fetchval(_HAS_DIARY, *line, character))
+
+
+async def rename_work(db_session: DbSession, line: Line, layer: str, keys: Sequence[tuple[str, str]]) -> None:
+    """Give work items other keys, and begin their running attempts again; `keys` are (former key, key)."""
+    await db_session.raw.execute(_RENAME_WORK, *line, layer, *zip(*keys, strict=True))
 
 
 async def list_written_after(db_session: DbSession, line: Line, seq: int) -> list[asyncpg.Record]:

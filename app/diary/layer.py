@@ -7,6 +7,7 @@ from app.diary.entry_job import REWRITE_ENTRY, WRITE_ENTRY
 from app.diary.fold_job import FOLD_DIARY
 from app.diary.handlers import NAME, on_append, refresh_cache
 from app.diary.models import DiaryEntry
+from app.diary.naming import on_rename
 from app.diary.prompts import DIARY, DIARY_ENTRY
 from app.diary.queries import DOCUMENTS
 from app.diary.routes import router
@@ -29,6 +30,7 @@ LAYER = Layer(
     on_truncate=on_truncate,
     on_bindings=on_bindings,
     on_move=on_move,
+    on_rename=on_rename,
     on_settings_changed=on_settings_changed,
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),

@@ -1,17 +1,21 @@
-"""Moves the unnamed diary of a chat to the chat's sole character, once the chat names it.
+"""Moves a diary to another name: the unnamed one once the chat names its sole character, or that of a renamed one.
 
-Entries keep their numbers, and the folded part moves along. If the character already has a diary, the entries of both
-are merged in the order in which they were written, and folds that lack some of them are made again.
+Entries keep their numbers, and the folded part moves along. If there is a diary of that name already, the entries of
+both are merged in the order in which they were written, and folds that lack some of them are made again.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from app.chats.characters import find_sole
+from app.chats.events import CharacterRenamed
 from app.chats.head import Head
+from app.chats.revision import WORK, record
 from app.chats.scheduling import schedule, unschedule
 from app.diary import change_queries, queries
-from app.diary.handlers import FOLD, NAME, WRITE, narrative_of, note_entries, writing_work
-from app.kit.db import DbSession
+from app.diary.handlers import ENTRY, FOLD, NAME, WRITE, narrative_of, note_entries, note_outdated, writing_work
+from app.kit.db import DbSession, defer
+from app.kit.work_queue import WorkScheduled
 from app.narratives import service as narratives
 
 
@@ -28,6 +32,42 @@ async def adopt_nameless(db_session: DbSession, head: Head, *, now: datetime, se
     await narratives.rename_subject(db_session, line, narrative_of(""), narrative_of(character))
     everything = [1, head.cursors[NAME]["number"]]
     await note_entries(db_session, head, character, everything, now=now, settle_s=settle_s)
+
+
+async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
+    """Move the diary of a renamed character, and its work, which goes on as if the name had always been the new one."""
+    head, former, name = event.head, event.former, event.name
+    if NAME not in head.cursors:
+        return
+    line = head.line
+    has_own = await change_queries.has_diary(db_session, line, name)
+    rows = await change_queries.rename_entries(db_session, line, former, name)
+    await narratives.rename_subject(db_session, line, narrative_of(former), narrative_of(name))
+    note_outdated(head)
+    is_joined = has_own and bool(rows)
+    if is_joined:
+        await unschedule(db_session, head, NAME, [f"{FOLD}{former}", f"{FOLD}{name}"])
+    await _rename_work(db_session, event, [f"{ENTRY}{row['entry_id']}" for row in rows])
+    if is_joined:
+        numbers = [row["number"] for row in rows]
+        await note_entries(db_session, head, name, numbers, now=event.now, settle_s=event.settle_s)
+
+
+async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Sequence[str]) -> None:
+    """Move the due folds and unwritten entries to the new name; attempts at them and at the keys `same` begin again.
+
+    A former character of the new name can have an unwritten entry about the same messages; it is dropped.
+    """
+    head = event.head
+    record(db_session, head.line, WORK)
+    writing = await change_queries.list_writing(db_session, head.line, NAME, WRITE, 0)
+    prefixes = {
+        f"{WRITE}{row['first_seq']}:" for row in writing if row["key"] == f"{WRITE}{row['first_seq']}:{event.former}"
+    }
+    await unschedule(db_session, head, NAME, [f"{prefix}{event.name}" for prefix in prefixes])
+    moved = [(f"{prefix}{event.former}", f"{prefix}{event.name}") for prefix in (FOLD, *prefixes)]
+    await change_queries.rename_work(db_session, head.line, NAME, [*moved, *((key, key) for key in same)])
+    defer(db_session, WorkScheduled())
 
 
 async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float) -> None:

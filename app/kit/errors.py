@@ -7,6 +7,7 @@ AppError
 ├── NotFound                 404
 │   ├── ChatNotFound              chats/errors.py
 │   ├── LineNotFound              chats/errors.py
+│   ├── CharacterNotFound         chats/errors.py
 │   ├── MessageNotFound           chats/errors.py
 │   ├── SwipeNotFound             chats/errors.py
 │   ├── CheckpointNotFound        chats/errors.py
@@ -15,6 +16,8 @@ AppError
 │   ├── KeyNotFound               keys/errors.py
 │   └── WorkNotFound              operations/service.py
 ├── Conflict                 409
+│   ├── CharacterMismatch         chats/errors.py
+│   ├── CharacterTaken            chats/errors.py
 │   ├── MessageIdTaken            chats/errors.py
 │   ├── ChatTaken                 chats/errors.py
 │   ├── CheckpointTaken           chats/errors.py

@@ -4,12 +4,14 @@ A row stores two hashes: of the messages it was made from, and of the current me
 changes messages updates the second one; the row is stale while the two differ.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
+from uuid import UUID
 
 from sqlalchemy import ColumnElement, LargeBinary, Select, String, cast, exists, literal, select, true
+from sqlalchemy import Table as CoreTable
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
@@ -31,6 +33,12 @@ ORIGIN = (
 )
 IN_PROMPT = "Whether a context contains it, unless a small `max_tokens` trims it."
 EDITED = "Whether a person changed a text written by the service or by a tool."
+
+_RENAME_IN_FILTERS = """
+    UPDATE {table} SET filters = jsonb_set(filters, '{{disabled}}', (
+        SELECT jsonb_agg(CASE one WHEN $3 THEN $4 ELSE one END ORDER BY nth)
+        FROM jsonb_array_elements_text(filters -> 'disabled') WITH ORDINALITY AS d (one, nth)))
+    WHERE chat_key = $1 AND line_id = $2 AND filters -> 'disabled' ? $3"""
 
 
 class DerivedColumns:
@@ -145,6 +153,15 @@ async def reschedule(
         return False
     await schedule(db_session, head, layer, stale, now=now, settle_s=settle_s)
     return True
+
+
+async def rename_in_filters(
+    db_session: DbSession, line: tuple[UUID, UUID], tables: Iterable[CoreTable], former: str, name: str
+) -> None:
+    """Rename a disabled character in the filters of rows, so that they leave out the same messages as before."""
+    for table in tables:
+        if "filters" in table.c:
+            await db_session.raw.execute(_RENAME_IN_FILTERS.format(table=table.name), *line, former, name)
 
 
 async def schedule_unscheduled(

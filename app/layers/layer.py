@@ -17,6 +17,7 @@ from app.bindings.events import BindingsChanged
 from app.chats.coverage import Coverage
 from app.chats.events import (
     AnchorMoved,
+    CharacterRenamed,
     LineEvent,
     LineTruncated,
     MessagesAppended,
@@ -100,6 +101,7 @@ class Layer:
         on_bindings: Replies arrived for what the layer's tools wrote, or have another text, or their text again: show,
             hide or delete it.
         on_move: Messages moved to a new line: copy people's texts about them.
+        on_rename: A character has a new name: store it wherever the layer stores the name, except in `filters`.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
         covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything
@@ -144,6 +146,7 @@ class Layer:
     on_truncate: Handler[LineTruncated] = _ignore
     on_bindings: Handler[BindingsChanged] = _ignore
     on_move: Handler[MessagesMoved] = _ignore
+    on_rename: Handler[CharacterRenamed] = _ignore
     on_settings_changed: Handler[SettingsChanged] = _ignore
     on_cut: Handler[AnchorMoved] = _ignore
     covered_through: Callable[[DbSession, Head, int, int], Awaitable[int | None]] = _covers_nothing

@@ -1,13 +1,14 @@
 """Handles appends and cuts, and stores the memo window; `changes.py` handles changed messages."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters, hash_eligible, is_eligible
-from app.chats.events import MessagesAppended
+from app.chats.events import CharacterRenamed, MessagesAppended
 from app.chats.head import Head
 from app.chats.heads import update_cache
 from app.chats.ranges import inside_of
@@ -42,6 +43,14 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
         record(db_session, head.line, NAME)  # contexts depend on where batches end
         if batches[0].first_seq < head.anchor_seq:  # a forced cut fell inside it while it filled
             await refresh_cache(db_session, head)
+
+
+async def on_rename(_db_session: DbSession, event: CharacterRenamed) -> None:
+    """Rename a disabled character in the filters of the open batch."""
+    if stored := event.head.cursors.get(NAME):
+        batch = OpenBatch.from_json(stored)
+        filters = batch.filters.renamed(event.former, event.name)
+        event.head.cursors[NAME] = replace(batch, filters=filters).to_json()
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001

@@ -2,7 +2,7 @@
 
 from app.layers.layer import Layer
 from app.memos.changes import on_change, on_move, on_settings_changed, on_truncate
-from app.memos.handlers import covered_through, list_coverage, list_edges, on_append, refresh_cache
+from app.memos.handlers import covered_through, list_coverage, list_edges, on_append, on_rename, refresh_cache
 from app.memos.jobs import MAKE_MEMO
 from app.memos.models import NAME, Memo
 from app.memos.prompts import MEMO
@@ -22,6 +22,7 @@ LAYER = Layer(
     on_change=on_change,
     on_truncate=on_truncate,
     on_move=on_move,
+    on_rename=on_rename,
     on_settings_changed=on_settings_changed,
     covered_through=covered_through,
     list_coverage=list_coverage,

@@ -6,7 +6,6 @@ begin with a stamp of their own. Stored, it would stand in the next prompt twice
 
 import re
 
-from app.chats.hashes import content_digest
 from app.chats.head import Head, NewMessage
 from app.kit.tokens import count_tokens
 
@@ -37,5 +36,5 @@ def without_echo(head: Head, message: NewMessage) -> NewMessage:
         content=content,
         swipes=swipes,
         tokens=count_tokens(content),
-        digest=content_digest(message.role, message.name, content),
+        digest=head.digest(message.role, message.name, content),
     )

@@ -12,7 +12,6 @@ from typing import Any
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.errors import MessageNotFound
 from app.chats.events import LineTruncated, MessagesChanged, Pair, count_changes
-from app.chats.hashes import content_digest
 from app.chats.head import Head, RangeMessage
 from app.chats.models import Message, Revision
 from app.chats.revision import MESSAGES, record, record_nothing
@@ -41,7 +40,7 @@ async def edit_message(
                 errors=[{"loc": ["body", "content"], "msg": "may be empty only when tool_calls is set"}],
             )
         await keep_revision(db_session, message, now)
-        say(message, content)
+        say(head, message, content)
         message.edited_at = now
     if "hidden" in given:
         _set_hidden(message, given["hidden"])
@@ -148,12 +147,12 @@ async def keep_revision(db_session: DbSession, message: Message, now: datetime) 
     )
 
 
-def say(message: Message, content: str) -> None:
+def say(head: Head, message: Message, content: str) -> None:
     """Set the content of a message and the columns computed from it."""
     message.content = content
     message.tokens = count_said(content, calls=bool(message.tool_calls))
     message.blank = not content.strip() and not message.tool_calls
-    message.digest = content_digest(message.role, message.name, content)
+    message.digest = head.digest(message.role, message.name, content)
 
 
 async def save_message(

@@ -55,11 +55,14 @@ async def append_messages(
 ) -> Appended:
     """Append messages, creating the chat if it is missing; existing messages do not change, and get no swipes.
 
+    A former name of a character is stored as its current name.
     Raises MessageIdTaken, naming the ids, if one was appended before with another role or text; then nothing is
     appended.
     """
     messages = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
+    if head.renamed:
+        messages = [head.with_current_name(message) for message in messages]
     if head.settings.timestamps == "inline":
         messages = [without_echo(head, message) for message in messages]
     rows = {row["message_id"]: row for row in await message_queries.insert_messages(db_session, head, messages)}

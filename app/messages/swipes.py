@@ -25,7 +25,7 @@ async def add_swipe(db_session: DbSession, ref: ChatRef, message_id: str, conten
     swipe_index = 1 + await change_queries.count_swipes(db_session, message)
     _put_aside(db_session, message)
     message.selected_swipe = swipe_index
-    say(message, drop_echo(head, message.role, message.name, content))
+    say(head, message, drop_echo(head, message.role, message.name, content))
     defer(db_session, SwipeAdded(head=head, now=now, settle_s=db_session.settle_s, message_id=message_id))
     await save_message(db_session, head, before, message, now)
     return message
@@ -48,7 +48,7 @@ async def select_swipe(db_session: DbSession, ref: ChatRef, message_id: str, ind
     _put_aside(db_session, message)
     await db_session.delete(wanted)
     message.selected_swipe = index
-    say(message, wanted.content)
+    say(head, message, wanted.content)
     await save_message(db_session, head, before, message, now)
     return message
 

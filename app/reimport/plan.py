@@ -8,7 +8,6 @@ from typing import Any
 import asyncpg
 import orjson
 
-from app.chats.hashes import content_digest
 from app.chats.head import Head, NewMessage
 from app.messages.echoes import drop_echo
 from app.messages.schemas import MessageIn
@@ -140,8 +139,9 @@ def _match(head: Head, given: MessageIn, made: NewMessage, row: asyncpg.Record) 
         hidden_by=former.hidden_by,
         **left_out,
     )
-    if left_out.get("name") is not None or made.content == former.content:
-        wanted = wanted._replace(digest=content_digest(wanted.role, wanted.name, wanted.content))
+    is_same = (wanted.role, wanted.name, wanted.content) == (former.role, former.name, former.content)
+    digest = former.digest if is_same else head.digest(wanted.role, wanted.name, wanted.content)
+    wanted = wanted._replace(digest=digest)
     if left_out.get("tool_calls") is not None:
         wanted = wanted._replace(blank=False)
     differs = any(getattr(former, name) != getattr(wanted, name) for name in _PLAIN) or any(

@@ -54,7 +54,7 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
     """
     made = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
-    made = [without_echo(head, message) for message in made]
+    made = [without_echo(head, head.with_current_name(message)) for message in made]
     rows = await reimport_queries.list_existing(db_session, head)
     if len(rows) + len(given) < _MANY_MESSAGES:
         plan = make_plan(head, rows, given, made)

@@ -22,8 +22,8 @@ from tests.talk import Json, append, get, ok, put, said, talk, walk
 WHOLE: Json = {
     "user_id": "mira",
     "characters": [
-        {"name": "Kai", "persona": "A lighthouse keeper.", "disabled": False},
-        {"name": "Ren", "persona": "", "disabled": True},
+        {"id": str(UUID(int=1)), "name": "Kai", "aliases": [], "persona": "A lighthouse keeper.", "disabled": False},
+        {"id": str(UUID(int=2)), "name": "Ren", "aliases": [], "persona": "", "disabled": True},
     ],
     "user_name": "Mira",
     "user_persona": "Mira, a cartographer.",

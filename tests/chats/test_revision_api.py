@@ -16,6 +16,7 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.owners import Owner
 from app.registry import LAYERS
+from tests.chats.renames import rename
 from tests.revisions import Numbers, list_numbers, read_now_ms, read_numbers
 from tests.scripted_model import ScriptedModel, refuses
 from tests.statements import watched
@@ -73,6 +74,7 @@ CHANGES: list[tuple[str, Act, set[str]]] = [
     ("cut off", lambda api: cut_off(api, 3), {"messages", *NAMES}),
     ("settings", lambda api: put(api, status=200, settings={"time": True}), {"settings", *NAMES}),
     ("metadata", lambda api: put(api, status=200, metadata={"title": "Lamps"}), {"settings", *NAMES}),
+    ("rename", lambda api: rename(api, "Kai", "Cay"), {"messages", "settings", *NAMES}),
     ("memo", _write_memo, {"memos"}),
     ("diary", lambda api: _post(api, "/diary", {"content": "A lamp.", "character": "Kai"}), {"diary"}),
     ("break", lambda api: api.put("/v1/chats/c/scenes/breaks/2"), {"scenes", "recap"}),
@@ -91,6 +93,7 @@ NO_CHANGES: list[tuple[str, Act]] = [
     ("hidden already", lambda api: hide(api, (1, 2), hidden=False)),
     ("cut off after the end", lambda api: cut_off(api, 5)),
     ("re-import of the same", lambda api: _reimport(api, 1, 2, 3, 4)),
+    ("rename to the same name", lambda api: rename(api, "Kai", "Kai")),
     ("fork", lambda api: _post(api, "/fork", {"chat_id": "d"})),
     ("reads", lambda api: _read_all(api)),
     ("unknown message", lambda api: edit(api, "m9", 404, content="No.")),
