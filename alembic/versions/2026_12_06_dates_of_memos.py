@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from alembic import op
 
 revision: str = "d5e82a61c904"
-down_revision: str | Sequence[str] | None = "a4c81e6d7f25"
+down_revision: str | Sequence[str] | None = "d7e20b95c3a1"
 branch_labels = None
 depends_on = None
 
