@@ -211,7 +211,9 @@ def _gather(
     newest = None if last is None or history[last].role != "user" else history.pop(last)
     contributions = [one for layer in source.contributed.values() for one in layer.segments]
     segments = [build_pinned(pinned)] if pinned else []
-    present = {one.name for one in segments}.union(one.segment for one in contributions if one.items)
+    # The instruction is cached, so it does not depend on the segments after the history, which come and go.
+    prefix = render_options.tables.prefix
+    present = {one.name for one in segments}.union(one.segment for one in contributions if one.items) & prefix
     stamped = last is not None and source.settings.timestamps == "inline"
     segments += _word_service_segments(source, present, render_options.tables, now, stamped=stamped)
     segments += [

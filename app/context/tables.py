@@ -5,6 +5,7 @@ Segments that rarely change come first, so that the provider can cache most of t
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from app.layers.contribution import SegmentSpec
 
@@ -37,7 +38,7 @@ The history is trimmed after these. All other segments are never trimmed.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SegmentTables:
     """Both orders, including the segments of some layers.
 
@@ -51,6 +52,11 @@ class SegmentTables:
     order: Sequence[str] = ORDER
     trims: Sequence[str] = TRIMS
     instructions: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def prefix(self) -> frozenset[str]:
+        """The names of the segments before the history."""
+        return frozenset(self.order[: self.order.index("history")])
 
     @classmethod
     def of(cls, specs: Iterable[SegmentSpec]) -> "SegmentTables":

@@ -101,6 +101,8 @@ def _word_holding(segment: Mapping[str, Any], context: Mapping[str, Any]) -> str
             folded = [source for source in sources if source.startswith("diary:folded:")]
             older = " and what was folded before" if folded else ""
             return f"{count(len(sources) - len(folded), 'entry', 'entries')} word for word{older}"
+        case "diary_recent":
+            return f"{count(len(sources), 'entry', 'entries')} since the last cut"
         case "summary" | "recap":
             return ", ".join(f"version {source.partition(':')[2]}" for source in sources)
         case _:

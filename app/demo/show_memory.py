@@ -50,7 +50,8 @@ def word_diary(character: str | None, entries: Sequence[Listed], folded: Listed,
     if older:
         yield from _word_entries("older: kept, and folded for the prompt", older, calendar)
     if folded["text"]:
-        made = f"{_count_entries(folded['entries'])} folded into these lines of the prompt, {word_author(folded)}"
+        where = "these lines of the prompt" if folded["in_prompt"] else "these lines for the next cut"
+        made = f"{_count_entries(folded['entries'])} folded into {where}, {word_author(folded)}"
         yield f"{part(made)}\n"
         yield from _word_told(folded, 6)
     if newest := [entry for entry in entries if entry["in_prompt"]]:

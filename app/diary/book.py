@@ -24,12 +24,12 @@ from app.diary.errors import EntryNotFound
 from app.diary.handlers import (
     ENTRY,
     NAME,
-    folded_source,
     narrative_of,
     note_entries,
     reconcile_fold_work,
     take_number,
 )
+from app.diary.held import folded_source
 from app.diary.models import DiaryEntry
 from app.diary.segment import contribute
 from app.kit.db import DbSession, defer

@@ -15,8 +15,8 @@ from app.diary import queries
 from app.diary.generation import NAMELESS, EntryDraft, ask_for_entry
 from app.diary.handlers import ENTRY, WRITE, note_entries
 from app.diary.prompts import DIARY_ENTRY
-from app.diary.queries import Written
 from app.diary.settings import DiarySettings
+from app.diary.wording import Written
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.kit.job_context import JobContext

@@ -12,9 +12,9 @@ from app.diary.folding import MOST_ENTRIES, fit_lines, lines_of, most_folded_lin
 from app.diary.generation import ask_for_diary, dated
 from app.diary.handlers import FOLD, find_last_folded, hash_of, narrative_of, read_diary, reconcile_fold_work
 from app.diary.prompts import DIARY
-from app.diary.queries import Cast, Written
+from app.diary.queries import Cast
 from app.diary.settings import DiarySettings
-from app.diary.wording import count_lines, word_entry
+from app.diary.wording import Written, count_lines, word_entry
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.tokens import count_tokens

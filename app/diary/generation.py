@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 from app.chats.characters import find_persona
 from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
 from app.diary.prompts import DatedEntry, diary_entry_messages, diary_messages
-from app.diary.queries import Cast, Written
-from app.diary.wording import word_date
+from app.diary.queries import Cast
+from app.diary.wording import Written, word_date
 from app.kit.job_context import PromptTemplate
 from app.kit.llm.client import ChatMessage
 from app.kit.tokens import count_tokens

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.chats.events import MessagesAppended
+from app.chats.events import AnchorMoved, MessagesAppended
 from app.chats.head import Head
 from app.chats.heads import find_cache, update_cache
 from app.chats.scheduling import cancel_automatic, find_scheduled, schedule
 from app.diary import queries
 from app.diary.folding import find_fold, step_hash
+from app.diary.held import Held, find_held, hold, word_held, word_recent
 from app.diary.periods import OpenPeriod, Period, choose_writers, form_periods
-from app.diary.queries import Written
 from app.diary.settings import DiarySettings
-from app.diary.wording import count_lines, cut_to_lines, word_date, word_diary, word_entry
+from app.diary.wording import Written, count_lines, word_entry
 from app.kit import work_queue
 from app.kit.db import DbSession
-from app.kit.tokens import count_tokens
+from app.kit.wire import MAX_SEQ
 from app.narratives import service as narratives
-from app.narratives.chain import Link
+from app.narratives.chain import Chain, Link
 from app.narratives.service import Narrative
 
 NAME = "diary"
@@ -38,9 +38,13 @@ ENTRY = "entry:"
 """The prefix of the work keys of stale entries: `entry:<entry_id>`."""
 
 
+MOST_RECENT = 100
+"""The most entries that are read for `diary_recent`; most of them exceed its lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Diary:
-    """The part of a diary that can be shown.
+    """The valid part of a diary.
 
     Attributes:
         base: The latest valid version of the folded part; None if there is none.
@@ -74,47 +78,112 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
         await _schedule_entries(db_session, head, formed, now=event.now, settle_s=event.settle_s)
 
 
+async def on_cut(_db_session: DbSession, event: AnchorMoved) -> None:
+    """Make the cached texts of all diaries again: what the history lost is in `diary` from now on."""
+    if NAME in event.head.cursors:
+        note_outdated(event.head)
+
+
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Store the prompt text of each diary that has changed on the line's row; usually none has."""
+    """Store the prompt texts of each diary that has changed on the line's row; usually none has.
+
+    If the anchor has moved since they were stored, all diaries are held from there on. Before the first message there
+    is no prompt that a provider could have cached, so a diary then changes with each entry. A former version of the
+    service stored all entries in `diary` and no anchor: they stay there until the next cut.
+    """
     outdated = head.cursors.get(NAME, {}).pop("outdated", None)
     if not outdated:
         return
     line = head.line
-    if outdated is True:
-        names, included = await queries.list_names(db_session, line), {}
-    else:
-        names, included = outdated, (await find_cache(db_session, *line, NAME)).get("characters", {})
+    cached = await find_cache(db_session, *line, NAME)
+    former = cached.get("characters", {})
+    stays = cached.get("anchor_seq") == head.anchor_seq and head.head_seq > 0
+    is_partial = stays and outdated is not True
+    before_seq = head.anchor_seq if "anchor_seq" in cached or not former else None
+    names = outdated if is_partial else await queries.list_names(db_session, line)
     time_zone = (await queries.read_cast(db_session, line)).time_zone
+    texts = dict(former) if is_partial else {}
     for name in names:
-        diary = await read_diary(db_session, head, name)
-        shown = _show(diary, time_zone, DiarySettings.of(head.settings).lines)
-        if shown:
-            included[name] = shown
-        else:
-            included.pop(name, None)
-    await update_cache(db_session, *line, NAME, {"characters": included} if included else None)
+        held = find_held(former, name, names) if stays else None
+        texts[name] = await _word_texts(db_session, head, name, held, before_seq, time_zone)
+    await update_cache(db_session, *line, NAME, {"anchor_seq": head.anchor_seq, "characters": texts} if texts else None)
 
 
-async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary:
-    """Return the part of a diary that can be shown; if diaries are off, the entries that its character or people wrote.
+async def _word_texts(
+    db_session: DbSession, head: Head, character: str, held: Held | None, before_seq: int | None, time_zone: str
+) -> dict[str, Any]:
+    """Return the texts of a diary as they are cached, and what `diary` holds.
 
-    Reads at most as many entries as the diary may show lines, because an entry has at least one.
+    That stays what it is, unless it is None or its version is not valid any more. Then it is what the latest valid
+    version and the entries before `before_seq` give; all entries if that is None.
     """
     line, settings = head.line, DiarySettings.of(head.settings)
-    base, folded = None, ""
+    chain = Chain()
     if settings.enabled:
-        base = (await narratives.read_chain(db_session, line, narrative_of(character))).latest_valid()
-    if base:
-        folded = await narratives.find_text(db_session.raw, line, narrative_of(character), base.version) or ""
-    entries = await queries.list_newest(
+        from_unit = held.covered + 1 if held else MAX_SEQ
+        chain = await narratives.read_chain(db_session, line, narrative_of(character), from_unit=from_unit)
+    base = chain.find_valid(held.version) if held and held.version is not None else None
+    if held is None or (held.version is not None and base is None):
+        diary = await _read_from(db_session, head, character, chain.latest_valid(), before_seq=before_seq)
+        base, folded = diary.base, diary.folded
+        version, covered = (base.version, base.last_unit) if base else (None, 0)
+        held = hold(version, folded, covered, diary.entries, settings.lines)
+    else:
+        folded = await _find_folded(db_session, line, character, base)
+    holds = await queries.list_numbered(db_session, line, character, held.numbers, by_service=settings.enabled)
+    recent = await queries.list_newest(
         db_session,
         line,
         character,
+        after_number=held.after,
+        without=held.numbers,
+        limit=MOST_RECENT,
+        by_service=settings.enabled,
+    )
+    texts: dict[str, Any] = {"held": held.to_json()}
+    if segment := word_held(held.version, folded, holds, time_zone, settings.lines):
+        texts |= segment
+    if segment := word_recent(recent, time_zone):
+        texts["recent"] = segment
+    return texts
+
+
+async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary:
+    """Return the valid part of a diary; if diaries are off, the entries that its character or people wrote.
+
+    Reads at most as many entries as the diary may show lines, because an entry has at least one.
+    """
+    base = None
+    if DiarySettings.of(head.settings).enabled:
+        base = (await narratives.read_chain(db_session, head.line, narrative_of(character))).latest_valid()
+    return await _read_from(db_session, head, character, base)
+
+
+async def _read_from(
+    db_session: DbSession, head: Head, character: str, base: Link | None, *, before_seq: int | None = None
+) -> Diary:
+    """Return a version of the folded part with the newest entries that it does not cover; see `read_diary`.
+
+    Only entries before `before_seq` are read, if it is given.
+    """
+    settings = DiarySettings.of(head.settings)
+    entries = await queries.list_newest(
+        db_session,
+        head.line,
+        character,
         after_number=base.last_unit if base else 0,
+        before_seq=before_seq,
         limit=settings.lines,
         by_service=settings.enabled,
     )
-    return Diary(base, folded, entries)
+    return Diary(base, await _find_folded(db_session, head.line, character, base), entries)
+
+
+async def _find_folded(db_session: DbSession, line: queries.Line, character: str, base: Link | None) -> str:
+    """Return the text of a version of the folded part; "" without one."""
+    if base is None:
+        return ""
+    return await narratives.find_text(db_session.raw, line, narrative_of(character), base.version) or ""
 
 
 def find_last_folded(diary: Diary, limit: int) -> int | None:
@@ -206,24 +275,6 @@ def narrative_of(character: str) -> Narrative:
     return Narrative(NAME, character)
 
 
-def _show(diary: Diary, time_zone: str, limit: int) -> dict[str, Any] | None:
-    """Return the diary as it is cached on the line's row, or None if it is empty."""
-    entries = [word_entry(entry.content, word_date(entry.dated_at, time_zone)) for entry in diary.entries]
-    excerpt = cut_to_lines(diary.folded, entries, limit)
-    text = word_diary(excerpt)
-    if not text:
-        return None
-    version = diary.base.version if diary.base and excerpt.folded else None
-    included = diary.entries[len(diary.entries) - len(excerpt.entries) :]
-    folded = [] if version is None else [folded_source(version)]
-    return {
-        "text": text,
-        "tokens": count_tokens(text),
-        "sources": [*folded, *(f"diary:{entry.entry_id}" for entry in included)],
-        "version": version,
-    }
-
-
 async def _schedule_entries(
     db_session: DbSession, head: Head, periods: Sequence[Period], *, now: datetime, settle_s: float
 ) -> None:
@@ -238,8 +289,3 @@ async def _schedule_entries(
     ]
     if items:
         await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)
-
-
-def folded_source(version: int) -> str:
-    """Return the name of a version of the folded part in the sources of a context."""
-    return f"diary:folded:{version}"

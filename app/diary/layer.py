@@ -5,13 +5,13 @@ from app.diary.bound import on_bindings
 from app.diary.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.diary.entry_job import REWRITE_ENTRY, WRITE_ENTRY
 from app.diary.fold_job import FOLD_DIARY
-from app.diary.handlers import NAME, on_append, refresh_cache
+from app.diary.handlers import NAME, on_append, on_cut, refresh_cache
 from app.diary.models import DiaryEntry
 from app.diary.naming import on_rename
 from app.diary.prompts import DIARY, DIARY_ENTRY
 from app.diary.queries import DOCUMENTS
 from app.diary.routes import router
-from app.diary.segment import SEGMENT, contribute
+from app.diary.segment import RECENT, SEGMENT, contribute
 from app.diary.settings import DiarySettings
 from app.diary.tools import SAVE_MEMORY
 from app.layers.layer import Layer
@@ -32,8 +32,9 @@ LAYER = Layer(
     on_move=on_move,
     on_rename=on_rename,
     on_settings_changed=on_settings_changed,
+    on_cut=on_cut,
     refresh_cache=refresh_cache,
-    segments=(SEGMENT,),
+    segments=(SEGMENT, RECENT),
     contribute=contribute,
     documents=DOCUMENTS,
 )

@@ -10,6 +10,7 @@ from sqlalchemy import insert, select, tuple_, update
 
 from app.chats.characters import Characters
 from app.diary.models import DiaryEntry
+from app.diary.wording import Written
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 
@@ -25,8 +26,13 @@ _HOLDS = """deleted_at IS NULL AND content <> '' AND NOT hidden
 _NEWEST = f"""
     SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number > $5
-        AND ($6::int IS NULL OR number < $6)
-    ORDER BY number DESC LIMIT $7"""  # noqa: S608 - constants only
+        AND ($6::int IS NULL OR number < $6) AND ($7::int IS NULL OR at_seq < $7) AND number <> ALL($8::int[])
+    ORDER BY number DESC LIMIT $9"""  # noqa: S608 - constants only
+
+_NUMBERED = f"""
+    SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number = ANY($5::int[])
+    ORDER BY number"""  # noqa: S608
 
 _STEP = f"""
     SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
@@ -103,16 +109,6 @@ class Cast(NamedTuple):
     user_name: str | None = None
 
 
-class Written(NamedTuple):
-    """The fields of an entry that prompts and folds need."""
-
-    entry_id: UUID
-    number: int
-    at_seq: int
-    content: str
-    dated_at: datetime
-
-
 class Turns(NamedTuple):
     """A period with the characters that spoke in it (None is an unnamed one), and those that wrote an entry in it."""
 
@@ -143,15 +139,28 @@ async def list_newest(
     *,
     after_number: int,
     before_number: int | None = None,
+    before_seq: int | None = None,
+    without: Sequence[int] = (),
     limit: int,
     by_service: bool,
 ) -> list[Written]:
     """Return the newest `limit` valid entries of a diary between two numbers (exclusive), in order.
 
-    Entries of the service are included only if `by_service` is true.
+    Entries at or after `before_seq` and those with a number in `without` are left out. Entries of the service are
+    included only if `by_service` is true.
     """
-    rows = await db_session.raw.fetch(_NEWEST, *line, by_service, character, after_number, before_number, limit)
+    rows = await db_session.raw.fetch(
+        _NEWEST, *line, by_service, character, after_number, before_number, before_seq, list(without), limit
+    )
     return [Written(*row) for row in reversed(rows)]
+
+
+async def list_numbered(
+    db_session: DbSession, line: Line, character: str, numbers: Sequence[int], *, by_service: bool
+) -> list[Written]:
+    """Return the valid entries with these numbers, in order; entries of the service only if `by_service` is true."""
+    rows = await db_session.raw.fetch(_NUMBERED, *line, by_service, character, list(numbers)) if numbers else ()
+    return [Written(*row) for row in rows]
 
 
 async def list_step(

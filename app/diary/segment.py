@@ -1,4 +1,4 @@
-"""Contributes a diary to a context, from its cached text on the line's row. Pure."""
+"""Contributes a diary to a context, from its cached texts on the line's row. Pure."""
 
 from app.diary.settings import DiarySettings
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, place
@@ -8,13 +8,22 @@ SEGMENT = SegmentSpec(
     instruction='Under "Diary" stands what you yourself have written down, in your own voice, because it mattered to '
     "you.",
 )
+RECENT = SegmentSpec("diary_recent", after="history", trimmed_before="diary")
 
 
 def contribute(view: View) -> Contributed:
     """Return the diary of the character whose prompt it is, or the unnamed diary if it is no character's prompt."""
-    diary = view.cached.get("characters", {}).get(view.character or "")
+    cached = view.cached.get("characters", {}).get(view.character or "")
     placement = place(DiarySettings.of(view.settings))
-    if placement is None or not diary:
+    if placement is None or not cached:
         return Contributed()
-    item = Item(diary["text"], diary["tokens"], tuple(diary["sources"]))
-    return Contributed((Contribution("diary", (item,), placement=placement),))
+    segments = []
+    if "text" in cached:
+        item = Item(cached["text"], cached["tokens"], tuple(cached["sources"]))
+        segments.append(Contribution("diary", (item,), placement=placement))
+    if recent := cached.get("recent"):
+        item = Item(recent["text"], recent["tokens"], tuple(recent["sources"]))
+        left_out_tokens = recent.get("left_out_tokens")
+        left_out = (Item("", left_out_tokens, name="diary_recent"),) if left_out_tokens else ()
+        segments.append(Contribution("diary_recent", (item,), left_out=left_out))
+    return Contributed(segments)

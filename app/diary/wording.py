@@ -6,9 +6,21 @@ The folded part comes before the entries. Blank lines between entries count as l
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 HEADING = "## Diary"
+RECENT_HEADING = "## Diary, newest entries"
+
+
+class Written(NamedTuple):
+    """The fields of an entry that prompts and folds need."""
+
+    entry_id: UUID
+    number: int
+    at_seq: int
+    content: str
+    dated_at: datetime
 
 
 class Excerpt(NamedTuple):
@@ -59,10 +71,10 @@ def cut_to_lines(folded: str, entries: Sequence[str], limit: int) -> Excerpt:
     return Excerpt(_last_lines(folded, left - bool(kept)), shown)
 
 
-def word_diary(excerpt: Excerpt) -> str:
-    """Return the text of the segment; empty for an empty diary."""
+def word_diary(heading: str, excerpt: Excerpt) -> str:
+    """Return the text of a segment; empty for an empty excerpt."""
     texts = [text for text in (excerpt.folded, *excerpt.entries) if text]
-    return "\n\n".join((HEADING, *texts)) if texts else ""
+    return "\n\n".join((heading, *texts)) if texts else ""
 
 
 def _last_lines(text: str, limit: int) -> str:

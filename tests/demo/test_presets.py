@@ -55,17 +55,18 @@ def test_the_keepers_diary_is_written_by_tool_and_folded(diary: str) -> None:
     assert "Quill's diary: 7 entries" in diary
     assert "· after message 5\n      A mender came up in the rain: Nell Harrow" in diary
     folded = re.search(
-        r"^— (\d) entries folded into these lines of the prompt, quoted, no model —$", diary, re.MULTILINE
+        r"^— (\d) entries folded into these lines for the next cut, quoted, no model —$", diary, re.MULTILINE
     )
     assert folded is not None
     assert diary.count("· after message") == 7
-    assert diary.partition("— word for word in the prompt —")[2].count("· after message") == 7 - int(folded[1])
+    assert diary.partition("— word for word in the prompt —")[2].count("· after message") == 4 > 7 - int(folded[1])
 
 
 def test_the_diary_preset_shows_diary_summary_and_times(diary: str) -> None:
     assert segments_of(diary) == [
-        *("system", "character", "user", "instruction", "diary", "summary", "history", "(overhead)")
+        *("system", "character", "user", "instruction", "diary", "summary", "history", "diary_recent", "(overhead)")
     ]
+    assert re.search(r"  diary_recent +\d+  \d entr(y|ies) since the last cut\n", diary)
     assert "The summary of messages 1–" in diary
     assert "  ## Recent Conversation Summary\n" in diary
     assert "  [09/14 17:52] Quill: I have entered it in the log, in pencil." in diary

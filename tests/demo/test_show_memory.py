@@ -80,7 +80,7 @@ def entry(**fields: Any) -> dict[str, Any]:
 
 
 def folded(**fields: Any) -> dict[str, Any]:
-    return {"text": "", "entries": 0, "origin": None, "model": None, **fields}
+    return {"text": "", "entries": 0, "origin": None, "model": None, "in_prompt": True, **fields}
 
 
 def diary(*entries: dict[str, Any], fold: dict[str, Any] | None = None) -> str:
@@ -110,6 +110,12 @@ def test_older_entries_stand_before_what_they_were_folded_into() -> None:
     ]
     assert places == sorted(places)
     assert "written by small-1" in text
+
+
+def test_a_fold_that_waits_for_the_cut_is_not_said_to_be_shown() -> None:
+    fold = folded(text="We met in the rain.", entries=1, origin="extractive")
+    assert "1 entry folded into these lines of the prompt" in diary(entry(), fold=fold)
+    assert "1 entry folded into these lines for the next cut" in diary(entry(), fold=fold | {"in_prompt": False})
 
 
 def test_a_diary_that_nobody_wrote_says_where_entries_come_from() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from tests.talk import Json, context, get, ok, put
+from tests.talk import Json, get, ok, put
 
 KAI = {"name": "Kai", "persona": "A gruff lighthouse keeper who collects lost letters."}
 MIRA = {"name": "Mira", "persona": "A cartographer who talks too much."}
@@ -50,7 +50,20 @@ async def contents(api: httpx.AsyncClient, **query: Any) -> list[str]:
     return [entry["content"] for entry in await entries(api, **query)]
 
 
-async def prompt(api: httpx.AsyncClient, **options: Any) -> str:
-    """Return the diary segment of the prompt, or ""."""
-    segments = (await context(api, **options))["segments"]
-    return next((str(one["text"]) for one in segments if one["name"] == "diary"), "")
+async def prompt(api: httpx.AsyncClient, chat_id: str = "c", **options: Any) -> str:
+    """Return the diary in the prompt, with its newest entries under the same heading, or ""."""
+    held, newest = await prompts(api, chat_id, **options)
+    return held + newest.removeprefix("## Diary, newest entries") if held else newest.replace(", newest entries", "", 1)
+
+
+async def prompts(api: httpx.AsyncClient, chat_id: str = "c", **options: Any) -> tuple[str, str]:
+    """Return the segments `diary` and `diary_recent` of the prompt, each "" if there is none."""
+    shown = ok(await api.get(f"/v1/chats/{chat_id}/context", params=options), 200)
+    texts = {one["name"]: str(one["text"]) for one in shown["segments"]}
+    return texts.get("diary", ""), texts.get("diary_recent", "")
+
+
+async def cut_often(api: httpx.AsyncClient) -> None:
+    """Have each new message cut the history, so that the diary is made again."""
+    history = {"keep_messages": 1, "grow_messages": 0, "edges": "every_message"}
+    await put(api, settings={"history": history}, status=200)

@@ -27,7 +27,7 @@ async def test_a_persons_entry_is_in_the_prompt_at_once_with_its_date(api: httpx
     assert (entry["first_seq"], entry["last_seq"], entry["model"], entry["prompt_version"]) == (None,) * 4
     assert [entry] == await entries(api)
     assert await prompt(api) == f"## Diary\n\n## 04/01 — memo entry\n{MEMORY}"
-    (segment,) = (one for one in (await context(api))["segments"] if one["name"] == "diary")
+    (segment,) = (one for one in (await context(api))["segments"] if one["name"] == "diary_recent")
     assert segment["sources"] == [f"diary:{entry['id']}"]
 
 

@@ -18,7 +18,7 @@ from app.kit.work_queue import RETRY_DELAYS_S
 from app.registry import LAYERS
 from tests.background import settle
 from tests.book import due_rows
-from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save
+from tests.diary.diaries import KAI, MIRA, change, contents, cut_often, discard, entries, keep_diary, prompt, save
 from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.talk import append, cut_off, edit, get, hide, ok, put, said, soft_delete, talk
 
@@ -263,7 +263,7 @@ async def test_entries_made_backwards_are_reread_in_story_order(
     api: httpx.AsyncClient, database: Database, model: ScriptedModel, clock: SteppedClock, nothing_due: None
 ) -> None:
     await keep_diary(api, auto_write_turns=3, lines=40)
-    await put(api, settings={"history": {"keep_messages": 8, "grow_messages": 0}}, status=200)
+    await cut_often(api)
     await append(api, talk(1, 61))
     model.otherwise = from_first
     async with aclosing(ModelClient(model.base_url, "scripted", concurrency=1, max_attempts=1)) as client:
@@ -271,6 +271,7 @@ async def test_entries_made_backwards_are_reread_in_story_order(
     story = [f"From {first}." for first in range(1, 61, 6)]
     assert from_first(model.requests[0]) != story[0]
     assert await contents(api) == story
+    await append(api, [said(63)])
     assert re.findall(r"From \d+\.", await prompt(api)) == story
     for request in model.requests:
         own = story.index(from_first(request))
@@ -318,10 +319,12 @@ async def test_folded_entries_of_an_import_are_older_than_shown_ones(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2, lines=12)
+    await cut_often(api)
     await append(api, talk(1, 60))
     model.otherwise = from_first
     for _ in range(4):
         await settle(dispatcher, clock)
+    await append(api, [said(61)])
     found = await entries(api)
     shown = [entry["first_seq"] for entry in found if entry["in_prompt"]]
     folded = [entry["first_seq"] for entry in found if not entry["in_prompt"]]
@@ -629,12 +632,14 @@ async def test_a_fold_of_a_stale_entry_is_made_again_after_the_entry(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=6, auto_write_turns=1)
+    await cut_often(api)
     for n in range(1, 4):
         await turns(api, n, n)
         model.script(f"Entry {n}.")
         if n == 3:
             model.script("Folded.")
         await settle(dispatcher, clock)
+    await append(api, [said(7)])
     assert "Folded." in await prompt(api)
     await edit(api, "m1", content="I never asked.")
     assert "Folded." not in (shown := await prompt(api))
@@ -642,6 +647,7 @@ async def test_a_fold_of_a_stale_entry_is_made_again_after_the_entry(
     model.script("Entry 1, anew.", "Folded anew.")
     await settle(dispatcher, clock)
     await settle(dispatcher, clock)
+    await append(api, [said(9)])
     assert "Folded anew." in await prompt(api)
     assert "Entry 1, anew." in json.dumps(model.requests[-1])
 

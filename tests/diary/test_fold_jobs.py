@@ -17,7 +17,19 @@ from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from tests.background import settle
 from tests.book import due_rows
-from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, write
+from tests.diary.diaries import (
+    KAI,
+    MIRA,
+    change,
+    contents,
+    cut_often,
+    discard,
+    entries,
+    keep_diary,
+    prompt,
+    save,
+    write,
+)
 from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.talk import append, cut_off, get, ok, put, talk
 
@@ -51,7 +63,6 @@ async def test_the_oldest_entries_are_folded_above_the_line_limit(
     tenant: str,
 ) -> None:
     await keep_diary(api, lines=12)
-    await append(api, talk(1, 2))
     await write_many(api, 1, 4)  # eleven lines
     assert await settle(dispatcher, clock) == 0
     await write_many(api, 5, 5)
@@ -146,6 +157,7 @@ async def test_an_edit_of_a_folded_entry_shows_originals_until_a_fold(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
+    await cut_often(api)
     model.script("First fold.", "Second fold.")
     await write_many(api, 1, 5)
     await settle(dispatcher, clock)
@@ -335,11 +347,13 @@ async def test_a_fold_of_what_was_cut_off_goes_with_it(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
+    await cut_often(api)
     for n in range(1, 6):
         await append(api, talk(2 * n - 1, 2 * n))
         await save(api, told(n))
     model.script(FOLDED)
     await settle(dispatcher, clock)
+    await append(api, talk(11, 11))
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "folded"}), 201)
     await cut_off(api, 9)  # behind what was folded
     assert FOLDED in await prompt(api)
@@ -355,15 +369,19 @@ async def test_a_folded_personal_entry_is_shown_again_after_it_moves(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
+    await cut_often(api)
     await append(api, talk(1, 8))
     await write_many(api, 1, 5)
     model.script(FOLDED)
     await settle(dispatcher, clock)
+    await append(api, talk(9, 9))
+    assert FOLDED in await prompt(api)
     await cut_off(api, 3)
     assert FOLDED not in (shown := await prompt(api))
     assert told(5) in shown
     model.script("Folded again.")
     await settle(dispatcher, clock)
+    await append(api, talk(10, 11))
     assert "Folded again." in await prompt(api)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 2}), 201)
     assert ok(await api.get("/v1/chats/d/diary/folded"), 200)["text"] == "Folded again."
@@ -373,12 +391,14 @@ async def test_a_fork_has_only_folds_of_entries_it_has(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)
+    await cut_often(api)
     model.script("First fold.", "Second fold.")
     for n in range(1, 10):
         await append(api, talk(2 * n - 1, 2 * n))
         await save(api, told(n))
         if n in {5, 9}:
             await settle(dispatcher, clock)
+    await append(api, talk(19, 19))
     assert "Second fold." in await prompt(api)
     before, between, after = [await fork(api, f"at-{seq}", seq) for seq in (3, 8, 18)]
     assert before == f"## Diary\n\n## 04/01 — memo entry\n{told(1)}"
@@ -387,10 +407,9 @@ async def test_a_fork_has_only_folds_of_entries_it_has(
 
 
 async def fork(api: httpx.AsyncClient, chat_id: str, at_seq: int) -> str:
-    """Return the diary segment in the prompt of a fork."""
+    """Return the diary in the prompt of a fork."""
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": chat_id, "at_seq": at_seq}), 201)
-    segments = ok(await api.get(f"/v1/chats/{chat_id}/context"), 200)["segments"]
-    return next(str(one["text"]) for one in segments if one["name"] == "diary")
+    return await prompt(api, chat_id)
 
 
 async def test_folded_entries_are_counted_up_to_a_limit(

@@ -1,4 +1,4 @@
-"""What the chat's row holds of a diary is a cache: after every transition it is what entries and versions say."""
+"""The diary in the prompt is a cache: after each step it is what entries and versions give, held to the last cut."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -6,19 +6,20 @@ from typing import Any
 
 import asyncpg
 import httpx
+import orjson
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from app.diary.folding import step_hash
-from app.diary.wording import cut_to_lines, word_diary, word_entry
+from app.diary.wording import HEADING, RECENT_HEADING, cut_to_lines, word_diary, word_entry
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from tests.background import settle
-from tests.diary.diaries import change, discard, entries, keep_diary, prompt, save, write
+from tests.diary.diaries import change, discard, entries, keep_diary, prompts, save, write
 from tests.scripted_model import Request, ScriptedModel, refuses
-from tests.talk import append, cut_off, edit, get, ok, put, talk
+from tests.talk import Json, append, cut_off, edit, get, ok, put, talk
 
 PATIENCE_S = 60
 
@@ -47,14 +48,18 @@ class Walk:
         self._api, self._dispatcher, self._model, self._clock, self._database = api, dispatcher, model, clock, database
         self._messages, self._words = 0, 0
         self._enabled, self._lines = True, 0
+        self._held: tuple[int, Json] = (0, {})
 
     async def begin(self, tenant: str) -> None:
         """A diary of which the older part is folded, some entries of the service's in it."""
         self._key = chat_key(tenant, "c")
         await self._api.delete("/v1/chats/c")
         await keep_diary(self._api, lines=8, auto_write_turns=2)
+        history = {"keep_messages": 2, "grow_messages": 4, "edges": "every_message"}
+        await put(self._api, settings={"history": history}, status=200)
         ok(await self._api.post("/v1/chats/c/checkpoints", json={"name": "begin"}), 201)
         self._messages = 0
+        self._held = (0, {})
         await self._read_settings()
         for step in ("write", "talk", "settle", "save", "talk", "settle", "save", "settle"):
             await self.take(step, 3)
@@ -88,11 +93,33 @@ class Walk:
             "SELECT * FROM narrative_versions WHERE chat_key = $1 AND line_id = $2 AND layer = 'diary'"
         )
         true = [row for row in told if row["deleted_at"] is None and self._is_true(row)]
-        covered, folded = _find_true(true, versions) if self._enabled else (0, "")
-        worded = [word_entry(row["content"], f"{row['dated_at']:%m/%d}") for row in true if row["number"] > covered]
-        expected = word_diary(cut_to_lines(folded, worded, self._lines))
-        assert await prompt(self._api) == expected
+        valid = _list_true(true, versions) if self._enabled else {}
+        anchor_seq, held = await self._read_held()
+        is_begun = any(row["at_seq"] for row in told)
+        if is_begun and anchor_seq == self._held[0] and self._held[1]["version"] in (None, *valid):
+            assert held == self._held[1]
+        self._held = (anchor_seq, held)
+        folded = "" if held["version"] is None else valid[held["version"]]
+        worded = [_word(row) for row in true if row["number"] in held["numbers"]]
+        later = [row for row in true if row["number"] > held["after"] and row["number"] not in held["numbers"]]
+        recent = cut_to_lines("", [_word(row) for row in later], 20)
+        assert await prompts(self._api) == (
+            word_diary(HEADING, cut_to_lines(folded, worded, self._lines)),
+            word_diary(RECENT_HEADING, recent),
+        )
         assert len({row["number"] for row in told}) == len(told)
+
+    async def _read_held(self) -> tuple[int, Json]:
+        """Return the anchor, and what the diary holds since the anchor is there."""
+        (row,) = await self._database_rows(
+            "SELECT anchor_seq, (context_cache -> 'diary')::text AS diary FROM chats"
+            " WHERE chat_key = $1 AND line_id = $2"
+        )
+        if row["diary"] is None:
+            return row["anchor_seq"], {"version": None, "after": 0, "numbers": []}
+        diary = orjson.loads(row["diary"])
+        assert diary["anchor_seq"] == row["anchor_seq"]
+        return row["anchor_seq"], diary["characters"]["Kai"]["held"]
 
     def _is_true(self, row: asyncpg.Record) -> bool:
         clean = self._enabled and row["source_hash"] == row["current_hash"]
@@ -140,6 +167,7 @@ class Walk:
 
     async def _restore(self, pick: int) -> None:
         """Go back to the last checkpoint, then freeze what is there for the next time."""
+        self._held = (0, {})
         if pick % 2:
             ok(await self._api.post("/v1/chats/c/checkpoints/begin/restore"), 201)
             await self._read_settings()
@@ -153,23 +181,27 @@ class Walk:
             return await connection.fetch(statement, self._key, line)
 
 
-def _find_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record]) -> tuple[int, str]:
-    """The newest version of which every step back to the first says what it was made from: its end, and its text."""
+def _word(row: asyncpg.Record) -> str:
+    return word_entry(row["content"], f"{row['dated_at']:%m/%d}")
+
+
+def _list_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record]) -> dict[int, str]:
+    """Return the texts of the versions of which every step back to the first says what it was made from."""
     by_number = {row["version"]: row for row in versions}
     number = next((row["version"] for row in versions if row["current"]), None)
     chain = []
     while number is not None:
         chain.append(by_number[number])
         number = by_number[number]["base_version"]
-    newest = (0, "")
+    found = {}
     for row in reversed(chain):
         members = [
             (one["number"], one["content"]) for one in true if row["first_unit"] <= one["number"] <= row["last_unit"]
         ]
         if step_hash(members) != row["source_hash"]:
             break
-        newest = (row["last_unit"], row["text"])
-    return newest
+        found[row["version"]] = row["text"]
+    return found
 
 
 async def test_the_cache_equals_entries_and_versions_after_each_step(

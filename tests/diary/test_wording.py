@@ -34,13 +34,13 @@ def test_a_line_is_a_line_however_it_ends(ending: str) -> None:
 
 def test_a_short_diary_is_shown_whole() -> None:
     told = [word_entry("One.", "04/01"), word_entry("Two.", "04/02")]
-    assert word_diary(cut_to_lines("03/30: Before.", told, 7)) == (
+    assert word_diary(HEADING, cut_to_lines("03/30: Before.", told, 7)) == (
         "## Diary\n\n03/30: Before.\n\n## 04/01 — memo entry\nOne.\n\n## 04/02 — memo entry\nTwo."
     )
 
 
 def test_an_empty_diary_has_no_heading() -> None:
-    assert word_diary(cut_to_lines("", [], 50)) == ""
+    assert word_diary(HEADING, cut_to_lines("", [], 50)) == ""
 
 
 def test_the_newest_entry_alone_may_be_cut_to_its_last_lines() -> None:
@@ -52,11 +52,11 @@ def _slowly(folded: str, told: list[str], limit: int) -> Excerpt:
     """Of every run of newest entries, the longest that fits below the heading; then as many last lines before it."""
     for first in range(len(told) + 1):
         kept = told[first:]
-        if len(word_diary(Excerpt("", kept)).split("\n")) - 2 <= limit and kept:
+        if len(word_diary(HEADING, Excerpt("", kept)).split("\n")) - 2 <= limit and kept:
             lines = folded.split("\n") if folded and first == 0 else []
             for begin in range(len(lines)):
                 excerpt = Excerpt("\n".join(lines[begin:]), kept)
-                if len(word_diary(excerpt).split("\n")) - 2 <= limit:
+                if len(word_diary(HEADING, excerpt).split("\n")) - 2 <= limit:
                     return excerpt
             return Excerpt("", kept)
     if told:
@@ -74,7 +74,7 @@ def test_the_last_lines_are_shown_as_a_slow_count_finds_them(folded: str, told: 
 @given(folded_texts, entries, st.integers(1, 20))
 def test_the_segment_has_whole_entries_within_its_line_limit(folded: str, told: list[str], limit: int) -> None:
     excerpt = cut_to_lines(folded, told, limit)
-    text = word_diary(excerpt)
+    text = word_diary(HEADING, excerpt)
     assert not text or text.startswith(f"{HEADING}\n\n")
     assert count_lines(text.removeprefix(f"{HEADING}\n\n")) <= limit
     if not told or count_lines(told[-1]) <= limit:

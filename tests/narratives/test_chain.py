@@ -31,6 +31,12 @@ def test_the_latest_valid_version_equals_that_of_a_slow_search(
     assert chain.latest_valid(before, by_person=by_person) == (fitting[-1] if fitting else None)
 
 
+@given(chains(), st.integers(0, 8))
+def test_a_version_is_found_only_while_it_is_valid(chain: Chain, version: int) -> None:
+    fitting = [link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted]
+    assert chain.find_valid(version) == next((link for link in fitting if link.version == version), None)
+
+
 @given(chains(), st.integers(0, 40), st.booleans())
 def test_a_context_contains_a_kept_text_before_its_cut(chain: Chain, before: int, by_person: bool) -> None:
     fitting = [

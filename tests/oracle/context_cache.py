@@ -11,6 +11,7 @@ from tests.oracle.tables import DiaryEntry, Scene, Tables, Version
 from tests.talk import Json
 
 CHARACTER = "Kai"
+RECENT_LINES = 20
 
 
 def expected_cache(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
@@ -19,9 +20,7 @@ def expected_cache(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
         {
             "summary": _summary(line, tables, anchor),
             "scenes": _recap(line, tables, anchor),
-            "diary": {
-                "characters": {name: _diary(line, tables, name) for name in {e.character for e in tables.entries}}
-            },
+            "diary": _diaries(line, tables, anchor),
         }
     )
     return cache
@@ -43,6 +42,7 @@ def cached_words(tables: Tables) -> dict[str, list[str]]:
         "summary": WORD.findall(cache.get("summary", {}).get("text", "")),
         "recap": WORD.findall(cache.get("scenes", {}).get("text", "")),
         "diary": WORD.findall(diary.get("text", "")),
+        "diary_recent": WORD.findall(diary.get("recent", {}).get("text", "")),
     }
 
 
@@ -147,47 +147,70 @@ def _join(seqs: Sequence[int]) -> list[list[int]]:
     return ranges
 
 
+def held_diaries(tables: Tables) -> tuple[int, Mapping[str, Json]]:
+    """Return the anchor at which the diaries are held, and what each holds, by character; (0, {}) without diaries."""
+    cached = tables.context_cache.get("diary", {})
+    return cached.get("anchor_seq", 0), {name: one["held"] for name, one in cached.get("characters", {}).items()}
+
+
+def valid_folds(line: NarrativeLine, tables: Tables, name: str) -> dict[int | None, Version]:
+    """Return the versions of a diary's folded part that may be shown, by their numbers."""
+    chain = chains.current_chain(tables.versions_of(("diary", name))) if line.settings.diary else []
+    return {one.version: one for one in chains.valid_versions(chain)}
+
+
+def _diaries(line: NarrativeLine, tables: Tables, anchor: int) -> Json:
+    """Return the expected texts of all diaries, given what each holds; one without entries may be cached as empty."""
+    names = {*(entry.character for entry in tables.entries), *held_diaries(tables)[1]}
+    return {"anchor_seq": anchor, "characters": {name: _diary(line, tables, name) for name in names}} if names else {}
+
+
 def _diary(line: NarrativeLine, tables: Tables, name: str) -> Json:
-    enabled, limit = line.settings.diary, line.settings.lines
-    base = chains.latest_valid(chains.current_chain(tables.versions_of(("diary", name)))) if enabled else None
-    folded = base.text if base else ""
-    entries = [
-        entry
-        for entry in tables.entries
-        if entry.character == name
-        and entry.number > (base.last_unit if base else 0)
-        and entry.is_valid(generated=enabled)
-    ]
-    kept = [n for n in range(len(entries) + 1) if _lines(_join_entries(entries[len(entries) - n :])) <= limit][-1]
-    newest = entries[len(entries) - kept :]
-    recent = _join_entries(newest)
-    if entries and not kept:
-        newest, recent, folded = entries[-1:], _last_lines(_render_entry(entries[-1]), limit), ""
-    elif kept < len(entries):
-        folded = ""
-    else:
-        folded = _last_lines(folded, limit - _lines(recent) - bool(recent))
-    if not folded and not recent:
-        return {}
-    text = "\n\n".join(part for part in ("## Diary", folded, recent) if part)
+    held = held_diaries(tables)[1][name]
+    own = [one for one in tables.entries if one.character == name and one.is_valid(generated=line.settings.diary)]
+    entries = [one for one in own if one.number in held["numbers"]]
+    later = [one for one in own if one.number > held["after"] and one.number not in held["numbers"]]
+    base = valid_folds(line, tables, name).get(held["version"])
+    found: Json = {"held": held, "recent": _recent(later)}
+    folded, shown = _excerpt(base.text if base else "", entries, line.settings.lines)
+    text = "\n\n".join(part for part in (folded, _join_entries(shown, line.settings.lines)) if part)
+    if not text:
+        return found
     version = base.version if base and folded else None
-    return {
-        "text": text,
-        "tokens": count_tokens(text),
-        "sources": [
-            *([f"diary:folded:{version}"] if version else []),
-            *(f"diary:{entry.entry_id}" for entry in newest),
-        ],
-        "version": version,
-    }
+    sources = [*([f"diary:folded:{version}"] if version else []), *(f"diary:{entry.entry_id}" for entry in shown)]
+    return found | _segment(f"## Diary\n\n{text}", sources) | {"version": version}
 
 
 def _render_entry(entry: DiaryEntry) -> str:
     return f"## {entry.dated_at:%m/%d} — memo entry\n{entry.content}"
 
 
-def _join_entries(entries: Sequence[DiaryEntry]) -> str:
-    return "\n\n".join(map(_render_entry, entries))
+def _recent(entries: Sequence[DiaryEntry]) -> Json:
+    """Return the expected text of the entries after the history."""
+    _, shown = _excerpt("", entries, RECENT_LINES)
+    if not shown:
+        return {}
+    older = _join_entries(entries[: len(entries) - len(shown)])
+    text = f"## Diary, newest entries\n\n{_join_entries(shown, RECENT_LINES)}"
+    return _segment(text, [f"diary:{entry.entry_id}" for entry in shown]) | {"left_out_tokens": count_tokens(older)}
+
+
+def _excerpt(folded: str, entries: Sequence[DiaryEntry], limit: int) -> tuple[str, Sequence[DiaryEntry]]:
+    """Return the last lines of a diary's folded part, and the entries that are shown, at least one if there are any."""
+    kept = [n for n in range(len(entries) + 1) if _lines(_join_entries(entries[len(entries) - n :])) <= limit][-1]
+    if entries and not kept:
+        return "", entries[-1:]
+    recent = _join_entries(entries[len(entries) - kept :])
+    folded = "" if kept < len(entries) else _last_lines(folded, limit - _lines(recent) - bool(recent))
+    return folded, entries[len(entries) - kept :]
+
+
+def _segment(text: str, sources: Sequence[str]) -> Json:
+    return {"text": text, "tokens": count_tokens(text), "sources": list(sources)}
+
+
+def _join_entries(entries: Sequence[DiaryEntry], limit: int = 10_000) -> str:
+    return _last_lines("\n\n".join(map(_render_entry, entries)), limit)
 
 
 def _lines(text: str) -> int:

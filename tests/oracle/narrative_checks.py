@@ -10,9 +10,11 @@ from tests.oracle.context_cache import (
     compact,
     excludes_person_version,
     expected_cache,
+    held_diaries,
     old_scenes,
     recap_limit,
     shown_recap,
+    valid_folds,
 )
 from tests.oracle.narrative_reference import NarrativeLine
 from tests.oracle.service import WORD, Snapshot
@@ -34,6 +36,7 @@ def check_narratives(line: NarrativeLine, tables: Tables, snapshot: Snapshot, *,
     check_entries(line, tables, complete=complete)
     check_words(line, tables, complete=complete)
     assert compact(tables.context_cache) == expected_cache(line, tables, snapshot.anchor)
+    check_held(line, tables)
     check_context_words(line, tables, snapshot)
 
 
@@ -65,6 +68,31 @@ def check_chain(line: NarrativeLine, tables: Tables, narrative: tuple[str, str])
 def _was_truncated(version: Version) -> bool:
     """Whether a truncation ended within the range of a person's version; its hash then matches no range."""
     return version.by_person and len(version.current_hash) > len(NO_SOURCE)
+
+
+# --- the diary that is held to the cut ---
+
+
+def check_held(line: NarrativeLine, tables: Tables) -> None:
+    """Check that each diary holds the same as long as the anchor stays and the fold that it holds is valid."""
+    anchor, held = held_diaries(tables)
+    former_anchor, former = line.held
+    line.held = (anchor, held)
+    for name, one in held.items():
+        valid = {None, *valid_folds(line, tables, name)}
+        assert one["version"] in valid
+        if anchor == former_anchor and line.head and name in former and former[name]["version"] in valid:
+            assert one == former[name]
+        elif anchor != former_anchor:
+            _check_made(tables, name, one, anchor)
+
+
+def _check_made(tables: Tables, name: str, held: Json, anchor: int) -> None:
+    """Check that a diary made at a cut holds only entries before the anchor, after those that its version covers."""
+    entries = {entry.number: entry for entry in tables.entries if entry.character == name}
+    assert held["numbers"] == sorted(held["numbers"])
+    assert all(number > held["after"] >= held["covered"] for number in held["numbers"])
+    assert all(entries[number].at_seq < anchor for number in held["numbers"] if number in entries)
 
 
 # --- scenes and entries ---
@@ -124,11 +152,14 @@ def check_context_words(line: NarrativeLine, tables: Tables, snapshot: Snapshot)
     assert {word for words in cached.values() for word in words if word.startswith("w")} <= allowed
     pinned = WORD.findall(" ".join(one.text for one in line.pinned(snapshot.anchor)))
     memos = WORD.findall(" ".join(memo.text for memo in line.memos_in_prompt(snapshot.anchor)))
-    history = WORD.findall(" ".join(one.text for one in line.sendable_from(snapshot.anchor)))
+    sent = line.sendable_from(snapshot.anchor)
+    newest = sent[-1:] if sent and sent[-1].role == "user" else []
+    history = WORD.findall(" ".join(one.text for one in sent[: len(sent) - len(newest)]))
+    tail = [*cached["diary_recent"], *WORD.findall(" ".join(one.text for one in newest))]
     first, in_order = (cached["recap"], []) if line.settings.position == "before_prompt" else ([], cached["recap"])
     if line.settings.position == "none":
         in_order = []
-    assert snapshot.words == [*first, *pinned, *cached["diary"], *in_order, *cached["summary"], *memos, *history]
+    assert snapshot.words == [*first, *pinned, *cached["diary"], *in_order, *cached["summary"], *memos, *history, *tail]
 
 
 def _check_echoed(found: list[str], words: list[str], *, complete: bool) -> None:

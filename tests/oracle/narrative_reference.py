@@ -1,5 +1,6 @@
 """The reference model of a line with narratives: its settings, and the versions recorded so far."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -69,12 +70,14 @@ class NarrativeLine(Line):
         texts: (time, origin, kept text, text) of each stored version; the texts of a deleted version are those before
             deletion.
         recap_chosen: Whether a person has chosen or deleted a version of the recap, so that it may lag behind.
+        held: The anchor at which the diaries were last seen, and what each held, by character.
 
     """
 
     settings: NarrativeSettings = field(default_factory=lambda: NarrativeSettings(0, 0, 2, 2, 9, include_system=False))
     texts: dict[VersionKey, tuple[datetime, str, str, str]] = field(default_factory=dict)
     recap_chosen: bool = False
+    held: tuple[int, Mapping[str, Json]] = (0, {})
 
     def record_versions(self, tables: Tables) -> None:
         """Record the text of each version, and check that no text has changed and that deleted versions have none.

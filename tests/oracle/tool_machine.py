@@ -5,16 +5,18 @@ from hypothesis.stateful import initialize
 
 from tests.oracle import checks
 from tests.oracle.chat_machine import kind_lists
+from tests.oracle.context_cache import cached_words, compact, expected_cache, held_diaries
 from tests.oracle.driver import Chat
+from tests.oracle.narrative_checks import check_held
 from tests.oracle.narrative_reference import NarrativeLine, NarrativeSettings
 from tests.oracle.reference import NAMES
-from tests.oracle.service import WORD, Snapshot
+from tests.oracle.service import Snapshot
 from tests.oracle.tool_rules import ToolRules
 
 SETTINGS = NarrativeSettings(
     0, 0, 16, 16, 64, include_system=False, edges="every_8", summary=False, lines=500, auto_write=None, scenes=False
 )
-"""Under these nothing is folded, so the prompt has exactly the entries that are shown."""
+"""Under these nothing is folded, so the prompt has all valid entries, except for recent ones beyond their lines."""
 
 
 class ToolMachine(ToolRules):
@@ -28,14 +30,17 @@ class ToolMachine(ToolRules):
 
     def check(self, chat: Chat, *, may_advance: bool, snapshot: Snapshot | None = None) -> None:
         line, snapshot = chat.line, snapshot or self.service.snapshot(chat.id)
+        assert isinstance(line, NarrativeLine)
         assert snapshot.row["line"] == line.id
         checks.check_messages(line, snapshot)
         checks.check_counters(line, snapshot)
         tables = self.service.tables(chat.id, line.id)
         self.check_calls(chat, tables)
-        shown = sorted((one for one in tables.entries if one.is_valid()), key=lambda entry: entry.number)
-        words = [word for entry in shown for word in WORD.findall(entry.content)]
-        assert [word for word in snapshot.words if word.startswith("p")] == words
+        assert compact(tables.context_cache) == expected_cache(line, tables, snapshot.anchor)
+        assert all(held["after"] == 0 for held in held_diaries(tables)[1].values())
+        check_held(line, tables)
+        cached = cached_words(tables)
+        assert [word for word in snapshot.words if word.startswith("p")] == [*cached["diary"], *cached["diary_recent"]]
         line.anchor = snapshot.anchor
 
     def learn_results(self, chat: Chat, answer: str, snapshot: Snapshot) -> None:

@@ -1,0 +1,121 @@
+"""What contexts contain of a diary between two cuts of the history. Pure.
+
+The segment `diary` is in the part of the prompt that the provider caches, so it changes only with the history: at a cut
+it takes the latest valid fold and the entries before the anchor, and holds them until the next cut. Later entries are
+in the segment `diary_recent`, after the history.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from app.diary.wording import HEADING, RECENT_HEADING, Written, cut_to_lines, word_date, word_diary, word_entry
+from app.kit.tokens import count_tokens
+
+RECENT_LINES = 20
+"""The number of lines of `diary_recent`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the segment `diary` holds until the next cut.
+
+    Attributes:
+        version: The version of the folded part; None without one.
+        covered: The number of the last entry that the version covers; 0 without one.
+        after: Entries up to this number are not in `diary_recent`: the version covers them, or the segment had no room
+            for them at the cut.
+        numbers: The numbers of the entries that it holds, in order; those that are not valid any more, too.
+
+    """
+
+    version: int | None
+    covered: int
+    after: int
+    numbers: Sequence[int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value that is cached on the line's row."""
+        return asdict(self)
+
+
+def hold(version: int | None, folded: str, covered: int, entries: Sequence[Written], limit: int) -> Held:
+    """Return what the segment holds from a cut on.
+
+    Args:
+        version: The latest valid version of the folded part, or None.
+        folded: Its text, or "".
+        covered: The number of the last entry that it covers, or 0.
+        entries: The newest valid entries before the anchor that it does not cover, in order. The oldest may be missing
+            if there are `limit` of them.
+        limit: The number of lines of the segment.
+
+    """
+    excerpt = cut_to_lines(folded, [word_entry(entry.content, "") for entry in entries], limit)
+    numbers = [entry.number for entry in entries[len(entries) - len(excerpt.entries) :]]
+    is_whole = len(numbers) == len(entries) < limit
+    after = covered if is_whole or not numbers else numbers[0] - 1
+    return Held(version, covered, after, numbers)
+
+
+def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> Held | None:
+    """Return what a diary holds, or None if it is to be held again.
+
+    A diary that began after the cut holds nothing. One that has just taken over the unnamed diary holds what that held,
+    and is held again if there were both.
+
+    Args:
+        former: The cached texts of all diaries, by their characters' names.
+        name: The character.
+        names: The characters that have a diary now.
+
+    """
+    is_adopted = "" in former and "" not in names
+    if is_adopted and name in former:
+        return None
+    stored = former.get("" if is_adopted else name, {})
+    return Held(**stored["held"]) if "held" in stored else None if stored else Held(None, 0, 0, [])
+
+
+def word_held(
+    version: int | None, folded: str, entries: Sequence[Written], time_zone: str, limit: int
+) -> dict[str, Any] | None:
+    """Return the segment `diary` as it is cached, or None if it is empty; `entries` are the held ones, in order."""
+    excerpt = cut_to_lines(folded, _word(entries, time_zone), limit)
+    version = version if excerpt.folded else None
+    sources = [] if version is None else [folded_source(version)]
+    text = word_diary(HEADING, excerpt)
+    if not text:
+        return None
+    return _segment(text, sources, entries[len(entries) - len(excerpt.entries) :]) | {"version": version}
+
+
+def word_recent(entries: Sequence[Written], time_zone: str) -> dict[str, Any] | None:
+    """Return the segment `diary_recent` as it is cached, or None if it is empty.
+
+    `left_out_tokens` counts the o200k tokens of the older entries, for which it has no room.
+    """
+    worded = _word(entries, time_zone)
+    excerpt = cut_to_lines("", worded, RECENT_LINES)
+    if not excerpt.entries:
+        return None
+    older = len(entries) - len(excerpt.entries)
+    left_out = {"left_out_tokens": count_tokens("\n\n".join(worded[:older]))} if older else {}
+    return _segment(word_diary(RECENT_HEADING, excerpt), [], entries[older:]) | left_out
+
+
+def folded_source(version: int) -> str:
+    """Return the name of a version of the folded part in the sources of a context."""
+    return f"diary:folded:{version}"
+
+
+def _word(entries: Sequence[Written], time_zone: str) -> list[str]:
+    return [word_entry(entry.content, word_date(entry.dated_at, time_zone)) for entry in entries]
+
+
+def _segment(text: str, sources: Sequence[str], entries: Sequence[Written]) -> dict[str, Any]:
+    return {
+        "text": text,
+        "tokens": count_tokens(text),
+        "sources": [*sources, *(f"diary:{entry.entry_id}" for entry in entries)],
+    }
