@@ -5,11 +5,11 @@ it takes the latest valid fold and the entries before the anchor, and holds them
 in the segment `diary_recent`, after the history.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from app.diary.wording import HEADING, RECENT_HEADING, Written, cut_to_lines, word_date, word_diary, word_entry
+from app.diary.wording import HEADING, RECENT_HEADING, Excerpt, Written, cut_to_lines, word_date, word_diary, word_entry
 from app.kit.tokens import count_tokens
 
 RECENT_LINES = 20
@@ -100,8 +100,20 @@ def word_recent(entries: Sequence[Written], time_zone: str) -> dict[str, Any] | 
     if not excerpt.entries:
         return None
     older = len(entries) - len(excerpt.entries)
-    left_out = {"left_out_tokens": count_tokens("\n\n".join(worded[:older]))} if older else {}
-    return _segment(word_diary(RECENT_HEADING, excerpt), [], entries[older:]) | left_out
+    shown = [[entry.at_seq, text] for entry, text in zip(entries[older:], excerpt.entries, strict=True)]
+    left_out: dict[str, Any] = {"left_out_tokens": count_tokens("\n\n".join(worded[:older]))} if older else {}
+    return _segment(word_diary(RECENT_HEADING, excerpt), [], entries[older:]) | {"entries": shown} | left_out
+
+
+def keep_known(recent: Mapping[str, Any], is_known: Callable[[int], bool]) -> Mapping[str, Any] | None:
+    """Return the segment `diary_recent` with the entries whose `at_seq` is known, or None if there are none."""
+    kept = [at for at, (at_seq, _) in enumerate(recent["entries"]) if is_known(at_seq)]
+    if len(kept) == len(recent["entries"]):
+        return recent
+    if not kept:
+        return None
+    text = word_diary(RECENT_HEADING, Excerpt("", [recent["entries"][at][1] for at in kept]))
+    return {**recent, "text": text, "tokens": count_tokens(text), "sources": [recent["sources"][at] for at in kept]}
 
 
 def folded_source(version: int) -> str:

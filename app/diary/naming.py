@@ -10,6 +10,7 @@ from datetime import datetime
 from app.chats.characters import find_sole
 from app.chats.events import CharacterRenamed
 from app.chats.head import Head
+from app.chats.heads import find_cache, update_cache
 from app.chats.revision import WORK, record
 from app.chats.scheduling import schedule, unschedule
 from app.diary import change_queries, queries
@@ -43,14 +44,25 @@ async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
     has_own = await change_queries.has_diary(db_session, line, name)
     rows = await change_queries.rename_entries(db_session, line, former, name)
     await narratives.rename_subject(db_session, line, narrative_of(former), narrative_of(name))
-    note_outdated(head)
     is_joined = has_own and bool(rows)
+    if not is_joined:
+        await _rename_cached(db_session, head, former, name)
+    note_outdated(head)
     if is_joined:
         await unschedule(db_session, head, NAME, [f"{FOLD}{former}", f"{FOLD}{name}"])
     await _rename_work(db_session, event, [f"{ENTRY}{row['entry_id']}" for row in rows])
     if is_joined:
         numbers = [row["number"] for row in rows]
         await note_entries(db_session, head, name, numbers, now=event.now, settle_s=event.settle_s)
+
+
+async def _rename_cached(db_session: DbSession, head: Head, former: str, name: str) -> None:
+    """Move the cached texts of a diary to another name, so that contexts hold it until the next cut as before."""
+    cached = await find_cache(db_session, *head.line, NAME)
+    texts = cached.get("characters", {})
+    if former in texts:
+        texts[name] = texts.pop(former)
+        await update_cache(db_session, *head.line, NAME, cached)
 
 
 async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Sequence[str]) -> None:
@@ -74,9 +86,9 @@ async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, no
     """Schedule the unwritten entries of the unnamed diary for the character, and cancel its fold."""
     line = head.line
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, 0)
-    nobodys = [row for row in writing if row["key"] == f"{WRITE}{row['first_seq']}:"]
-    keys = [FOLD, *(row["key"] for row in nobodys)]
+    unnamed = [row for row in writing if row["key"] == f"{WRITE}{row['first_seq']}:"]
+    keys = [FOLD, *(row["key"] for row in unnamed)]
     await unschedule(db_session, head, NAME, keys)
-    if nobodys:
-        items = [writing_work(character, row["first_seq"], row["last_seq"], row["number"]) for row in nobodys]
+    if unnamed:
+        items = [writing_work(character, row["first_seq"], row["last_seq"], row["number"]) for row in unnamed]
         await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)

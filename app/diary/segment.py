@@ -1,5 +1,6 @@
 """Contributes a diary to a context, from its cached texts on the line's row. Pure."""
 
+from app.diary.held import keep_known
 from app.diary.settings import DiarySettings
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, place
 
@@ -21,7 +22,8 @@ def contribute(view: View) -> Contributed:
     if "text" in cached:
         item = Item(cached["text"], cached["tokens"], tuple(cached["sources"]))
         segments.append(Contribution("diary", (item,), placement=placement))
-    if recent := cached.get("recent"):
+    recent = cached.get("recent")
+    if recent and (recent := keep_known(recent, view.is_known)):
         item = Item(recent["text"], recent["tokens"], tuple(recent["sources"]))
         left_out_tokens = recent.get("left_out_tokens")
         left_out = (Item("", left_out_tokens, name="diary_recent"),) if left_out_tokens else ()

@@ -7,7 +7,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from tests.background import settle, settle_rounds, while_the_model_is_asked
 from tests.chats.renames import group, made, names, rename, talk_with_all_layers
-from tests.diary.diaries import KAI, MIRA, contents, entries, keep_diary, prompt, save, write
+from tests.diary.diaries import KAI, MIRA, contents, cut_often, entries, keep_diary, prompt, save, write
 from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
 from tests.talk import CALL, append, context, edit, get, ok, put, said, talk
@@ -229,6 +229,8 @@ async def test_a_diary_under_the_new_name_is_joined(
     await settle_rounds(dispatcher, clock)
     whole = [entry["content"] for entry in await entries(api, character="Cay")]
     assert len(whole) == 8
+    await cut_often(api)
+    await append(api, group(3, 4, name="Cay"))  # the fold of both is shown from this cut on
     shown = await prompt(api, character="Cay")
     assert [f"p{n}p" in shown for n in range(8)] == [True] * 8
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}

@@ -147,6 +147,28 @@ async def test_a_late_entry_waits_for_the_cut(
     assert newest.count(told(2)) == 2
 
 
+async def test_a_reply_that_is_made_again_knows_no_later_entry(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await save(api, told(1))  # at message 2
+    await append(api, talk(3, 4))
+    await save(api, told(2))  # at message 4
+    assert await prompts(api, before="m4") == ("", recent_of(1))
+    assert await prompts(api, before="m2") == ("", "")
+    assert await prompts(api) == ("", recent_of(1, 2))
+
+
+async def test_a_renamed_diary_is_held_as_before(api: httpx.AsyncClient) -> None:
+    await begin(api, KAI)
+    await save(api, told(1))
+    await append(api, talk(3, 5))
+    await append(api, talk(6, 6))
+    await save(api, told(2))
+    former = await prompts(api)
+    assert former == (diary_of(1), recent_of(2))
+    ok(await api.post("/v1/chats/c/characters/Kai/rename", json={"name": "Cay"}), 200)
+    assert await prompts(api) == former
+
+
 async def test_every_diary_of_a_chat_is_held(api: httpx.AsyncClient) -> None:
     await begin(api, KAI, MIRA)
     await write(api, told(1), character="Kai")

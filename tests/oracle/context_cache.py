@@ -192,7 +192,9 @@ def _recent(entries: Sequence[DiaryEntry]) -> Json:
         return {}
     older = _join_entries(entries[: len(entries) - len(shown)])
     text = f"## Diary, newest entries\n\n{_join_entries(shown, RECENT_LINES)}"
-    return _segment(text, [f"diary:{entry.entry_id}" for entry in shown]) | {"left_out_tokens": count_tokens(older)}
+    listed = [[entry.at_seq, _join_entries([entry], RECENT_LINES)] for entry in shown]
+    recent = _segment(text, [f"diary:{entry.entry_id}" for entry in shown])
+    return recent | {"entries": listed, "left_out_tokens": count_tokens(older)}
 
 
 def _excerpt(folded: str, entries: Sequence[DiaryEntry], limit: int) -> tuple[str, Sequence[DiaryEntry]]:
