@@ -1,7 +1,7 @@
 """Decides which reply a tool's writing belongs to. Pure.
 
-A reply is a message of the assistant that is no thought and makes no tool calls. The text of a message that makes calls
-is not the reply: the chain of calls ends with it.
+A reply is a message of the assistant that is no thought and makes no tool calls. A message that makes calls is not
+the reply, even if it has a text: the reply is the message that ends the chain of calls.
 """
 
 import hashlib
@@ -88,7 +88,7 @@ class Resolved(NamedTuple):
 
     Attributes:
         outcome: `bound` to `message_id`, `dropped`, or `waits` for later messages.
-        awaits_user: The new value of an open one.
+        awaits_user: The new value of `awaits_user`, if the binding stays open.
 
     """
 
@@ -131,9 +131,9 @@ def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -
 def resolve(one: Open, fresh: Sequence[Appended]) -> Resolved:
     """Return what becomes of an open binding when `fresh` messages are appended, in this order.
 
-    A message that the call names binds it wherever it is among them, unless it is not the assistant's. Otherwise
-    the first reply of the character binds it, and a message of the user before that drops it; messages that a re-import
-    inserted before the call do not count.
+    If the call names one of them, that message binds it, or drops it if it is not the assistant's. A call that names no
+    message is bound by the first reply of the character. A user message before the reply drops a call, unless the call
+    awaits it (`awaits_user`). Messages that a re-import inserted before the call do not count.
     """
     if one.message_id is not None and not one.next_swipe:
         named = next((message for message in fresh if message.message_id == one.message_id), None)

@@ -33,7 +33,7 @@ from app.kit.errors import Invalid
 from app.kit.ids import uuid7
 
 CURSOR = "bindings"
-"""The name of the cursor; it is on the head from the first call of a tool that writes on."""
+"""The name of the cursor; the head has it as soon as a tool that writes has been called."""
 
 RETRY_WINDOW_S = 600
 """For this long, the same words of a character at the same newest message are a retry of its call."""
@@ -67,7 +67,8 @@ class Made(NamedTuple):
         is_open: Whether its reply is still to come.
         at_seq: The reply's seq; while it is open, that of the newest message.
         matches: Whether what is written is shown at once.
-        sent_at: When the message at `at_seq` was sent; None if there is none.
+        sent_at: When the reply was sent, or the newest message if the reply is still to come; None if there is neither,
+            and for a retry.
 
     """
 
@@ -130,7 +131,7 @@ async def list_places(db_session: DbSession, line: queries.Line, binding_ids: Se
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> BindingsChanged | None:
-    """Bind the open calls whose replies were appended, and drop those that a message of the user comes before."""
+    """Bind the open calls whose replies were appended, and drop those before whose reply the user spoke."""
     head = event.head
     if not _count_open(head):
         return None
@@ -181,9 +182,9 @@ async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Copy the bindings after `kept_seq` of the other line whose messages this line has.
+    """Copy the other line's bindings after `kept_seq`: the open ones, and those whose reply exists on this line.
 
-    The binding of a message that this line does not have stays behind, like the message.
+    An open binding moves to the last message before it that both lines have.
     """
     head = event.head
     if CURSOR not in head.cursors:

@@ -1,8 +1,8 @@
 """Changes the list of a chat's characters: merges a given list into it, and renames a character.
 
 A stored character is `{"id", "name", "persona"?, "disabled"?, "aliases"?, "hashed_name"?}`. `aliases` are its former
-names, newest last. `hashed_name` is the name with which its messages are hashed: that before the first rename. So a
-rename changes no hash.
+names, newest last. `hashed_name` is what its messages are hashed with instead of its name: its name before the first
+rename, so that a rename changes no hash. For a new character it is the id, if another one is hashed with its name.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +24,8 @@ def merge_characters(stored: Characters, given: Characters, make_id: Callable[[]
     A given character is the stored one with its id, its name or its former name; a former name does not rename it back.
     Former names that a given list leaves out are free again. The given names are unique, and so are the given ids.
 
-    Raises CharacterMismatch for a known id with the name of no or another character, and CharacterTaken if two given
-    characters are the same stored one.
+    Raises CharacterMismatch if the id and the name belong to different characters, or if the id is known but the name
+    is not a name of that character; and CharacterTaken if two given characters are the same stored one.
     """
     matches = [_find_by_id_or_name(stored, one) or _find_by_alias(stored, given, one) for one in given]
     merged = []
@@ -114,7 +114,10 @@ def _merge(
 
 
 def _find_hashed_name(stored: Characters, new: Mapping[str, Any]) -> str | None:
-    """Return the id of a new character if another one's messages are hashed with the new one's name."""
+    """Return the `hashed_name` of a new character whose name is another one's `hashed_name`: its id; else None.
+
+    So the messages of the two have different hashes.
+    """
     is_hashed = any(one["name"] != new["name"] and one.get("hashed_name") == new["name"] for one in stored)
     return str(new["id"]) if is_hashed else None
 

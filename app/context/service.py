@@ -37,7 +37,7 @@ from app.layers.layer import Layer
 
 DRAFT_ID = "draft"
 _LEFT_BY_STEPS = 16
-"""The edges added after a layer's last edge leave at least this many messages."""
+"""Among this many newest messages, `_list_edges` adds no edges of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ def _gather(
 
 
 def _is_overdue(source: Source) -> bool:
-    """Return whether the history has so many messages that a cut is due in any case; a forced cut then waits."""
+    """Return whether the history has `max_messages` or more, so that a forced cut is due, but still delayed."""
     return len(source.history) >= source.settings.max_messages
 
 
@@ -261,7 +261,7 @@ def _draft(head_seq: int, text: str, history: Sequence[HistoryMessage], now: dat
 
 
 def _list_edges(source: Source, history: Sequence[HistoryMessage]) -> Sequence[int]:
-    """Return the seqs at which the history may be trimmed before it is trimmed by message.
+    """Return the seqs to which the history is trimmed first; only if that is not enough, it is trimmed by message.
 
     There can be a hundred messages after a layer's last edge, for example in an open scene. If these were trimmed by
     message, the history would begin at another message in each turn. So every 8th message is an edge there, except

@@ -40,7 +40,7 @@ _SETTINGS = {"preset": "memo", "summary": {"enabled": True}, "scenes": {"enabled
 _MESSAGES_EACH = 100
 _POLL_S = 0.2
 _ATTEMPTS = 3
-"""Work that has failed so often without an answer of the model is not waited for."""
+"""After so many failed attempts at one item, the evaluation gives up."""
 
 Refusals = list[tuple[str, Refusal]]
 
@@ -145,7 +145,10 @@ async def _service(settings: Settings, prompts: Mapping[str, PromptTemplate]) ->
 
 @contextmanager
 def _private_directory() -> Generator[Path]:
-    """Yield a directory that exists during the block. The account that runs PostgreSQL can pass through it."""
+    """Yield the path of a data directory that does not exist yet; it is removed after the block.
+
+    The account that runs PostgreSQL can pass through its parent.
+    """
     with tempfile.TemporaryDirectory(prefix="memobook-eval-", dir="/tmp") as path:
         Path(path).chmod(0o711)
         yield Path(path) / "data"

@@ -20,7 +20,7 @@ class Outcome(NamedTuple):
         made: How many the model wrote.
         quoted: How many consist of quotations, because no answer of the model could be used.
         empty: How many have nothing memorable.
-        failed: How many have no text.
+        failed: How many have no text because of an error.
 
     """
 

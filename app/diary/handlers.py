@@ -39,7 +39,9 @@ ENTRY = "entry:"
 
 
 MOST_RECENT = 100
-"""The most entries that are read for `diary_recent`; most of them exceed its lines."""
+"""The maximum number of entries that are read for `diary_recent`: more than its lines can show.
+
+The others are read only to count what is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +87,11 @@ async def on_cut(_db_session: DbSession, event: AnchorMoved) -> None:
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Store the prompt texts of each diary that has changed on the line's row; usually none has.
+    """Make the prompt texts of each changed diary again, and store them on the line's row; usually none has changed.
 
-    If the anchor has moved since they were stored, all diaries are held from there on. Before the first message there
-    is no prompt that a provider could have cached, so a diary then changes with each entry. A former version of the
-    service stored all entries in `diary` and no anchor: they stay there until the next cut.
+    If the anchor has moved since then, the content of `diary` is chosen again for every diary. Before the first message
+    there is no prompt that a provider could have cached, so a diary then changes with each entry. A former version of
+    the service stored all entries in `diary` and no anchor: they stay there until the next cut.
     """
     outdated = head.cursors.get(NAME, {}).pop("outdated", None)
     if not outdated:
@@ -103,8 +105,9 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
     names = outdated if is_partial else await queries.list_names(db_session, line)
     time_zone = (await queries.read_cast(db_session, line)).time_zone
     texts = dict(former) if is_partial else {}
+    present = {*former, *names} if is_partial else names
     for name in names:
-        held = find_held(former, name, names) if stays else None
+        held = find_held(former, name, present) if stays else None
         texts[name] = await _word_texts(db_session, head, name, held, before_seq, time_zone)
     await update_cache(db_session, *line, NAME, {"anchor_seq": head.anchor_seq, "characters": texts} if texts else None)
 
@@ -114,8 +117,8 @@ async def _word_texts(
 ) -> dict[str, Any]:
     """Return the texts of a diary as they are cached, and what `diary` holds.
 
-    That stays what it is, unless it is None or its version is not valid any more. Then it is what the latest valid
-    version and the entries before `before_seq` give; all entries if that is None.
+    `held` is kept if it is given and its version is still valid. Otherwise it is chosen again, from the latest valid
+    version and the entries before `before_seq` (all entries if `before_seq` is None).
     """
     line, settings = head.line, DiarySettings.of(head.settings)
     chain = Chain()

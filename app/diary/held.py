@@ -1,8 +1,9 @@
 """What contexts contain of a diary between two cuts of the history. Pure.
 
-The segment `diary` is in the part of the prompt that the provider caches, so it changes only with the history: at a cut
-it takes the latest valid fold and the entries before the anchor, and holds them until the next cut. Later entries are
-in the segment `diary_recent`, after the history.
+The segment `diary` is in the part of the prompt that the provider caches. At a cut it takes the latest valid fold and
+the entries before the anchor, and holds them until the next cut. Between cuts it changes only if something that it
+holds changes or becomes invalid, or if the settings or the time zone change. Later entries are in the segment
+`diary_recent`, after the history.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,7 +26,7 @@ class Held:
         covered: The number of the last entry that the version covers; 0 without one.
         after: Entries up to this number are not in `diary_recent`: the version covers them, or the segment had no room
             for them at the cut.
-        numbers: The numbers of the entries that it holds, in order; those that are not valid any more, too.
+        numbers: The numbers of the entries that it holds, in order, including entries that have become invalid since.
 
     """
 
@@ -46,8 +47,8 @@ def hold(version: int | None, folded: str, covered: int, entries: Sequence[Writt
         version: The latest valid version of the folded part, or None.
         folded: Its text, or "".
         covered: The number of the last entry that it covers, or 0.
-        entries: The newest valid entries before the anchor that it does not cover, in order. The oldest may be missing
-            if there are `limit` of them.
+        entries: The newest valid entries before the anchor that it does not cover, in order: at most `limit`. If there
+            are exactly `limit`, older ones may exist.
         limit: The number of lines of the segment.
 
     """
@@ -61,13 +62,13 @@ def hold(version: int | None, folded: str, covered: int, entries: Sequence[Writt
 def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> Held | None:
     """Return what a diary holds, or None if it is to be held again.
 
-    A diary that began after the cut holds nothing. One that has just taken over the unnamed diary holds what that held,
-    and is held again if there were both.
+    A diary that began after the cut holds nothing. If the character has just taken over the unnamed diary, its diary
+    holds what the unnamed one held; if it also had a diary of its own, the result is None.
 
     Args:
         former: The cached texts of all diaries, by their characters' names.
         name: The character.
-        names: The characters that have a diary now.
+        names: All characters that have a diary now.
 
     """
     is_adopted = "" in former and "" not in names
@@ -93,7 +94,7 @@ def word_held(
 def word_recent(entries: Sequence[Written], time_zone: str) -> dict[str, Any] | None:
     """Return the segment `diary_recent` as it is cached, or None if it is empty.
 
-    `left_out_tokens` counts the o200k tokens of the older entries, for which it has no room.
+    `left_out_tokens` counts the o200k tokens of those older `entries` for which it has no room.
     """
     worded = _word(entries, time_zone)
     excerpt = cut_to_lines("", worded, RECENT_LINES)

@@ -1,7 +1,7 @@
 """Moves a diary to another name: the unnamed one once the chat names its sole character, or that of a renamed one.
 
 Entries keep their numbers, and the folded part moves along. If there is a diary of that name already, the entries of
-both are merged in the order in which they were written, and folds that lack some of them are made again.
+both are merged in the order of their numbers, and folds that lack some of them are made again.
 """
 
 from collections.abc import Sequence
@@ -66,8 +66,9 @@ async def _rename_cached(db_session: DbSession, head: Head, former: str, name: s
 
 
 async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Sequence[str]) -> None:
-    """Move the due folds and unwritten entries to the new name; attempts at them and at the keys `same` begin again.
+    """Rename the work items of folds and of unwritten entries.
 
+    Running attempts at these items, and at the items with the keys in `same`, lose their lease and begin again.
     A former character of the new name can have an unwritten entry about the same messages; it is dropped.
     """
     head = event.head

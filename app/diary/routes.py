@@ -50,9 +50,9 @@ async def list_diary(
 async def get_folded_diary(
     ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
 ) -> Response:
-    """Return the folded part of a diary. While diaries are on, the prompt contains it before the newest entries.
+    """Return the folded part of a diary. Folded entries are still listed.
 
-    Folded entries are still listed.
+    While diaries are on, the prompt contains a new version from the next cut of the history on.
     """
     return OrjsonResponse(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
 

@@ -23,14 +23,16 @@ class EntryOut(BaseModel):
     )
     content: str = Field(description="The text.")
     at_seq: int = Field(
-        description="The seq of the newest message when it was written, 0 before the first; for an entry that a tool "
-        "wrote, the seq of its reply once that is there."
+        description="The seq of the newest message when it was written, 0 before the first. For an entry that a tool "
+        "wrote, the seq of its reply once that is appended; for one of the service, that of the last message that "
+        "it is about."
     )
     message_id: str | None = Field(
         description="The id of the reply that a tool wrote it with. A context contains the entry only while this "
         "message has the text that it had then: after an edit, another swipe, a delete, or if a person hid the "
         "message, the entry is still listed but `in_prompt` is false, until the text returns. Null if no tool wrote "
-        "it, and while its reply is still to come, unless the call named the message; until then `in_prompt` is false."
+        "it, and until the reply is appended, unless the call named the id of the reply. Until the reply is appended, "
+        "`in_prompt` is false."
     )
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=f"{EDITED} No model rewrites it afterwards.")
@@ -49,8 +51,9 @@ class EntryOut(BaseModel):
     model: str | None = Field(description="The model with which the service wrote it.")
     prompt_version: str | None = Field(description="The version of the prompt it was written with.")
     dated_at: datetime = Field(
-        description="The time in the story, shown as a date in the chat's time zone: for an entry of a character or "
-        "the service when its newest message was sent, for a person's entry when it was written."
+        description="The time in the story, shown as a date in the chat's time zone: for an entry of a "
+        "character, when the newest message at that time was sent; for one of the service, when the newest message "
+        "that it is about was sent; for a person's, when it was written."
     )
     created_at: datetime = Field(description="When it was written.")
 

@@ -137,7 +137,8 @@ async def ask_model(
             0 selects the most probable words.
 
     Raises NoUsableAnswer if the model has declined twice or three answers were refused, also in earlier attempts of the
-    same work item; ModelError if the model gives no answer; DoesNotFit if the request does not fit its context.
+    same work item; ModelError if the model gives no answer or
+    the work item is no longer held; DoesNotFit if the request does not fit its context.
 
     """
     settings = inquiry.model.settings
@@ -151,7 +152,7 @@ async def ask_model(
                 max_tokens=answer_tokens,
                 temperature=inquiry.temperature(temperature) if settings.temperature is None else settings.temperature,
             )
-            # In a thread, because a long answer, or loading the language model, would block the event loop.
+            # In a thread: a long answer, or loading the data that identifies languages, would block the event loop.
             value = await asyncio.to_thread(_judge, answer, request, profile, material, inquiry.refusals)
         except ModelError as error:
             if error.refusal is None:

@@ -69,8 +69,8 @@ class Item(NamedTuple):
         sources: What it was made from: `memo:…`, `summary:3`.
         name: Its name in `omitted` if the layer's budget leaves it out.
         group: The group that it is trimmed with. Items without a group are trimmed together, after the groups of the
-            segment; if no item has a group, the segment is trimmed as a whole, or first its unpinned items if some
-            are pinned.
+            segment. Unpinned items are trimmed before pinned ones. If no item has a group and all or none are pinned,
+            the whole segment is trimmed at once.
         covers: The range of messages that it covers (inclusive), or None.
         order: Its sort key among the items of the segment from all layers. Items with equal keys are in the order of
             the registry, then of the contribution.
@@ -168,7 +168,7 @@ class View(NamedTuple):
     before_seq: int | None = None
 
     def is_known(self, last_seq: int) -> bool:
-        """Return whether something that ends with the message `last_seq` was known before the message it is for."""
+        """Return whether a memory up to the message `last_seq` was known before the message that the context is for."""
         return self.before_seq is None or last_seq < self.before_seq
 
 

@@ -72,7 +72,7 @@ class Summariser(Protocol):
 
     @property
     def history_messages(self) -> int:
-        """The number of messages before the batch that it reads."""
+        """The number of messages before the batch whose words it counts; 0 for the model, which reads `context`."""
         ...
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:

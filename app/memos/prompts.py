@@ -131,7 +131,7 @@ MOST_PERSONA_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class MemoContext:
-    """What helps a model to understand a batch, and is not to be recorded. No hash contains it.
+    """What helps a model to understand a batch. It is not part of the batch, and no hash contains it.
 
     Attributes:
         before: The last messages before the batch.
@@ -163,7 +163,8 @@ def memo_messages(
     """Return the request for the memo of `batch`.
 
     `language` is a name or a tag; None is the language of the messages. `instruction` is a person's wish for this one
-    request. `budget_tokens` limits both messages together; texts are shortened to fit, those of `context` first. Raises
+    request. `budget_tokens` limits both messages together; the texts of `context` have fixed limits, the
+    messages of the batch are shortened to fit. Raises
     DoesNotFit if nothing would be left of a message of the batch.
     """
     about = {

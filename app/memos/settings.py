@@ -17,8 +17,8 @@ class MemoSettings(EligibilitySettings, PlacementSettings):
 
     enabled: bool = Field(
         True,
-        description="Whether batches are formed and summarised. If memos are switched on later, batches begin as far "
-        "before the history as the window reaches back; a backfill makes the older memos.",
+        description="Whether batches are formed and summarised. If memos are switched on later, batches begin at "
+        "most `window` × `every_messages` seqs before the history; a backfill makes the older memos.",
     )
     every_messages: int = Field(8, ge=1, le=64, description="The number of eligible messages in a batch.")
     window: int = Field(15, ge=0, le=200, description="The number of newest memos in the prompt.")

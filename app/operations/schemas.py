@@ -119,7 +119,8 @@ class LayerUsage(BaseModel):
         "A call that is retried immediately, such as after a 503, counts as one."
     )
     failures: int = Field(
-        description="The number of calls that returned no answer: no connection, a time-out, a refusal."
+        description="The number of calls without an answer: no connection, a time-out, or a response with an error or "
+        "without text. Answers that the service refused are not counted."
     )
     prompt_tokens: int = Field(
         description="Tokens of prompts as counted by the model's server, or in o200k if it does not count them. "

@@ -1,11 +1,12 @@
 """Pairs old and new messages between two matched neighbours: each pair is one message whose text was edited. Pure.
 
 An edited text without an id matches no stored message. Its neighbours still match, so the message between them in the
-list is the message between them on the line. If there are several on either side, pairs never cross, as many pairs as
-possible have the same role, and among those choices the one with the most equal speakers and words is taken.
+list is the message between them on the line. If there are several on either side, only messages
+of the same role are paired, and pairs never cross. Of the choices with the most pairs, the one with the most equal
+speakers and words is taken.
 
-At the end of the lists a message can be appended, but not inserted. So there, no message after an unpaired one is
-paired.
+After the last matched message, new messages can only be appended. So if one of them has no partner there, the
+following ones get none either.
 """
 
 from bisect import bisect_right
@@ -18,7 +19,7 @@ _COMPARISONS_EACH = 16
 
 _COMPARED_CHARS = 2_000
 _SAME_ROLE, _SAME_SPEAKER = 1 << 40, 1 << 20
-"""A pair more outweighs any number of equal speakers, and an equal speaker any likeness of texts."""
+"""One more pair counts more than any number of equal speakers, one equal speaker more than any likeness of texts."""
 
 
 class Said(NamedTuple):

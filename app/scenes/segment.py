@@ -26,27 +26,28 @@ _OF_RECAP = "v.chat_key = c.chat_key AND v.line_id = c.line_id AND v.layer = 're
 FORMER_RECAP = f"""
     CASE WHEN b.seq <= (c.context_cache -> 'scenes' ->> 'last_seq')::int THEN (
         WITH RECURSIVE chain AS (
-            SELECT v.version, v.base_version, v.text, v.last_unit, v.deleted_at FROM narrative_versions v
+            SELECT v.version, v.base_version, v.text, v.last_unit, v.origin, v.deleted_at FROM narrative_versions v
             WHERE {_OF_RECAP} AND v.version = (c.context_cache -> 'scenes' ->> 'version')::int
             UNION ALL
-            SELECT v.version, v.base_version, v.text, v.last_unit, v.deleted_at
+            SELECT v.version, v.base_version, v.text, v.last_unit, v.origin, v.deleted_at
             FROM chain JOIN narrative_versions v ON {_OF_RECAP} AND v.version = chain.base_version
             WHERE chain.last_unit >= b.seq OR chain.deleted_at IS NOT NULL
         ), former AS (
             SELECT * FROM chain
-            WHERE last_unit < b.seq AND deleted_at IS NULL AND NOT EXISTS (
+            WHERE last_unit < b.seq AND deleted_at IS NULL AND (origin = 'person' OR NOT EXISTS (
                 SELECT FROM narrative_versions v
                 WHERE {_OF_RECAP} AND v.source_hash <> v.current_hash AND v.origin <> 'person'
-                    AND v.last_unit <= chain.last_unit)
+                    AND v.last_unit <= chain.last_unit))
             ORDER BY version DESC LIMIT 1
         )
         SELECT json_build_object('version', f.version, 'text', f.text, 'last_seq', coalesce(f.last_unit, 0),
             'anchor_seq', c.anchor_seq)::text
         FROM (SELECT) one LEFT JOIN former f ON true
     ) END"""  # noqa: S608 - constants only
-"""A scalar subquery for the context of a message that the running recap covers: the newest version that does not.
+"""A scalar subquery for a context whose message the running recap already covers.
 
-It goes back from the version in use, and skips versions that a stale step precedes.
+It returns the newest version, in the chain of the version in use, that ends before the message. Deleted versions are
+skipped; a version that is not a person's is left out if any step up to its end is stale.
 """
 
 

@@ -27,7 +27,9 @@ class SceneSettings(LayerSettings):
 
     enabled: bool = Field(False, description="Whether the chat is divided into scenes.")
     detect: bool = Field(True, description="Whether to search for breaks after messages of the assistant.")
-    offset: int = Field(2, ge=0, le=50, description="How many of the newest messages only give context for a break.")
+    offset: int = Field(
+        2, ge=0, le=50, description="How many of the newest messages a search reads without setting a break on them."
+    )
     min_messages: int = Field(10, ge=1, le=1_000, description="The fewest messages of a scene that a search closes.")
     max_messages: int = Field(100, ge=10, le=1_000, description="The most messages read in one search for a break.")
     auto_hide: int | None = Field(2, ge=-1, le=1_000, description="How many newest scenes stay in sight; -1: all.")

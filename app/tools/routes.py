@@ -118,9 +118,10 @@ def _document_call(tools: list[Tool]) -> Any:
         What the tool writes belongs to a reply, and contexts contain it only while that reply has the same text. If the
         newest message is a reply of the character, it belongs to that one; if it calls tools, to the reply that ends
         the chain of calls; else to the character's next reply. Until that reply is appended, the call is open. A
-        message of the user that is appended first drops it, and so does `POST …/tools/discard`. If no further reply
-        follows the message that makes the call, or a reply is generated before the message that it answers is appended,
-        name the message with `message_id`. When the end of the chat is truncated, what its replies wrote is deleted.
+        message of the user that is appended first drops it, and so does `POST …/tools/discard`. Send the id of the
+        reply as `message_id` if no further reply follows the message that makes the call, or if you generate the reply
+        before you append the message that it answers. When the end of the chat is truncated, what its replies wrote is
+        deleted.
         """
         raise NotImplementedError(ref, tool, query, arguments)
 

@@ -28,8 +28,8 @@ class CallQuery(BaseModel):
     )
     swipe: Literal["next"] | None = Field(
         None,
-        description="`next` if the call belongs to the next alternative of the message `message_id`, which is being "
-        "generated again; by default of the newest message, which must be a reply.",
+        description="`next` if the call belongs to the swipe that is being generated for the message `message_id`. "
+        "Without `message_id`, that is the newest message, which must then be a reply.",
     )
 
     @property

@@ -97,6 +97,23 @@ async def test_a_fold_shows_at_the_next_cut(
     assert await prompts(api) == (diary_of(4, 5, folded=FOLDED), "")
 
 
+async def test_a_fold_waits_for_the_cut_beside_an_unnamed_diary(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await begin(api, lines=12)
+    await put(api, characters=[], status=200)
+    await write(api, "A lamp.")
+    for n in (1, 2, 3, 4):
+        await write(api, told(n), character="Kai")
+    await append(api, talk(3, 5))
+    former = await prompts(api, character="Kai")
+    assert former == (diary_of(1, 2, 3, 4), "")
+    await write(api, told(5), character="Kai")
+    model.script(FOLDED)
+    assert await settle(dispatcher, clock) == 1
+    assert await prompts(api, character="Kai") == (diary_of(1, 2, 3, 4), recent_of(5))
+
+
 async def test_an_entry_that_changes_changes_the_diary(api: httpx.AsyncClient) -> None:
     await begin(api)
     ids = [(await write(api, told(n)))["id"] for n in (1, 2, 3)]
