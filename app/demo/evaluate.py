@@ -43,6 +43,7 @@ _ATTEMPTS = 3
 """After so many failed attempts at one item, the evaluation gives up."""
 
 Refusals = list[tuple[str, Refusal]]
+Worker = asyncio.Task[None]
 
 
 def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,12 +72,14 @@ async def run_eval(options: argparse.Namespace, settings: Settings, prompts: Map
             own = settings.model_copy(
                 update={**urls, "settle_s": 0.0, "admin_key": None, "tenant_monthly_tokens": None}
             )
-            async with _service(own, prompts) as api:
-                await _evaluate(api, settings.llm_model, transcript, refusals, screen)
+            async with _service(own, prompts) as (api, worker):
+                await _evaluate(api, worker, settings.llm_model, transcript, refusals, screen)
     return 0
 
 
-async def _evaluate(api: Api, model: str, transcript: Transcript, refusals: Refusals, screen: Screen) -> None:
+async def _evaluate(
+    api: Api, worker: Worker, model: str, transcript: Transcript, refusals: Refusals, screen: Screen
+) -> None:
     hidden = set(transcript.hidden)
     moments = take_calls([message for message in transcript.messages if message["id"] not in hidden])
     messages = [one for one in moments if not isinstance(one, ToolCall)]
@@ -87,7 +90,7 @@ async def _evaluate(api: Api, model: str, transcript: Transcript, refusals: Refu
     for start in range(0, len(messages), _MESSAGES_EACH):
         answer = await api.post(f"{_CHAT}/messages", {"messages": messages[start : start + _MESSAGES_EACH]})
         times |= {message["seq"]: datetime.fromisoformat(message["sent_at"]) for message in answer["messages"]}
-    await _wait_for_work(api, screen)
+    await _wait_for_work(api, worker, screen)
     seconds = time.monotonic() - started_s
     chat = await api.get(_CHAT)
     memos, scenes = await api.get_all(f"{_CHAT}/memos"), await api.get_all(f"{_CHAT}/scenes")
@@ -110,10 +113,12 @@ async def _evaluate(api: Api, model: str, transcript: Transcript, refusals: Refu
         screen.say(line)
 
 
-async def _wait_for_work(api: Api, screen: Screen) -> None:
-    """Wait until nothing is due. Raises DemoError if the model does not answer."""
+async def _wait_for_work(api: Api, worker: Worker, screen: Screen) -> None:
+    """Wait until nothing is due. Raises DemoError if the model does not answer, and the worker's error if it ended."""
     most = 0
     while due := await _list_due(api):
+        if worker.done():
+            await worker
         stuck = next((work for work in due if work["attempts"] >= _ATTEMPTS and work["error"]), None)
         if stuck:
             raise DemoError(f"the model gives no answer for {stuck['layer']}: {stuck['error']}")
@@ -128,7 +133,7 @@ async def _list_due(api: Api) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def _service(settings: Settings, prompts: Mapping[str, PromptTemplate]) -> AsyncGenerator[Api]:
+async def _service(settings: Settings, prompts: Mapping[str, PromptTemplate]) -> AsyncGenerator[tuple[Api, Worker]]:
     """Run the application and a worker in this process during the block."""
     app = create_app(settings)
     transport = httpx.ASGITransport(app=app)
@@ -136,7 +141,7 @@ async def _service(settings: Settings, prompts: Mapping[str, PromptTemplate]) ->
         worker = asyncio.create_task(run_worker(settings, prompts))
         try:
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-                yield Api(client)
+                yield Api(client), worker
         finally:
             worker.cancel()
             with suppress(asyncio.CancelledError):

@@ -145,7 +145,10 @@ async def _word_texts(
     )
     texts: dict[str, Any] = {"held": held.to_json()}
     if segment := word_held(held.version, folded, holds, time_zone, settings.lines):
-        texts |= segment
+        last_seq = max((entry.at_seq for entry in holds), default=0)
+        if segment["version"] is not None:
+            last_seq = max(last_seq, await queries.find_last_seq(db_session, line, character, 1, held.covered))
+        texts |= segment | {"last_seq": last_seq}
     if segment := word_recent(recent, time_zone):
         texts["recent"] = segment
     return texts

@@ -6,11 +6,11 @@ holds changes or becomes invalid, or if the settings or the time zone change. La
 `diary_recent`, after the history.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from app.diary.wording import HEADING, RECENT_HEADING, Excerpt, Written, cut_to_lines, word_date, word_diary, word_entry
+from app.diary.wording import HEADING, RECENT_HEADING, Written, cut_to_lines, word_date, word_diary, word_entry
 from app.kit.tokens import count_tokens
 
 RECENT_LINES = 20
@@ -101,20 +101,30 @@ def word_recent(entries: Sequence[Written], time_zone: str) -> dict[str, Any] | 
     if not excerpt.entries:
         return None
     older = len(entries) - len(excerpt.entries)
-    shown = [[entry.at_seq, text] for entry, text in zip(entries[older:], excerpt.entries, strict=True)]
-    left_out: dict[str, Any] = {"left_out_tokens": count_tokens("\n\n".join(worded[:older]))} if older else {}
-    return _segment(word_diary(RECENT_HEADING, excerpt), [], entries[older:]) | {"entries": shown} | left_out
+    left_out = {"left_out_tokens": count_tokens("\n\n".join(worded[:older]))} if older else {}
+    return _segment(word_diary(RECENT_HEADING, excerpt), [], entries[older:]) | left_out
 
 
-def keep_known(recent: Mapping[str, Any], is_known: Callable[[int], bool]) -> Mapping[str, Any] | None:
-    """Return the segment `diary_recent` with the entries whose `at_seq` is known, or None if there are none."""
-    kept = [at for at, (at_seq, _) in enumerate(recent["entries"]) if is_known(at_seq)]
-    if len(kept) == len(recent["entries"]):
-        return recent
-    if not kept:
-        return None
-    text = word_diary(RECENT_HEADING, Excerpt("", [recent["entries"][at][1] for at in kept]))
-    return {**recent, "text": text, "tokens": count_tokens(text), "sources": [recent["sources"][at] for at in kept]}
+def word_known(
+    cached: Mapping[str, Any], known: Sequence[Written], time_zone: str, limit: int, *, knows_diary: bool
+) -> dict[str, Any]:
+    """Return the segments of a context for a message as they would be cached; it contains only earlier entries.
+
+    Args:
+        cached: The cached segments of the diary.
+        known: The newest valid entries from before the message, in order.
+        time_zone: The IANA name of the chat's time zone.
+        limit: The number of lines of the segment `diary`.
+        knows_diary: Whether everything in the cached segment `diary` is from before the message. If not, the segment
+            has its entries from before the message, without the folded part.
+
+    """
+    held = cached["held"]
+    recent = [one for one in known if one.number > held["after"] and one.number not in held["numbers"]]
+    texts = dict(cached)
+    if not knows_diary:
+        texts = word_held(None, "", [one for one in known if one not in recent], time_zone, limit) or {}
+    return texts | {"recent": word_recent(recent, time_zone)}
 
 
 def folded_source(version: int) -> str:

@@ -9,7 +9,7 @@ from app.diary.handlers import NAME, on_append, on_cut, refresh_cache
 from app.diary.models import DiaryEntry
 from app.diary.naming import on_rename
 from app.diary.prompts import DIARY, DIARY_ENTRY
-from app.diary.queries import DOCUMENTS
+from app.diary.queries import BEFORE_MESSAGE, DOCUMENTS
 from app.diary.routes import router
 from app.diary.segment import RECENT, SEGMENT, contribute
 from app.diary.settings import DiarySettings
@@ -35,6 +35,7 @@ LAYER = Layer(
     on_cut=on_cut,
     refresh_cache=refresh_cache,
     segments=(SEGMENT, RECENT),
+    context_query=BEFORE_MESSAGE,
     contribute=contribute,
     documents=DOCUMENTS,
 )

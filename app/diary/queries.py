@@ -89,6 +89,22 @@ DOCUMENTS = """
     WHERE e.chat_key = c.chat_key AND e.line_id = c.line_id AND e.deleted_at IS NULL AND e.content <> ''
         AND NOT e.hidden AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)"""
 
+BEFORE_MESSAGE = """
+    CASE WHEN b.seq IS NOT NULL THEN (
+        SELECT json_build_object('time_zone', c.time_zone, 'entries', (
+            SELECT json_agg(
+                json_build_array(e.character, e.origin, e.entry_id, e.number, e.at_seq, e.content, e.dated_at)
+                ORDER BY e.number)
+            FROM (
+                SELECT * FROM diary_entries e
+                WHERE e.chat_key = c.chat_key AND e.line_id = c.line_id AND e.deleted_at IS NULL AND e.content <> ''
+                    AND NOT e.hidden AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)
+                    AND e.at_seq < b.seq
+                ORDER BY e.number DESC LIMIT 500
+            ) AS e))::text
+    ) END"""
+"""A scalar subquery for the context of a message: the newest valid entries of all diaries from before it."""
+
 _SAYS_SOMETHING = (DiaryEntry.deleted_at.is_(None), DiaryEntry.content != "")
 
 

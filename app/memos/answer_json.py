@@ -10,6 +10,10 @@ from app.memos.highlights import Category
 from app.summarising.answer_text import without_controls
 
 _JSON_START = re.compile(r"^[ \t]*[\[{]", re.M)
+_WHOLE_VALUE = re.compile(r'\}|"(?=,)')
+_ENDS_TRIED = 16
+"""How many ends of values are tried in JSON that was cut off, from the last one back."""
+
 _TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
 _BETWEEN_OBJECTS = re.compile(r"\}\s*\n\s*\{")
 _TEXT_KEYS = ("text", "highlight", "content", "sentence", "description", "memory", "summary", "fact")
@@ -44,7 +48,8 @@ def close_json(text: str) -> str | None:
     if start is None or INNER_LABEL.search(text, 0, start.start()):
         return None
     begun = text[start.start() :]
-    for end in sorted({begun.rfind("}") + 1, begun.rfind('",') + 1}, reverse=True):
+    ends = [match.end() for match in _WHOLE_VALUE.finditer(begun)]
+    for end in reversed(ends[-_ENDS_TRIED:]):
         for closing in ("", "]", "}", "]}", "}]", "}]}"):
             closed = f"{begun[:end]}{closing}"
             try:

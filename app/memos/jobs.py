@@ -60,15 +60,20 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
         language=source.language,
         first_seq=row["first_seq"],
         sole=source.sole,
-        context=await _read_context(db_session, claimed, source, row["first_seq"]),
+        context=await _read_context(db_session, claimed, source, row["first_seq"], filters),
     )
     return await _with_history(db_session, claimed, found, _choose(ctx, claimed).history_messages)
 
 
-async def _read_context(db_session: DbSession, claimed: Claimed, source: Source, first_seq: int) -> MemoContext:
-    """Return what helps to understand the batch: two messages before it, times, and personas."""
-    before = await queries.list_before(
-        db_session.raw, *claimed.owner.line, before_seq=first_seq, limit=_MESSAGES_BEFORE, visible=True
+async def _read_context(
+    db_session: DbSession, claimed: Claimed, source: Source, first_seq: int, filters: Filters
+) -> MemoContext:
+    """Return what helps to understand the batch: two messages before it, times, and personas.
+
+    The filters of the batch apply to these messages, too: what is not to be summarised is not shown to the model.
+    """
+    before = await queries.list_eligible_before(
+        db_session.raw, *claimed.owner.line, before_seq=first_seq, limit=_MESSAGES_BEFORE, filters=filters
     )
     speakers = {said.name for said in source.utterances}
     told = [(name, find_persona(source.characters, name)) for name in source.names if name in speakers]

@@ -163,18 +163,20 @@ def memo_messages(
     """Return the request for the memo of `batch`.
 
     `language` is a name or a tag; None is the language of the messages. `instruction` is a person's wish for this one
-    request. `budget_tokens` limits both messages together; the texts of `context` have fixed limits, the
-    messages of the batch are shortened to fit. Raises
-    DoesNotFit if nothing would be left of a message of the batch.
+    request. `budget_tokens` limits both messages together; personas that do not fit into an eighth of the room are
+    left out, and so is what does not fit of the messages before the batch; the messages of the batch are shortened.
+    Raises DoesNotFit if nothing would be left of one of them.
     """
     about = {
         "characters": name_all(characters),
         "user_name": name_user(user_name),
         "language": name_language(language),
         "wish": name_one(instruction),
-        "personas": "\n".join(_quote_persona(*persona) for persona in context.personas),
+        "personas": "",
         "before": "",
     }
+    room_tokens = budget_tokens - cost_of(prompt.fill(**about, messages=""), count_tokens)
+    about["personas"] = _quote_personas(context.personas, room_tokens // 8, count_tokens)
     room_tokens = budget_tokens - cost_of(prompt.fill(**about, messages=""), count_tokens)
     about["before"] = _quote_before(context.before, min(MOST_BEFORE_TOKENS, room_tokens // 8), count_tokens)
     passages = [utterance_passage(said, time=context.times.get(said.seq)) for said in batch]
@@ -188,6 +190,18 @@ def _quote_before(before: Sequence[Utterance], budget_tokens: int, count_tokens:
     return "\n".join(
         quoted({"speaker": said.name, "context": text}) for said, text in zip(before, kept, strict=True) if text
     )
+
+
+def _quote_personas(personas: Sequence[tuple[str, str]], budget_tokens: int, count_tokens: Callable[[str], int]) -> str:
+    """Return the first personas that fit, one a line."""
+    lines: list[str] = []
+    for name, persona in personas:
+        line = _quote_persona(name, persona)
+        budget_tokens -= count_tokens(line) + 1
+        if budget_tokens < 0:
+            break
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _quote_persona(name: str, persona: str) -> str:

@@ -9,6 +9,7 @@ import asyncpg
 import orjson
 from sqlalchemy import Select, String, and_, cast, or_, select, tuple_, update
 
+from app.chats.eligibility import Filters
 from app.kit.db import Connection, DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.kit.work_queue import WorkItem
@@ -38,6 +39,9 @@ _ELIGIBLE = """
         WHEN 'narrator' THEN coalesce((b.filters ->> 'include_narrator')::boolean, true)
         WHEN 'assistant' THEN NOT coalesce(b.filters -> 'disabled' ? m.name, false)
         ELSE false END"""
+
+_LOOKED_BACK = 100
+"""How many seqs before a batch are searched for eligible messages."""
 
 _DATED = f"""
     SELECT b.*, sent.first_sent_at, sent.last_sent_at FROM chosen b CROSS JOIN LATERAL (
@@ -112,8 +116,12 @@ _BEFORE = """
     SELECT seq, role, name, content FROM messages
     WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND deleted_at IS NULL AND NOT blank AND kind IS NULL
         AND role IN ('user', 'assistant', 'narrator')
-        AND NOT ($5 AND (excluded OR hidden_by IS NOT DISTINCT FROM 'user'))
     ORDER BY seq DESC LIMIT $4"""
+
+_ELIGIBLE_BEFORE = f"""
+    SELECT m.seq, m.role, m.name, m.content FROM messages m CROSS JOIN (SELECT $5::jsonb AS filters) b
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq < $3 AND m.seq >= $3 - $6 AND {_ELIGIBLE}
+    ORDER BY m.seq DESC LIMIT $4"""  # noqa: S608 - constants only
 
 
 async def insert_batches(
@@ -209,13 +217,18 @@ async def list_before(
     *,
     before_seq: int,
     limit: int,
-    visible: bool = False,
 ) -> list[asyncpg.Record]:
-    """Return the last `limit` messages before a seq, in order.
+    """Return the last `limit` messages before a seq, in order, for their word frequencies."""
+    rows = await connection.fetch(_BEFORE, chat_key, line_id, before_seq, limit)
+    return rows[::-1]
 
-    If `visible`, messages that a person excluded or hid are left out; the word frequencies of a text include them.
-    """
-    rows = await connection.fetch(_BEFORE, chat_key, line_id, before_seq, limit, visible)
+
+async def list_eligible_before(
+    connection: Connection, chat_key: UUID, line_id: UUID, *, before_seq: int, limit: int, filters: Filters
+) -> list[asyncpg.Record]:
+    """Return the last `limit` messages before a seq that `filters` let pass, in order. The search is limited."""
+    stored = orjson.dumps(filters.to_json()).decode()
+    rows = await connection.fetch(_ELIGIBLE_BEFORE, chat_key, line_id, before_seq, limit, stored, _LOOKED_BACK)
     return rows[::-1]
 
 

@@ -15,15 +15,25 @@ _STAMP = re.compile(r"\[\d\d/\d\d \d\d:\d\d\] ", re.ASCII)
 def drop_echo(head: Head, role: str, name: str | None, content: str) -> str:
     """Return the text of a message without a stamp at its beginning that imitates the service's.
 
-    It is dropped only from an assistant's message, with its speaker's name, in a chat with inline timestamps, and if a
+    It is dropped only from an assistant's message, with a current or former
+    name of its speaker, in a chat with inline timestamps, and if a
     text follows it.
     """
     if role != "assistant" or head.settings.timestamps != "inline" or not (stamp := _STAMP.match(content)):
         return content
-    speaker = " ".join((name or "").split()) or head.sole_character or "Assistant"
-    prefix = f"{stamp.group()}{speaker}: "
-    text = content[len(prefix) :]
-    return text if content.startswith(prefix) and text.strip() else content
+    speaker = name if name and name.strip() else head.sole_character or "Assistant"
+    for one in _list_names(head, speaker):
+        prefix = f"{stamp.group()}{' '.join(one.split())}: "
+        text = content[len(prefix) :]
+        if content.startswith(prefix) and text.strip():
+            return text
+    return content
+
+
+def _list_names(head: Head, name: str) -> list[str]:
+    """Return the name of a speaker and its former names: an old text still has the name of its time."""
+    current = head.current_name(name)
+    return [current, *(former for former, renamed in head.renamed.items() if renamed.name == current)]
 
 
 def without_echo(head: Head, message: NewMessage) -> NewMessage:

@@ -174,6 +174,34 @@ async def test_a_reply_that_is_made_again_knows_no_later_entry(api: httpx.AsyncC
     assert await prompts(api) == ("", recent_of(1, 2))
 
 
+async def test_what_was_recent_before_a_message_is_recent_again(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await append(api, talk(1, 2))
+    await save(api, told(1))
+    then = await prompts(api)
+    for n in range(3, 25, 2):
+        await append(api, talk(n, n + 1))
+        await save(api, told(n))
+    assert await prompts(api, before="m3") == then == ("", recent_of(1))
+
+
+async def test_a_fold_with_later_entries_is_left_out_before_them(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await begin(api, lines=6)
+    await put(api, settings={"history": {"keep_messages": 4, "grow_messages": 4}}, status=200)
+    await append(api, talk(3, 6))
+    await save(api, told(1))
+    await append(api, talk(7, 8))
+    for n in (2, 3, 4):
+        await write(api, told(n))
+    model.script(FOLDED)
+    await settle(dispatcher, clock)
+    await append(api, talk(9, 10))
+    assert FOLDED in (await prompts(api))[0]
+    assert await prompts(api, before="m8") == (diary_of(1), "")
+
+
 async def test_a_renamed_diary_is_held_as_before(api: httpx.AsyncClient) -> None:
     await begin(api, KAI)
     await save(api, told(1))

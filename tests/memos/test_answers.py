@@ -288,6 +288,7 @@ CUT_OFF: list[Said] = [
     Said("after reasoning", f"<think>A cat.</think>【Highlight 1】: {CAT}\n【Highlight 2】: Jon", PLAIN[:1]),
     Said("JSON objects", '{"highlights": [{"text": "Jonas left."}, {"category": "keep', LEFT),
     Said("JSON strings", '```json\n["Jonas left.", "Mira stayed.", "Lena wro', [*LEFT, ("Mira stayed.", None)]),
+    Said("JSON, in a quotation", '["Jonas left.", "Mira said \\"no\\", and th', LEFT),
     Said("JSON, after a text", '[\n  {"text": "Jonas left.",\n   "category": "mile', LEFT),
 ]
 

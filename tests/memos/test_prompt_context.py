@@ -55,6 +55,22 @@ async def test_context_leaves_out_what_a_person_removed(
     ]
 
 
+async def test_context_keeps_to_the_filters_of_the_batch(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    characters = [{"name": "Kai"}, {"name": "Lena", "disabled": True}]
+    await put(api, characters=characters, settings={"memos": {"every_messages": 2, "include_user": False}})
+    for first in (1, 5):
+        replies = {first + 1: "Kai", first + 3: "Lena" if first == 1 else "Kai"}
+        await make(api, dispatcher, clock, [said(n, name=replies.get(n)) for n in range(first, first + 4)])
+    await make(api, dispatcher, clock, [said(10, name="Kai"), said(12, name="Kai")])
+    lines: list[Any] = [line for text in asked(model) for line in quoted_in(text, "before")]
+    texts = [line["context"] for line in lines]
+    assert texts
+    assert all(text.startswith("assistant") for text in texts)
+    assert said(4)["content"] not in texts
+
+
 async def test_messages_of_the_batch_have_their_local_times(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:

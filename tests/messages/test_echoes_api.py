@@ -81,6 +81,17 @@ async def test_a_re_import_compares_without_the_echo(api: httpx.AsyncClient, wit
     assert await content(api) == stored
 
 
+async def test_an_echo_with_a_former_name_is_dropped(api: httpx.AsyncClient) -> None:
+    await inline(api)
+    messages = [said(1), said(2, name="Sakura", content=f"{STAMP}I stayed."), said(3)]
+    line = (await append(api, messages)) and (await get(api, ""))["line"]
+    ok(await api.post("/v1/chats/c/characters/Sakura/rename", json={"name": "Hana"}), 200)
+    outcome = ok(await api.put("/v1/chats/c/messages", json={"messages": messages}), 200)
+    assert outcome == {"added": 0, "changed": 0, "removed": 0, "line": line}
+    await edit(api, "m2", content=f"{STAMP}I left.")
+    assert await content(api) == "I left."
+
+
 async def test_the_instruction_says_who_adds_the_stamps(api: httpx.AsyncClient) -> None:
     async def instruction() -> str:
         return "".join(one["text"] for one in (await context(api))["segments"] if one["name"] == "instruction")

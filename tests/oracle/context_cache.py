@@ -178,7 +178,10 @@ def _diary(line: NarrativeLine, tables: Tables, name: str) -> Json:
         return found
     version = base.version if base and folded else None
     sources = [*([f"diary:folded:{version}"] if version else []), *(f"diary:{entry.entry_id}" for entry in shown)]
-    return found | _segment(f"## Diary\n\n{text}", sources) | {"version": version}
+    last_number = base.last_unit if base and folded else 0
+    covered = [one.at_seq for one in tables.entries if one.character == name and one.number <= last_number]
+    last_seq = max([*covered, *(one.at_seq for one in entries)], default=0)
+    return found | _segment(f"## Diary\n\n{text}", sources) | {"version": version, "last_seq": last_seq}
 
 
 def _render_entry(entry: DiaryEntry) -> str:
@@ -192,9 +195,7 @@ def _recent(entries: Sequence[DiaryEntry]) -> Json:
         return {}
     older = _join_entries(entries[: len(entries) - len(shown)])
     text = f"## Diary, newest entries\n\n{_join_entries(shown, RECENT_LINES)}"
-    listed = [[entry.at_seq, _join_entries([entry], RECENT_LINES)] for entry in shown]
-    recent = _segment(text, [f"diary:{entry.entry_id}" for entry in shown])
-    return recent | {"entries": listed, "left_out_tokens": count_tokens(older)}
+    return _segment(text, [f"diary:{entry.entry_id}" for entry in shown]) | {"left_out_tokens": count_tokens(older)}
 
 
 def _excerpt(folded: str, entries: Sequence[DiaryEntry], limit: int) -> tuple[str, Sequence[DiaryEntry]]:
