@@ -203,8 +203,8 @@ def count_appended(
         former_history_messages=head.history_messages,
         moved=moved,
     )
-    if head.head_seq and fresh and fresh[0].role == "user" and fresh[0].seq not in moved:
-        note_pause(head, silence_s)
+    if head.head_seq and not moved:
+        note_pause(head, silence_s, ends=any(message.role == "user" for message in fresh))
     for message in fresh:
         head.head_seq = message.seq
         head.message_count += 1

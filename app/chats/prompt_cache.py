@@ -1,4 +1,4 @@
-"""Decides how long the provider is asked to keep a prompt, from the pauses before the user's messages. Pure.
+"""Decides how long the provider is asked to keep a prompt, from the pauses between calls of the model. Pure.
 
 A provider charges more than a token's price to store a prompt, and much less to read it again while it is stored. So
 storing it saves money only for users who answer in time, and how long to store it depends on how long they take. The
@@ -14,7 +14,7 @@ from app.chats.settings import ChatSettings
 CacheChoice = Literal["off", "5m", "1h"]
 
 CURSOR = "pauses"
-"""The key of the pauses in the head's cursors."""
+"""The key in the head's cursors of `{"seen_s", "open_s"}`: the last pauses, and what has passed of the current one."""
 
 MOST_PAUSES = 16
 """The number of pauses that are kept."""
@@ -61,13 +61,21 @@ def find_ttl_s(head: Head) -> int:
     settings = head.settings
     if "cache_ttl_s" in settings.model_fields_set:
         return settings.cache_ttl_s
-    return TTL_S[choice_in_effect(settings, head.cursors.get(CURSOR, ()))]
+    return TTL_S[choice_in_effect(settings, head.cursors.get(CURSOR, {}).get("seen_s", ()))]
 
 
-def note_pause(head: Head, silence_s: float) -> None:
-    """Store in the head the pause before a user's message, and drop the oldest one beyond `MOST_PAUSES`.
+def note_pause(head: Head, silence_s: float, *, ends: bool) -> None:
+    """Add a silence before an append to the current pause; if it `ends`, store it and drop the oldest of too many.
 
-    Less than a second is not a pause of a person, but an import in several requests.
+    A pause is the time between two calls of the model, so it contains the time that the reply took. Less than a second
+    is not a pause of a person, but an import in several requests.
     """
-    if (pause_s := min(round(silence_s), LONGEST_S)) >= 1:
-        head.cursors[CURSOR] = [*head.cursors.get(CURSOR, ()), pause_s][-MOST_PAUSES:]
+    stored = head.cursors.get(CURSOR, {})
+    pause_s = min(stored.get("open_s", 0) + max(0, round(silence_s)), LONGEST_S)
+    if pause_s < 1:
+        return
+    seen_s = stored.get("seen_s", [])
+    if ends:
+        head.cursors[CURSOR] = {"seen_s": [*seen_s, pause_s][-MOST_PAUSES:]}
+    else:
+        head.cursors[CURSOR] = {"seen_s": seen_s, "open_s": pause_s}

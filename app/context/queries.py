@@ -32,7 +32,7 @@ _CONTEXT = """
     SELECT c.line_id, c.user_id, c.revision, ({of_user}) AS of_user, ({of_tenant}) AS of_tenant, c.head_seq,
         c.anchor_seq, c.last_cut::text AS last_cut,
         c.characters::text AS characters, c.user_name, c.user_persona, c.system_prompt, c.settings::text AS settings,
-        c.time_zone, c.context_cache::text AS context_cache, (c.cursors -> '{pauses}')::text AS pauses,
+        c.time_zone, c.context_cache::text AS context_cache, (c.cursors -> '{pauses}' -> 'seen_s')::text AS pauses,
         b.seq AS before_seq, ({history})::text AS history, ({pinned})::text AS pinned{queries}
     FROM chats c LEFT JOIN LATERAL ({before}) b ON true WHERE c.chat_key = $1 AND {which}"""
 

@@ -20,7 +20,7 @@ NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 def head_with(pauses_s: list[int], **settings: Any) -> Head:
     head = Head(UUID(int=1), UUID(int=2), "acme", effective(settings), Filters(), last_active_at=NOON)
     for pause_s in pauses_s:
-        note_pause(head, pause_s)
+        note_pause(head, pause_s, ends=True)
     return head
 
 
@@ -52,13 +52,22 @@ def test_no_other_choice_costs_less(pauses_s: list[int]) -> None:
 
 def test_the_last_16_pauses_are_kept_and_long_ones_shortened() -> None:
     head = head_with([*range(1, 20), 100_000])
-    assert head.cursors == {"pauses": [*range(5, 20), 86_400]}
+    assert head.cursors == {"pauses": {"seen_s": [*range(5, 20), 86_400]}}
+
+
+def test_a_pause_is_the_sum_of_the_silences_in_it() -> None:
+    head = head_with([])
+    note_pause(head, 200, ends=False)
+    note_pause(head, 100, ends=False)
+    assert find_ttl_s(head) == 300
+    note_pause(head, 50, ends=True)
+    assert head.cursors == {"pauses": {"seen_s": [350]}}
 
 
 def test_less_than_a_second_is_no_pause() -> None:
     head = head_with([])
-    note_pause(head, 0.4)
-    note_pause(head, -5)
+    note_pause(head, 0.4, ends=True)
+    note_pause(head, -5, ends=False)
     assert head.cursors == {}
 
 

@@ -74,12 +74,14 @@ async def test_auto_follows_the_pauses_of_the_user(api: httpx.AsyncClient, clock
     assert set(map(str, marks_of(await context(api, format="anthropic")))) == {str(MARKED["5m"])}
 
 
-async def test_a_slow_reply_is_no_pause_of_the_user(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_the_time_of_a_reply_belongs_to_the_pause(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await put(api)
     await append(api, [said(1)])
-    clock.step(1_200)
+    clock.step(200)
     await append(api, [said(2)])
     assert marks_of(await context(api, format="anthropic")) == [MARKED["5m"]]
+    await pause(api, clock, 3, 200)
+    assert marks_of(await context(api, format="anthropic")) == [MARKED["1h"]], "400 seconds between two calls"
 
 
 async def test_a_draft_and_another_line_have_the_chats_choice(api: httpx.AsyncClient, clock: SteppedClock) -> None:
