@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from app.bindings.service import CURSOR as BINDINGS
 from app.chats import revision
+from app.chats.prompt_cache import CURSOR as PAUSES
 from app.chats.settings import BUILT_IN_EDGES, ChatSettings, use_sections
 from app.context.in_use import use_layers
 from app.context.tables import OWN, find_unplaced
@@ -21,7 +22,7 @@ LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 
-_RESERVED = {CURSOR, BINDINGS, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
+_RESERVED = {CURSOR, BINDINGS, PAUSES, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
 """Names that a chat's cursors or its revision already use for something else."""
 
 RESERVED_TOOLS = {"calls", "discard"}

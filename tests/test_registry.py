@@ -24,6 +24,7 @@ FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"also_known_as": ("recap",)}, ["the layer name 'recap' is used 2 times"]),
     ({"name": "cut"}, ["the layer name 'cut' is reserved"]),
     ({"name": "messages"}, ["the layer name 'messages' is reserved"]),
+    ({"name": "pauses"}, ["the layer name 'pauses' is reserved"]),
     (
         {"name": "Word counts"},
         [

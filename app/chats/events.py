@@ -12,6 +12,7 @@ from uuid import UUID
 
 from app.chats.eligibility import is_sent
 from app.chats.head import CutReason, Head, NewMessage, RangeMessage
+from app.chats.prompt_cache import find_ttl_s, note_pause
 
 Pair = tuple[RangeMessage, RangeMessage]
 """A message before and after a change."""
@@ -187,18 +188,23 @@ def count_appended(
     created: bool,
     moved: frozenset[int] = frozenset(),
 ) -> MessagesAppended:
-    """Count `fresh` into `head` (changed in place) and return the event; `moved` are the seqs of those not new."""
+    """Count `fresh` into `head` (changed in place) and return the event; `moved` are the seqs of those not new.
+
+    Whether the cache had expired is decided before the pause is noted, because the last prompt was stored before it.
+    """
     silence_s = (now - head.last_active_at).total_seconds()
     event = MessagesAppended(
         head=head,
         now=now,
         settle_s=settle_s,
         fresh=fresh,
-        cold=not created and silence_s > head.settings.cache_ttl_s,
+        cold=not created and silence_s > find_ttl_s(head),
         former_head_seq=head.head_seq,
         former_history_messages=head.history_messages,
         moved=moved,
     )
+    if head.head_seq and not moved:
+        note_pause(head, silence_s, ends=any(message.role == "user" for message in fresh))
     for message in fresh:
         head.head_seq = message.seq
         head.message_count += 1

@@ -173,7 +173,19 @@ class ChatSettings(Section):
     token_factor: float = Field(
         1.0, ge=0.1, le=10, description="Multiplies o200k counts; about 1.35 suits Claude's tokenizer."
     )
-    cache_ttl_s: int = Field(300, ge=0, le=86_400, description="How long the provider keeps a prompt prefix.")
+    cache: Literal["auto", "off", "5m", "1h"] = Field(
+        "auto",
+        description="How long the provider should keep the prompt. `off` gives no breakpoints; `1h` adds a `ttl` to "
+        "`cache_control`; `auto` takes what would have cost least with the user's last 16 pauses. No text of a "
+        "context depends on it.",
+    )
+    cache_ttl_s: int = Field(
+        300,
+        ge=0,
+        le=86_400,
+        description="After this long a pause, the provider has forgotten the prompt. Unless it is set, it is 3,600 "
+        "while the prompt is kept for an hour.",
+    )
     timestamps: Literal["off", "inline"] = Field(
         "off",
         description="`inline` writes `[04/01 22:15] Sakura: …` in contexts. A reply that begins with such a stamp is "

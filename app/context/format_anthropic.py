@@ -8,6 +8,7 @@ ends with it, and a message must not change when it is no longer the last one, o
 from collections.abc import Container, Sequence
 from typing import Any
 
+from app.chats.prompt_cache import CacheChoice
 from app.context.blocks import Block, Part, count_text
 from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.context.wording import word_message, word_segment
@@ -55,14 +56,17 @@ def complete(talk: list[Block], render_options: RenderOptions) -> list[Block]:
     return [*said[:last], *(block for block in talk if block.part == "volatile"), *said[last:]]
 
 
-def assemble(blocks: Sequence[Block], breaks: Container[int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def assemble(
+    blocks: Sequence[Block], breaks: Container[int], cache: CacheChoice
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the system blocks and the messages, with `cache_control` on the blocks whose indexes are in `breaks`."""
+    control = {"type": "ephemeral"} | ({"ttl": "1h"} if cache == "1h" else {})  # without a `ttl`, it is five minutes
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
     for index, block in enumerate(blocks):
         content_block: dict[str, Any] = {"type": "text", "text": block.text}
         if index in breaks:
-            content_block["cache_control"] = {"type": "ephemeral"}
+            content_block["cache_control"] = control
         if block.part == "prefix":
             system.append(content_block)
         elif messages and messages[-1]["role"] == block.role:

@@ -76,13 +76,13 @@ def render(layout: BlockLayout) -> Rendered:
     render_options = layout.render_options
     blocks = lay_out(layout)
     stable = count_stable(blocks)
-    marked = place(blocks, stable, render_options.tables)
+    marked = [] if render_options.cache == "off" else place(blocks, stable, render_options.tables)
     breakpoints, prefix_hash = hash_prefixes(layout, blocks, marked)
     system = messages = text = None
     if render_options.format == "openai":
         messages = format_openai.assemble(blocks)
     elif render_options.format == "anthropic":
-        system, messages = format_anthropic.assemble(blocks, marked)
+        system, messages = format_anthropic.assemble(blocks, marked, render_options.cache)
     elif render_options.format == "text":
         text = format_text.assemble(blocks)
     return Rendered(

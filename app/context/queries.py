@@ -7,6 +7,7 @@ from uuid import UUID
 import asyncpg
 import orjson
 
+from app.chats.prompt_cache import CURSOR as PAUSES
 from app.context.segments import HistoryMessage
 from app.kit.db import Connection
 from app.kit.ids import tenant_key
@@ -31,8 +32,8 @@ _CONTEXT = """
     SELECT c.line_id, c.user_id, c.revision, ({of_user}) AS of_user, ({of_tenant}) AS of_tenant, c.head_seq,
         c.anchor_seq, c.last_cut::text AS last_cut,
         c.characters::text AS characters, c.user_name, c.user_persona, c.system_prompt, c.settings::text AS settings,
-        c.time_zone, c.context_cache::text AS context_cache, b.seq AS before_seq, ({history})::text AS history,
-        ({pinned})::text AS pinned{queries}
+        c.time_zone, c.context_cache::text AS context_cache, (c.cursors -> '{pauses}' -> 'seen_s')::text AS pauses,
+        b.seq AS before_seq, ({history})::text AS history, ({pinned})::text AS pinned{queries}
     FROM chats c LEFT JOIN LATERAL ({before}) b ON true WHERE c.chat_key = $1 AND {which}"""
 
 _NO_MESSAGE = "SELECT NULL::int AS seq"
@@ -58,6 +59,7 @@ def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool, b
 
     """
     return _CONTEXT.format(
+        pauses=PAUSES,
         history=_HISTORY,
         pinned=_PINNED,
         queries="".join(f", ({query}) AS q_{name}" for name, query in queries),

@@ -229,7 +229,9 @@ class ContextOut(BaseModel):
     text: str | None = Field(None, description="With `text`: the whole context.")
     history: HistoryOut = Field(description="The messages that are sent verbatim.")
     memo_window: WindowOut = Field(description="The memos in the context.")
-    breakpoints: list[BreakpointOut] = Field(description="At most four points for the provider's cache.")
+    breakpoints: list[BreakpointOut] = Field(
+        description="At most four points for the provider's cache; none with `cache: off`."
+    )
     omitted: list[OmissionOut] = Field(description="Everything that was left out, the first to be left out first.")
     recalled: list[dict[str, Any]] = Field(description="Search results in the context; always empty for now.")
     prefix_hash: str = Field(description="Equal hashes mean that nothing before the history changed.")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from app.chats.prompt_cache import CacheChoice
 from app.context.tables import BASE, SegmentTables
 
 Format = Literal["segments", "openai", "anthropic", "text"]
@@ -120,6 +121,7 @@ class RenderOptions:
         token_factor: The factor by which o200k counts are multiplied before they are compared with `max_tokens`.
         count: Returns the o200k tokens of a text.
         tables: The order of segments and the order of trimming.
+        cache: How long the provider should keep the prompt; it changes only breakpoints.
 
     """
 
@@ -129,6 +131,7 @@ class RenderOptions:
     token_factor: float
     count: Callable[[str], int]
     tables: SegmentTables = BASE
+    cache: CacheChoice = "5m"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from app.chats.characters import Characters, accepts, find_meant, list_names
 from app.chats.chat_lock import ChatRef
 from app.chats.covering_layer import edges_in_effect
 from app.chats.errors import LineNotFound, MessageNotFound
+from app.chats.prompt_cache import choice_in_effect
 from app.chats.ranges import join_ranges
 from app.chats.settings import ChatSettings, effective_json
 from app.context import texts
@@ -135,6 +136,7 @@ def _assemble(
         token_factor=settings.token_factor,
         count=count_tokens,
         tables=in_use().tables,
+        cache=choice_in_effect(settings, orjson.loads(row["pauses"]) if row["pauses"] else ()),
     )
     pinned, pinned_over = choose_pinned(source.pinned, settings, render_options.style)
     parts = _gather(source, options, own, pinned, render_options, options.now or now)

@@ -76,6 +76,7 @@ TABLE: dict[str, tuple[Any, Any, Any, Any, Any, Any]] = {
     "time": (False,) * 6,
     "context_tokens": (32_000,) * 6,
     "token_factor": (1.0,) * 6,
+    "cache": ("auto",) * 6,
     "cache_ttl_s": (300,) * 6,
 } | {setting: values for sample in SAMPLES.values() for setting, values in sample.in_presets.items()}
 

@@ -1,0 +1,88 @@
+"""How long the provider is asked to keep a prompt: the cheapest choice for the pauses of a chat."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.chats.eligibility import Filters
+from app.chats.head import Head
+from app.chats.prompt_cache import MOST_PAUSES, CacheChoice, choose, find_ttl_s, note_pause, price
+from app.chats.settings import effective
+
+CHOICES: tuple[CacheChoice, ...] = ("off", "5m", "1h")
+NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
+
+
+def head_with(pauses_s: list[int], **settings: Any) -> Head:
+    head = Head(UUID(int=1), UUID(int=2), "acme", effective(settings), Filters(), last_active_at=NOON)
+    for pause_s in pauses_s:
+        note_pause(head, pause_s, ends=True)
+    return head
+
+
+def test_prices_are_those_of_the_provider() -> None:
+    assert [price(choice, 100_000) for choice in CHOICES] == [1, 1.25, 2]
+    assert [round(price(choice, 300), 3) for choice in CHOICES] == [1, 0.169, 0.214]
+    assert [round(price(choice, 301), 3) for choice in CHOICES] == [1, 1.25, 0.214]
+    assert price("1h", 3_600) < 1 < price("1h", 3_601)
+
+
+def test_a_chat_without_pauses_is_kept_for_five_minutes() -> None:
+    assert choose(()) == "5m"
+
+
+def test_each_choice_is_the_best_for_some_chat() -> None:
+    assert choose([60] * MOST_PAUSES) == "5m"
+    assert choose([1_200] * MOST_PAUSES) == "1h"
+    assert choose([40_000] * MOST_PAUSES) == "off"
+    assert choose([60] * 8 + [1_200] * 8) == "1h"
+    assert choose([60] * 4 + [40_000] * 12) == "5m"
+    assert choose([60] * 3 + [40_000] * 13) == "off"
+
+
+@given(st.lists(st.sampled_from([5, 299, 300, 301, 3_600, 3_601, 86_400]), min_size=1, max_size=MOST_PAUSES))
+def test_no_other_choice_costs_less(pauses_s: list[int]) -> None:
+    costs = {choice: sum(price(choice, pause_s) for pause_s in pauses_s) for choice in CHOICES}
+    assert costs[choose(pauses_s)] == min(costs.values())
+
+
+def test_the_last_16_pauses_are_kept_and_long_ones_shortened() -> None:
+    head = head_with([*range(1, 20), 100_000])
+    assert head.cursors == {"pauses": {"seen_s": [*range(5, 20), 86_400]}}
+
+
+def test_a_pause_is_the_sum_of_the_silences_in_it() -> None:
+    head = head_with([])
+    note_pause(head, 200, ends=False)
+    note_pause(head, 100, ends=False)
+    assert find_ttl_s(head) == 300
+    note_pause(head, 50, ends=True)
+    assert head.cursors == {"pauses": {"seen_s": [350]}}
+
+
+def test_less_than_a_second_is_no_pause() -> None:
+    head = head_with([])
+    note_pause(head, 0.4, ends=True)
+    note_pause(head, -5, ends=False)
+    assert head.cursors == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "pauses_s", "ttl_s"),
+    [
+        ({}, [], 300),
+        ({}, [1_200], 3_600),
+        ({}, [40_000], 300),
+        ({"cache": "off"}, [1_200], 300),
+        ({"cache": "5m"}, [1_200], 300),
+        ({"cache": "1h"}, [60], 3_600),
+        ({"cache": "1h", "cache_ttl_s": 60}, [60], 60),
+        ({"cache_ttl_s": 300}, [1_200], 300),
+    ],
+)
+def test_a_ttl_that_is_not_set_follows_the_choice(settings: dict[str, Any], pauses_s: list[int], ttl_s: int) -> None:
+    assert find_ttl_s(head_with(pauses_s, **settings)) == ttl_s
