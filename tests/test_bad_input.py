@@ -56,7 +56,13 @@ async def test_no_body_breaks_anything(
     memo = ok(await api.post(f"/v1/chats/{chat_id}/memos", json={"text": "They met at sea."}), 201)
     entry = ok(await api.post(f"/v1/chats/{chat_id}/diary", json={"content": "She came back."}), 201)
     scene = ok(await api.put(f"/v1/chats/{chat_id}/scenes/breaks/2"), 201)["items"][0]
-    ids = {"memo_id": memo["id"], "entry_id": entry["id"], "scene_id": scene["id"], "tool": "save_memory"}
+    ids = {
+        "memo_id": memo["id"],
+        "entry_id": entry["id"],
+        "scene_id": scene["id"],
+        "tool": "save_memory",
+        "name": "Kai",
+    }
     url = path.format(chat_id=chat_id, message_id="m2", **ids)
     answer = await api.request(method, url, content=to_json(body), headers={"Content-Type": "application/json"})
     _check(answer, "body")

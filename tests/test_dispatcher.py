@@ -25,6 +25,7 @@ from app.registry import LAYERS
 from tests.book import book, change, due_rows, statuses
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
 from tests.scripted_model import ScriptedModel, Tally
+from tests.summarising.quoted import quoted_in
 from tests.talk import append, context, put, said, talk
 
 PATIENCE_S = 20
@@ -78,7 +79,8 @@ async def test_memos_just_before_the_anchor_are_made_first(
     clock.step(2)
     async with worker(database_url, clock, model, slots=1) as dispatcher:
         assert await dispatcher.drain() == 8
-    made = [next(n for n in range(1, 65) if f"number {n}." in str(request)) for request in model.requests]
+    batches = [str(quoted_in(request["messages"][-1]["content"], "messages")) for request in model.requests]
+    made = [next(n for n in range(1, 65) if f"number {n}." in batch) for batch in batches]
     assert made == [41, 33, 25, 17, 9, 1, 49, 57]
 
 

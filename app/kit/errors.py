@@ -22,6 +22,7 @@ AppError
 │   ├── ChatTaken                 chats/errors.py
 │   ├── CheckpointTaken           chats/errors.py
 │   ├── LineIsCheckpoint          chats/errors.py
+│   ├── BeforeHistory             context/errors.py
 │   └── FirstKeyNotAdmin          keys/errors.py
 ├── Invalid                  422  a request that its schema accepts but the service does not
 │   ├── UnknownCharacter          context/errors.py

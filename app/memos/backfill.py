@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
 
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.eligibility import Filters
@@ -9,6 +11,7 @@ from app.chats.events import LayerChanged
 from app.chats.head import RangeMessage
 from app.chats.ranges import Range, inside_of
 from app.chats.revision import record_nothing
+from app.chats.scheduling import get_scheduled
 from app.kit.db import DbSession, defer
 from app.memos import queries
 from app.memos.batches import Batch, OpenBatch, form_batches
@@ -19,21 +22,23 @@ from app.memos.settings import MemoSettings
 from app.messages.reads import list_not_deleted
 
 
+class Backfilled(NamedTuple):
+    """The new batches of a backfill, in order, and the work item of the first; () and None if there are none."""
+
+    batches: Sequence[Batch] = ()
+    work_id: UUID | None = None
+
+
 async def backfill(
     db_session: DbSession, ref: ChatRef, *, first_seq: int, last_seq: int | None, now: datetime
-) -> Sequence[Batch]:
+) -> Backfilled:
     """Form batches of the messages of a range (inclusive) that no batch covers, and schedule their memos.
 
     The current settings apply. `last_seq` None is the end of the line. The messages from the open batch on are left
     out, because they get their memo in any case.
 
-    Returns:
-        The new batches in order; none if every message that can be summarised has its batch.
-
-    Raises:
-        ChatNotFound: There is no such chat.
-        MemosOff: The chat's memos are switched off.
-
+    If every message that can be summarised has its batch, there are no new ones. Raises ChatNotFound, and MemosOff if
+    the chat's memos are switched off.
     """
     head = await lock_head(db_session, ref)
     settings = MemoSettings.of(head.settings)
@@ -53,10 +58,10 @@ async def backfill(
     ]
     if not batches:
         record_nothing(db_session, head.line)
-        return []
-    await insert_batches(db_session, head, batches, now=now, settle_s=0)
+        return Backfilled()
+    memo_ids = await insert_batches(db_session, head, batches, now=now, settle_s=0)
     defer(db_session, LayerChanged(head, NAME))
-    return batches
+    return Backfilled(batches, (await get_scheduled(db_session, head, NAME, str(memo_ids[0]))).work_id)
 
 
 def list_uncovered(covered: Iterable[Range], wanted: Range) -> list[Range]:

@@ -154,8 +154,11 @@ async def _catch_up(
 
 async def insert_batches(
     db_session: DbSession, head: Head, batches: Sequence[Batch], *, now: datetime, settle_s: float
-) -> None:
-    """Insert batches (one or more, in order), each with at least one eligible message, and schedule their memos."""
+) -> list[UUID]:
+    """Insert batches (one or more, in order), each with at least one eligible message, and schedule their memos.
+
+    Return the ids of the memos.
+    """
     whole = (batches[0].first_seq, batches[-1].last_seq)
     messages = await list_not_deleted(db_session, *head.line, [whole])
     rows: list[dict[str, Any]] = []
@@ -179,3 +182,4 @@ async def insert_batches(
     await queries.insert_batches(db_session, *head.line, now=now, rows=rows)
     items = [work_queue.NewWork(key=str(row["memo_id"]), at_seq=row["first_seq"]) for row in rows]
     await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)
+    return [row["memo_id"] for row in rows]

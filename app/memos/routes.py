@@ -20,7 +20,16 @@ from app.kit.work_queue import WorkItem
 from app.memos import book
 from app.memos.backfill import backfill
 from app.memos.models import Memo
-from app.memos.schemas import Backfill, BackfilledOut, MemoIn, MemoOut, MemoPatch, Regenerate, RegeneratingMemo
+from app.memos.schemas import (
+    Backfill,
+    BackfilledOut,
+    BackfillingOut,
+    MemoIn,
+    MemoOut,
+    MemoPatch,
+    Regenerate,
+    RegeneratingMemo,
+)
 from app.memos.segment import source_of
 
 MemoId = Annotated[UUID, Path(description="The memo's id.")]
@@ -69,17 +78,21 @@ async def write_memo(ref: WritingChat, memo: MemoIn, db_session: Db, clock: Now)
     return OrjsonResponse(await _changed(db_session, ref, memo_id), status_code=201)
 
 
-@router.post("/backfill", status_code=202, response_model=BackfilledOut)
+@router.post("/backfill", status_code=202, response_model=BackfillingOut, responses={200: {"model": BackfilledOut}})
 async def backfill_memos(ref: WritingChat, db_session: Db, clock: Now, wanted: Backfill | None = None) -> Response:
-    """Make the memos of messages that were said while memos were off; where there are memos, nothing changes."""
+    """Make the memos of messages that were said while memos were off. Returns 200 if none is missing."""
     wanted = wanted or Backfill()
-    batches = await backfill(db_session, ref, first_seq=wanted.first_seq, last_seq=wanted.last_seq, now=clock())
-    answer = {
+    batches, work_id = await backfill(
+        db_session, ref, first_seq=wanted.first_seq, last_seq=wanted.last_seq, now=clock()
+    )
+    answer: dict[str, Any] = {
         "created": len(batches),
         "first_seq": batches[0].first_seq if batches else None,
         "last_seq": batches[-1].last_seq if batches else None,
     }
-    return OrjsonResponse(answer, status_code=202)
+    if work_id is None:
+        return OrjsonResponse(answer)
+    return OrjsonResponse(answer | {"work_id": work_id}, status_code=202)
 
 
 @router.patch("/{memo_id}", response_model=MemoOut)

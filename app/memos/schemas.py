@@ -109,11 +109,17 @@ class Backfill(BaseModel):
 
 
 class BackfilledOut(BaseModel):
-    """The memos that a backfill makes in the background."""
+    """The memos that a backfill has added to the book."""
 
-    created: int = Field(description="How many memos were added to the book; 0 if nothing was missing.")
+    created: int = Field(description="How many memos were added; 0 if nothing was missing.")
     first_seq: int | None = Field(description="The seq of the first message that they cover; null if there are none.")
     last_seq: int | None = Field(description="The seq of the last message that they cover, inclusive; null likewise.")
+
+
+class BackfillingOut(BackfilledOut):
+    """The memos that a backfill makes in the background."""
+
+    work_id: UUID = Field(description=f"{WORK_ID} It is that of the first memo.")
 
 
 class Regenerate(BaseModel):

@@ -116,7 +116,7 @@ class Walk:
             " WHERE chat_key = $1 AND line_id = $2"
         )
         if row["diary"] is None:
-            return row["anchor_seq"], {"version": None, "after": 0, "numbers": []}
+            return row["anchor_seq"], {"version": None, "covered": 0, "after": 0, "numbers": []}
         diary = orjson.loads(row["diary"])
         assert diary["anchor_seq"] == row["anchor_seq"]
         return row["anchor_seq"], diary["characters"]["Kai"]["held"]

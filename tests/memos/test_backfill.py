@@ -14,7 +14,7 @@ from app.memos.backfill import fill_gap, list_uncovered
 from tests.background import settle, settle_rounds
 from tests.book import ask, book, statuses
 from tests.scripted_model import ScriptedModel
-from tests.talk import Json, append, context, cut_off, hide, put, soft_delete, talk
+from tests.talk import Json, append, context, cut_off, hide, ok, put, soft_delete, talk
 
 OFF = {"memos": {"enabled": False}}
 ON = {"memos": {"enabled": True}}
@@ -32,7 +32,12 @@ async def with_a_gap(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: Step
 
 
 async def backfill(api: httpx.AsyncClient, status: int = 202, **wanted: int) -> Json:
-    return await ask(api, "POST", "/backfill", status, wanted)
+    """Backfill, and return what was made; the work item of an answer with 202 exists."""
+    answer = await ask(api, "POST", "/backfill", status, wanted)
+    if status == 202:
+        work_id = answer.pop("work_id")
+        assert ok(await api.get(f"/v1/work/{work_id}"), 200)["layer"] == "memos"
+    return answer
 
 
 async def ranges(api: httpx.AsyncClient) -> list[tuple[int, int]]:
@@ -57,7 +62,7 @@ async def test_every_message_has_one_memo_after_a_backfill(
     assert covered_seqs(found) == list(range(1, before[-1][1] + 1))
     await settle_rounds(dispatcher, clock, rounds=3)
     assert set(await statuses(api)) == {"ready"}
-    assert await backfill(api) == {"created": 0, "first_seq": None, "last_seq": None}
+    assert await backfill(api, 200) == {"created": 0, "first_seq": None, "last_seq": None}
 
 
 async def test_a_backfill_calls_the_model_once_per_batch(
@@ -66,7 +71,7 @@ async def test_a_backfill_calls_the_model_once_per_batch(
     await with_a_gap(api, dispatcher, clock)
     calls = len(model.calls)
     created = (await backfill(api, first_seq=50, last_seq=81))["created"]
-    await backfill(api, first_seq=50, last_seq=81)
+    await backfill(api, 200, first_seq=50, last_seq=81)
     await settle(dispatcher, clock)
     assert (created, len(model.calls) - calls) == (4, 4)
     assert (50, 57) in await ranges(api)
@@ -107,7 +112,7 @@ async def test_hidden_and_deleted_messages_fill_no_batch(
     await with_a_gap(api, dispatcher, clock)
     await hide(api, (17, 60))
     await soft_delete(api, "m61", "m62")
-    assert await backfill(api, last_seq=62) == {"created": 0, "first_seq": None, "last_seq": None}
+    assert await backfill(api, 200, last_seq=62) == {"created": 0, "first_seq": None, "last_seq": None}
     assert await backfill(api, last_seq=70) == {"created": 1, "first_seq": 17, "last_seq": 70}
 
 
@@ -140,7 +145,7 @@ async def test_a_backfill_refuses_an_empty_range(api: httpx.AsyncClient) -> None
 async def test_a_backfill_of_an_empty_chat_makes_nothing(api: httpx.AsyncClient) -> None:
     await put(api)
     before = await context(api)
-    assert (await backfill(api))["created"] == 0
+    assert (await backfill(api, 200))["created"] == 0
     assert await context(api) == before
 
 

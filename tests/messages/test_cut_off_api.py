@@ -17,6 +17,7 @@ from tests.background import settle
 from tests.book import book, due_rows, shown
 from tests.chats.rich import rows, rows_of, without_revisions
 from tests.scripted_model import ScriptedModel
+from tests.summarising.quoted import quoted_in
 from tests.talk import (
     CALL,
     Json,
@@ -50,7 +51,7 @@ async def history(api: httpx.AsyncClient) -> tuple[int, int, str | None]:
 
 def asked_about(model: ScriptedModel) -> list[int]:
     """Which messages of the conversation the model was shown last."""
-    told = str(model.requests[-1]["messages"][-1])
+    told = str(quoted_in(model.requests[-1]["messages"][-1]["content"], "messages"))
     return [n for n in range(1, 100) if f"number {n}." in told]
 
 
@@ -482,7 +483,7 @@ async def test_the_next_append_forms_batches_of_exactly_eight(
     await append(api, talk(21, 24))
     assert await batches(api) == [(1, 8), (9, 16), (17, 24)]
     await settle(dispatcher, clock)
-    asked = sorted(str(request["messages"][-1]) for request in model.requests)
+    asked = [str(quoted_in(request["messages"][-1]["content"], "messages")) for request in model.requests]
     told = sorted([n for n in range(1, 25) if f"number {n}." in one] for one in asked)
     assert told == [list(range(1, 9)), list(range(9, 17)), list(range(17, 25))]
 

@@ -153,8 +153,9 @@ def check_context_words(line: NarrativeLine, tables: Tables, snapshot: Snapshot)
     pinned = WORD.findall(" ".join(one.text for one in line.pinned(snapshot.anchor)))
     memos = WORD.findall(" ".join(memo.text for memo in line.memos_in_prompt(snapshot.anchor)))
     sent = line.sendable_from(snapshot.anchor)
-    newest = sent[-1:] if sent and sent[-1].role == "user" else []
-    history = WORD.findall(" ".join(one.text for one in sent[: len(sent) - len(newest)]))
+    said = [one for one in sent if one.text.strip()]  # an unanswered call without a text is not in the prompt
+    newest = said[-1:] if said and said[-1].role == "user" else []
+    history = WORD.findall(" ".join(one.text for one in said[: len(said) - len(newest)]))
     tail = [*cached["diary_recent"], *WORD.findall(" ".join(one.text for one in newest))]
     first, in_order = (cached["recap"], []) if line.settings.position == "before_prompt" else ([], cached["recap"])
     if line.settings.position == "none":
