@@ -76,8 +76,8 @@ async def _read_context(
         db_session.raw, *claimed.owner.line, before_seq=first_seq, limit=_MESSAGES_BEFORE, filters=filters
     )
     speakers = {said.name for said in source.utterances}
-    told = [(name, find_persona(source.characters, name)) for name in source.names if name in speakers]
-    personas = [(source.user_name or "User", source.user_persona or ""), *told]
+    described = [(name, find_persona(source.characters, name)) for name in source.names if name in speakers]
+    personas = [(source.user_name or "User", source.user_persona or ""), *described]
     return MemoContext(
         before=[_utter(message, source.sole, source.user_name) for message in before],
         times={seq: word_time(at, source.time_zone) for seq, at in source.sent_at.items()},

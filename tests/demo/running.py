@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,15 @@ ROOT = Path(__file__).parents[2]
 
 async def run(place: Path, *options: str) -> tuple[int | None, str, str]:
     """Exit code, output and complaints of `memobook demo --once` on the data at `place`."""
+    return await run_command("demo", "--once", "--data", str(place / "data"), "--port", "0", *options)
+
+
+async def run_command(*arguments: str, env: Mapping[str, str] | None = None) -> tuple[int | None, str, str]:
+    """Exit code, output and complaints of a command, by default in this process's environment."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "app.cli", "demo", "--once", "--data", str(place / "data"), "--port", "0", *options),
+        *(sys.executable, "-m", "app.cli", *arguments),
         cwd=ROOT,
+        env=env,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=PIPE,
         stderr=PIPE,

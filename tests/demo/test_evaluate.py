@@ -1,16 +1,13 @@
 """`memobook eval` as people start it, with a model that misbehaves at times; and its table."""
 
-import asyncio
 import os
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
 
 from app.demo.tally import Outcome, count_outcomes, word_tally
 from app.kit.refusals import Refusal
-from tests.demo.running import ROOT, write_beginning
+from tests.demo.running import run_command, write_beginning
 from tests.oracle.answers import DECLINES
 from tests.scenes.story import NO_BREAK, asked_for
 from tests.scripted_model import Request, ScriptedModel, quoting_memo, refuses
@@ -20,22 +17,7 @@ async def evaluate(model: ScriptedModel | None, *options: str) -> tuple[int | No
     """Exit code, output and complaints of `memobook eval` with a model."""
     configured = {"MEMOBOOK_LLM_BASE_URL": model.base_url, "MEMOBOOK_LLM_MODEL": "scripted"} if model else {}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEMOBOOK_")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "app.cli", "eval", *options),
-        cwd=ROOT,
-        env=inherited | configured,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
-    )
-    try:
-        async with asyncio.timeout(120):
-            out, error = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.communicate()
-    return process.returncode, out.decode(), error.decode()
+    return await run_command("eval", *options, env=inherited | configured)
 
 
 def answer(request: Request) -> str:
