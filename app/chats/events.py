@@ -203,7 +203,7 @@ def count_appended(
         former_history_messages=head.history_messages,
         moved=moved,
     )
-    if head.head_seq and not moved:
+    if (head.turn_count or head.awaits_reply) and not moved:
         note_pause(head, silence_s, ends=any(message.role == "user" for message in fresh))
     for message in fresh:
         head.head_seq = message.seq

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from app.chats.head import Head
-from app.chats.settings import ChatSettings
+from app.chats.settings import EVERY_MESSAGE, ChatSettings, HistorySettings
 
 CacheChoice = Literal["off", "5m", "1h"]
 
@@ -25,35 +25,68 @@ LONGEST_S = 86_400
 TTL_S: Mapping[CacheChoice, int] = {"off": 300, "5m": 300, "1h": 3_600}
 """How long the provider keeps a prompt, in seconds. With `off`, pauses count as with `5m`."""
 
-_WRITE_PRICE: Mapping[CacheChoice, float] = {"off": 1, "5m": 1.25, "1h": 2}
+WRITE_PRICE: Mapping[CacheChoice, float] = {"off": 1, "5m": 1.25, "1h": 2}
 """The price of a token that is stored, in prices of an input token."""
 
-_READ_PRICE = 0.1
+READ_PRICE = 0.1
 """The price of a token that is read from the cache."""
 
-_NEW_SHARE = 0.06
-"""The share of a prompt that is new in each turn: two messages of about 34."""
+_TURN_MESSAGES = 2
+"""A turn adds a message of the user and a reply."""
+
+_SCENE_MESSAGES = 8
+"""Without growth, a cut waits for the end of a scene, whose length is not known in advance. This is a usual one."""
+
+_PREFIX_MESSAGES = 3
+"""What precedes the history (personas, memories), in messages: an estimate on the low side, that of short personas."""
+
+_FIRST_PAUSES_S = (60, 600, LONGEST_S, LONGEST_S)
+"""Pauses that a chat with fewer than `MOST_PAUSES` is assumed to have had before, in seconds."""
+
+_LEAST_GAIN = 0.05
+"""Storing prompts has to save at least this share of their price, because it is paid for before it is known to help."""
 
 
-def choose(pauses_s: Sequence[int]) -> CacheChoice:
-    """Return the choice with which the prompts after `pauses_s` would have cost least; `5m` if there are none."""
+def choose(pauses_s: Sequence[int], new_share: float) -> CacheChoice:
+    """Return the choice with which the prompts after `pauses_s` would have cost least; `off` if little is saved.
+
+    Without pauses it is `5m`.
+    """
     if not pauses_s:
         return "5m"
-    return min(_WRITE_PRICE, key=lambda choice: sum([price(choice, pause_s) for pause_s in pauses_s]))
+    assumed = [*_FIRST_PAUSES_S, *pauses_s][-MOST_PAUSES:]
+    costs = {choice: sum([price(choice, pause_s, new_share) for pause_s in assumed]) for choice in WRITE_PRICE}
+    costs["off"] *= 1 - _LEAST_GAIN
+    return min(costs, key=costs.__getitem__)
 
 
-def price(choice: CacheChoice, pause_s: int) -> float:
-    """Return what a prompt costs after a pause, in prices of the same prompt without a cache."""
+def price(choice: CacheChoice, pause_s: int, new_share: float) -> float:
+    """Return what a prompt costs after a pause, in prices of the same prompt without a cache.
+
+    Args:
+        choice: How long the provider was asked to keep the former prompt.
+        pause_s: The time since the former prompt, in seconds.
+        new_share: The share of the prompt that the former one does not begin with, from 0 to 1.
+
+    """
     if choice == "off":
         return 1
     if pause_s > TTL_S[choice]:
-        return _WRITE_PRICE[choice]
-    return _READ_PRICE * (1 - _NEW_SHARE) + _WRITE_PRICE[choice] * _NEW_SHARE
+        return WRITE_PRICE[choice]
+    return READ_PRICE * (1 - new_share) + WRITE_PRICE[choice] * new_share
+
+
+def find_new_share(history: HistorySettings) -> float:
+    """Return the average share of a prompt that is new: the messages of the turn, and after a cut the whole history."""
+    growth = history.grow_messages or (_TURN_MESSAGES if history.edges == EVERY_MESSAGE else _SCENE_MESSAGES)
+    cuts_per_turn = min(1, _TURN_MESSAGES / growth)
+    new = _TURN_MESSAGES + history.keep_messages * cuts_per_turn
+    return new / (_PREFIX_MESSAGES + _TURN_MESSAGES + history.keep_messages + growth / 2)
 
 
 def choice_in_effect(settings: ChatSettings, pauses_s: Sequence[int]) -> CacheChoice:
     """Return the chat's choice; with `auto`, that of its pauses."""
-    return choose(pauses_s) if settings.cache == "auto" else settings.cache
+    return choose(pauses_s, find_new_share(settings.history)) if settings.cache == "auto" else settings.cache
 
 
 def find_ttl_s(head: Head) -> int:

@@ -1,8 +1,9 @@
 """The cost of a chat's calls at a provider with a prompt cache. Pure.
 
 The provider caches a prompt up to each marked position. The next call reads it from the cache if every byte before such
-a position is the same. The prices are Anthropic's: a token that is read from the cache costs a tenth of a normal one, a
-token that is written to it a quarter more. The cache expires after five minutes without a call.
+a position is the same. The prices are Anthropic's: a token that is read from the cache costs a tenth of a normal one. A
+token that is written to it costs a quarter more than a normal one if the cache expires after five minutes without a
+call, and twice as much if it expires after an hour.
 """
 
 from collections.abc import Mapping
@@ -11,9 +12,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
-READ_PRICE = 0.1
-WRITE_PRICE = 1.25
-CACHE_LIFE = timedelta(minutes=5)
+from app.chats.prompt_cache import READ_PRICE, TTL_S, WRITE_PRICE, CacheChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +25,7 @@ class Call:
         prefix_blocks: The number of blocks before the history.
         tokens: The tokens of the whole prompt.
         at: The time of the call.
+        cache: How long the provider is asked to keep the prompt.
 
     """
 
@@ -34,6 +34,7 @@ class Call:
     prefix_blocks: int
     tokens: int
     at: datetime
+    cache: CacheChoice = "5m"
 
     @classmethod
     def of(cls, context: Mapping[str, Any], at: datetime) -> "Call":
@@ -41,6 +42,7 @@ class Call:
         blocks = [("system", block) for block in context["system"]]
         blocks += [(message["role"], block) for message in context["messages"] for block in message["content"]]
         marked = [count for count, (_, block) in enumerate(blocks, start=1) if "cache_control" in block]
+        controls = [block["cache_control"] for _, block in blocks if "cache_control" in block]
         tokens = [breakpoint["tokens"] for breakpoint in context["breakpoints"]]
         return cls(
             blocks=tuple((role, block["text"]) for role, block in blocks),
@@ -48,7 +50,13 @@ class Call:
             prefix_blocks=len(context["system"]),
             tokens=context["tokens"],
             at=at,
+            cache="off" if not controls else controls[0].get("ttl", "5m"),
         )
+
+    @property
+    def expires_at(self) -> datetime:
+        """The time from which the provider no longer has the prompt, unless another call reads it."""
+        return self.at + timedelta(seconds=TTL_S[self.cache])
 
     def sliding(self) -> "Call":
         """Return the same call with a sliding window: the start of the history moves, so only the prefix is marked."""
@@ -61,30 +69,34 @@ class Bill:
 
     Attributes:
         read: Tokens that were read from the cache.
-        written: Tokens that were written to it.
+        written: Tokens that were written to it for five minutes.
+        written_1h: Tokens that were written to it for an hour.
         plain: All other tokens.
 
     """
 
     read: int = 0
     written: int = 0
+    written_1h: int = 0
     plain: int = 0
 
     @property
     def tokens(self) -> int:
         """The total number of tokens, which is also the cost of the same prompts without a cache."""
-        return self.read + self.written + self.plain
+        return self.read + self.written + self.written_1h + self.plain
 
     @property
     def cost(self) -> float:
         """The cost, in tokens at the normal price."""
-        return READ_PRICE * self.read + WRITE_PRICE * self.written + self.plain
+        written = WRITE_PRICE["5m"] * self.written + WRITE_PRICE["1h"] * self.written_1h
+        return READ_PRICE * self.read + written + self.plain
 
     def add(self, call: Call, former: Call | None) -> "Bill":
         """Return the bill with `call` added. `former` is the call in the cache, or None."""
         read = _count_found(call, former) if former else 0
         kept = max(read, call.marks[-1][1] if call.marks else 0)
-        return Bill(self.read + read, self.written + kept - read, self.plain + call.tokens - kept)
+        short, long = (0, kept - read) if call.cache == "1h" else (kept - read, 0)
+        return Bill(self.read + read, self.written + short, self.written_1h + long, self.plain + call.tokens - kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +135,7 @@ class Account:
 
     def add(self, call: Call) -> None:
         """Add the next call of the chat."""
-        is_cold = self.last is not None and call.at - self.last.at > CACHE_LIFE
+        is_cold = self.last is not None and call.at > self.last.expires_at
         self.at_once = self.at_once.add(call, self.last)
         self.with_pauses = self.with_pauses.add(call, None if is_cold else self.last)
         self.calls += 1

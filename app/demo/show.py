@@ -4,7 +4,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.demo.bill import CACHE_LIFE, READ_PRICE, WRITE_PRICE, Account
+from app.chats.prompt_cache import READ_PRICE, TTL_S, WRITE_PRICE
+from app.demo.bill import Account
 from app.demo.words import WIDTH, count, fill, heading, join_seqs, word_range
 
 _HEAD_LINES, _TAIL_LINES = 4, 3
@@ -79,9 +80,10 @@ def word_savings(account: Account) -> Iterator[str]:
         yield f"  {label:<38}" + "  ".join(f"{cost:>12,.0f} {cost / max(1, full):>5.0%}" for cost in costs)
     yield "\n" + fill(
         f"In input tokens. A token that repeats the previous call, up to a breakpoint, is read from the cache and costs"
-        f" {READ_PRICE}; a token written to the cache costs {WRITE_PRICE}. {account.cold} of the calls came more than"
-        f" {CACHE_LIFE.seconds // 60} minutes after the previous one, when the cache had expired; during such a pause"
-        " the service also cuts the history early, which a replay cannot show.",
+        f" {READ_PRICE}; a token written to the cache costs {WRITE_PRICE['5m']} if it is kept for {TTL_S['5m'] // 60}"
+        f" minutes, {WRITE_PRICE['1h']} if for an hour. {account.cold} of the calls came after the cache had expired."
+        " A replay has no pauses, and so cannot show that the service cuts the history early in a pause, and that with"
+        " `cache: auto` it chooses how long the cache is kept.",
         2,
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.chats.prompt_cache import CacheChoice
 from app.demo.bill import Account, Bill, Call
 
 NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
@@ -22,6 +23,13 @@ def test_the_first_call_is_written_whole() -> None:
     bill = Bill().add(call("s", "a"), None)
     assert bill == Bill(read=0, written=200, plain=0)
     assert bill.cost == 250
+
+
+def test_what_is_kept_for_an_hour_costs_twice() -> None:
+    bill = Bill().add(replace(call("s", "a"), cache="1h"), None)
+    assert bill == Bill(written_1h=200)
+    assert bill.cost == 400
+    assert bill.tokens == 200
 
 
 def test_what_repeats_the_former_call_is_read() -> None:
@@ -56,10 +64,12 @@ def test_a_sliding_window_caches_only_its_prefix() -> None:
     assert account.at_once.sliding.tokens == account.at_once.anchored.tokens
 
 
-@pytest.mark.parametrize(("minutes", "read", "cold"), [(5, 200, 0), (6, 0, 1)])
-def test_a_long_pause_empties_the_cache(minutes: int, read: int, cold: int) -> None:
+@pytest.mark.parametrize(
+    ("cache", "minutes", "read", "cold"), [("5m", 5, 200, 0), ("5m", 6, 0, 1), ("1h", 60, 200, 0), ("1h", 61, 0, 1)]
+)
+def test_a_long_pause_empties_the_cache(cache: CacheChoice, minutes: int, read: int, cold: int) -> None:
     account = Account()
-    account.add(call("s", "a"))
+    account.add(replace(call("s", "a"), cache=cache))
     account.add(replace(call("s", "a", "b"), at=NOON + timedelta(minutes=minutes)))
     assert account.at_once.anchored.read == 200
     assert account.with_pauses.anchored.read == read
@@ -84,3 +94,14 @@ def test_a_context_is_read_block_by_block_with_its_breakpoints() -> None:
         tokens=60,
         at=NOON,
     )
+
+
+@pytest.mark.parametrize(
+    ("control", "cache"), [({}, "off"), ({"type": "ephemeral"}, "5m"), ({"type": "ephemeral", "ttl": "1h"}, "1h")]
+)
+def test_a_call_knows_how_long_it_is_kept(control: dict[str, Any], cache: CacheChoice) -> None:
+    marked = {"cache_control": control} if control else {}
+    breakpoints = [{"after": "segment:user", "tokens": 20}] if control else []
+    system = [{"type": "text", "text": "s", **marked}]
+    context = {"tokens": 20, "system": system, "messages": [], "breakpoints": breakpoints}
+    assert Call.of(context, NOON).cache == cache
