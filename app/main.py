@@ -17,6 +17,7 @@ from app.keys.service import DatabaseKeyring
 from app.kit.clock import Clock, system_clock
 from app.kit.etags import RELEASE, NoStore
 from app.kit.fast_path import FastPathMiddleware
+from app.kit.gate.client_watch import ClientWatch
 from app.kit.settings import Settings, load_settings
 from app.kit.worker_notifier import WorkerNotifier
 from app.layers.layer import Layer
@@ -54,6 +55,7 @@ _PROBLEMS: dict[int | str, dict[str, object]] = {
         409: "Conflicts with the chat's current state.",
         413: "The body is larger than 8 MiB.",
         422: "The request is invalid; `errors` lists the invalid parts.",
+        429: "Too many requests, or too many of them are waiting for the chat. Retry after `Retry-After` seconds.",
         503: "PostgreSQL is unavailable, or the chat stays locked (`chat_busy`). Retry after `Retry-After` seconds.",
     }.items()
 }
@@ -88,6 +90,7 @@ def create_app(
         settle_s=settings.settle_s,
         notify=notifier.notify,
         pool_size=settings.database_pool,
+        limits=settings.wait_limits,
     )
     routers = list_routers(layers)
     app = Api(
@@ -116,6 +119,7 @@ def create_app(
     )
     install_handlers(app)
     app.add_middleware(FastPathMiddleware, routes=context_router.routes)
+    app.add_middleware(ClientWatch)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     for router in routers:
         app.include_router(router)

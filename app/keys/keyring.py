@@ -17,6 +17,7 @@ from app.keys.tokens import Claims, read_token, sign_token
 from app.kit.auth import DEFAULT_TENANT, Caller, Unauthorized
 from app.kit.clock import Clock
 from app.kit.db import Database
+from app.kit.deps import set_share
 
 KEY_TTL_S: Final = 5.0
 """The maximum time that this process accepts a key after another process has revoked it."""
@@ -79,6 +80,7 @@ class DatabaseKeyring:
         header = request.headers.get("authorization")
         if header is None:
             await self._require_open(request)
+            set_share(request, DEFAULT_TENANT)
             return _KEYLESS_CALLER
         scheme, _, text = header.partition(" ")
         if scheme.lower() != "bearer":
@@ -87,6 +89,7 @@ class DatabaseKeyring:
         caller = await self._key_caller(text) or await self._token_caller(text, request)
         if caller is None:
             raise Unauthorized("The key or token is unknown or no longer valid.")
+        set_share(request, caller.tenant)
         return caller
 
     async def sign(self, claims: Claims) -> str:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from app.kit.gate.admission import DEFAULT_LIMITS, WaitLimits
 from app.kit.limits import TokenLimits
 from app.kit.llm.request_settings import OWN_SETTINGS, RequestSettings
 from app.kit.validation_errors import word_error
@@ -112,6 +113,8 @@ class Settings(BaseSettings):
     ) = None
     redis_url: Annotated[str, Field(pattern=r"^(redis|rediss|unix)://"), AfterValidator(_redis_url)] | None = None
     database_pool: Annotated[int, Field(ge=2, le=500)] = 20
+    max_waiting_per_chat: Annotated[int, Field(ge=1, le=10_000)] = DEFAULT_LIMITS.per_chat
+    max_waiting_per_tenant: Annotated[int, Field(ge=1, le=10_000)] = DEFAULT_LIMITS.per_tenant
     admin_key: SecretStr | None = None
     jwt_secret: Annotated[SecretStr, Field(min_length=32)] | None = None
 
@@ -148,6 +151,11 @@ class Settings(BaseSettings):
     def token_limits(self) -> TokenLimits:
         """The monthly token limits of tenants."""
         return TokenLimits(self.tenant_monthly_tokens, self.tenant_monthly_tokens_of or {})
+
+    @property
+    def wait_limits(self) -> WaitLimits:
+        """The maximum numbers of requests that wait for a connection."""
+        return WaitLimits(self.max_waiting_per_chat, self.max_waiting_per_tenant)
 
     @property
     def requests(self) -> RequestSettings:
