@@ -12,8 +12,10 @@ from fastapi.telemetry import TelemetryConfig
 
 from app.chats.routes import router as chat_router
 from app.context.routes import router as context_router
+from app.keys.rate_limiter import RateLimiter
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
+from app.keys.token_bucket import Rate
 from app.kit.clock import Clock, system_clock
 from app.kit.etags import RELEASE, NoStore
 from app.kit.fast_path import FastPathMiddleware
@@ -111,11 +113,18 @@ def create_app(
     app.state.database = database
     app.state.notifier = notifier
     app.state.layers = layers
+    app.state.rate_limiter = RateLimiter(
+        clock=clock,
+        key=_rate(settings.rate_limit_key, settings.rate_limit_burst_s),
+        token=_rate(settings.rate_limit_token, settings.rate_limit_burst_s),
+        redis_url=settings.redis_url,
+    )
     app.state.keyring = DatabaseKeyring(
         database,
         clock=clock,
         jwt_secret=settings.jwt_secret.get_secret_value() if settings.jwt_secret else None,
         trusted_origins=settings.cors_origins,
+        rate_limiter=app.state.rate_limiter,
     )
     install_handlers(app)
     app.add_middleware(FastPathMiddleware, routes=context_router.routes)
@@ -130,7 +139,7 @@ def create_app(
             allow_origins=list(settings.cors_origins),
             allow_methods=["*"],
             allow_headers=["Authorization", "Content-Type", "If-None-Match"],
-            expose_headers=["ETag"],
+            expose_headers=["ETag", "Retry-After"],
         )
     app.add_middleware(NoStore)
     return app
@@ -150,7 +159,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         with suppress(asyncio.CancelledError):
             await notifying
         await app.state.notifier.close()
+        await app.state.rate_limiter.close()
         await app.state.database.close()
+
+
+def _rate(per_s: float, burst_s: float) -> Rate | None:
+    """Return the rate of a setting, for which 0 is no limit. At least one request may come at once."""
+    return Rate(per_s, max(1.0, per_s * burst_s)) if per_s else None
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -29,6 +29,7 @@ _DATABASE_URL = re.compile(
 )
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
+RequestsPerSecond = Annotated[float, Field(ge=0, le=1_000_000)]
 MonthlyTokens = Annotated[int, Field(ge=1, le=10**15)]
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 AnswerTokens = Annotated[int, Field(ge=100, le=1_000_000)]
@@ -144,6 +145,9 @@ class Settings(BaseSettings):
 
     settle_s: Seconds = 2.0
     sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    rate_limit_key: RequestsPerSecond = 0.0
+    rate_limit_token: RequestsPerSecond = 50.0
+    rate_limit_burst_s: Annotated[float, Field(ge=0, le=3_600)] = 4.0
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
