@@ -12,11 +12,14 @@ from fastapi.telemetry import TelemetryConfig
 
 from app.chats.routes import router as chat_router
 from app.context.routes import router as context_router
+from app.keys.rate_limiter import RateLimiter
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
+from app.keys.token_bucket import Rate
 from app.kit.clock import Clock, system_clock
 from app.kit.etags import RELEASE, NoStore
 from app.kit.fast_path import FastPathMiddleware
+from app.kit.gate.client_watch import ClientWatch
 from app.kit.settings import Settings, load_settings
 from app.kit.worker_notifier import WorkerNotifier
 from app.layers.layer import Layer
@@ -54,6 +57,7 @@ _PROBLEMS: dict[int | str, dict[str, object]] = {
         409: "Conflicts with the chat's current state.",
         413: "The body is larger than 8 MiB.",
         422: "The request is invalid; `errors` lists the invalid parts.",
+        429: "Too many requests, or too many of them are waiting for the chat. Retry after `Retry-After` seconds.",
         503: "PostgreSQL is unavailable, or the chat stays locked (`chat_busy`). Retry after `Retry-After` seconds.",
     }.items()
 }
@@ -88,6 +92,7 @@ def create_app(
         settle_s=settings.settle_s,
         notify=notifier.notify,
         pool_size=settings.database_pool,
+        limits=settings.wait_limits,
     )
     routers = list_routers(layers)
     app = Api(
@@ -108,14 +113,22 @@ def create_app(
     app.state.database = database
     app.state.notifier = notifier
     app.state.layers = layers
+    app.state.rate_limiter = RateLimiter(
+        clock=clock,
+        key=_rate(settings.rate_limit_key, settings.rate_limit_burst_s),
+        token=_rate(settings.rate_limit_token, settings.rate_limit_burst_s),
+        redis_url=settings.redis_url,
+    )
     app.state.keyring = DatabaseKeyring(
         database,
         clock=clock,
         jwt_secret=settings.jwt_secret.get_secret_value() if settings.jwt_secret else None,
         trusted_origins=settings.cors_origins,
+        rate_limiter=app.state.rate_limiter,
     )
     install_handlers(app)
     app.add_middleware(FastPathMiddleware, routes=context_router.routes)
+    app.add_middleware(ClientWatch)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     for router in routers:
         app.include_router(router)
@@ -126,7 +139,7 @@ def create_app(
             allow_origins=list(settings.cors_origins),
             allow_methods=["*"],
             allow_headers=["Authorization", "Content-Type", "If-None-Match"],
-            expose_headers=["ETag"],
+            expose_headers=["ETag", "Retry-After"],
         )
     app.add_middleware(NoStore)
     return app
@@ -146,7 +159,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         with suppress(asyncio.CancelledError):
             await notifying
         await app.state.notifier.close()
+        await app.state.rate_limiter.close()
         await app.state.database.close()
+
+
+def _rate(per_s: float, burst_s: float) -> Rate | None:
+    """Return the rate of a setting, for which 0 is no limit. At least one request may come at once."""
+    return Rate(per_s, max(1.0, per_s * burst_s)) if per_s else None
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -29,6 +29,7 @@ from app.history.anchor import cut_after_append, cut_if_settled, recheck_wait, s
 from app.history.cut import Cut, Skip
 from app.kit.clock import Clock
 from app.kit.db import Database, DbSession, Follower, after_commit
+from app.kit.gate.admission import DEFAULT_LIMITS, WaitLimits
 from app.kit.owners import OwnerErased
 from app.kit.work_queue import WorkScheduled
 from app.layers.derived import rename_in_filters
@@ -43,6 +44,7 @@ def open_database(
     settle_s: float,
     notify: Callable[[], None],
     pool_size: int = 20,
+    limits: WaitLimits = DEFAULT_LIMITS,
 ) -> Database:
     """Return the database, with the followers of all events.
 
@@ -53,10 +55,11 @@ def open_database(
         settle_s: How long new work waits for further edits.
         notify: Wakes the workers to poll for due work; must not block.
         pool_size: The maximum number of connections that this process opens.
+        limits: The maximum numbers of requests that wait for a connection.
 
     """
     followers = Pipeline(layers, clock=clock, notify=notify).followers()
-    return Database(url, pool_size=pool_size, followers=followers, settle_s=settle_s)
+    return Database(url, pool_size=pool_size, limits=limits, followers=followers, settle_s=settle_s)
 
 
 class Pipeline:

@@ -7,12 +7,13 @@ from datetime import datetime
 from uuid import UUID
 
 from app.chats import heads, queries
-from app.chats.errors import ChatBusy, ChatNotFound
+from app.chats.errors import ChatNotFound
 from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.revision import record_nothing, register_new, revision_of
 from app.kit.auth import Caller
 from app.kit.db import DbSession
+from app.kit.errors import ChatBusy
 from app.kit.ids import chat_key, user_key, uuid7
 
 _LOCK_TRIES = 30

@@ -10,6 +10,7 @@ from pydantic import Field
 from app.chats.chat_lock import ChatRef
 from app.chats.covering_layer import CoveringLayer
 from app.kit.auth import Reader, Writer, reader, writer
+from app.kit.deps import set_share
 from app.kit.fast_path import read_path
 from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, Text
 
@@ -31,9 +32,11 @@ async def reading(chat_id: ChatId, caller: Reader) -> ChatRef:
     return ChatRef.of(caller, chat_id)
 
 
-async def writing(chat_id: ChatId, caller: Writer) -> ChatRef:
-    """Return the chat of the path, for a caller with write access."""
-    return ChatRef.of(caller, chat_id)
+async def writing(request: Request, chat_id: ChatId, caller: Writer) -> ChatRef:
+    """Return the chat of the path, for a caller with write access. The request waits for its turn to change it."""
+    ref = ChatRef.of(caller, chat_id)
+    set_share(request, ref.tenant, ref.key)
+    return ref
 
 
 async def read_reading(request: Request) -> ChatRef:

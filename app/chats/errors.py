@@ -7,7 +7,7 @@ import asyncpg
 from sqlalchemy.exc import DBAPIError
 
 from app.kit.db import driver_error
-from app.kit.errors import Conflict, NotFound, Unavailable
+from app.kit.errors import ChatBusy, Conflict, NotFound
 
 
 class ChatNotFound(NotFound):
@@ -71,13 +71,6 @@ class MessageIdTaken(Conflict):
 
     code = "message_id_taken"
     title = "Message id taken"
-
-
-class ChatBusy(Unavailable):
-    """Another request keeps the chat locked for too long; the client can retry the request."""
-
-    code = "chat_busy"
-    title = "Chat is busy"
 
 
 class ChatTaken(Conflict):

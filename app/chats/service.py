@@ -117,15 +117,15 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
     """
     if caller.chat_id is not None or caller.user_id not in (None, user_id):
         raise ChatNotFound(f"There is no user {user_id!r}.")
-    async with database.unit_of_work() as db_session:
+    async with database.unit_of_work(caller.tenant) as db_session:
         keys = await queries.list_user_chat_keys(db_session, user_key(caller.tenant, user_id))
     for key in keys:
-        async with database.unit_of_work() as db_session:
+        async with database.unit_of_work(caller.tenant, key) as db_session:
             # The list was read without a lock: the chat may have been erased or given to another user since.
             if set(await lock_lines(db_session, key)) == {user_id}:
                 await _erase(db_session, key)
                 defer(db_session, OwnerErased(caller.tenant, key, user_id))
-    async with database.unit_of_work() as db_session:
+    async with database.unit_of_work(caller.tenant) as db_session:
         owner = Owner.of_user(caller.tenant, user_id)
         await _erase_owned(db_session, owner)
         defer(db_session, OwnerErased(caller.tenant, None, user_id))

@@ -95,7 +95,7 @@ async def assemble_unless_known(
 
 async def _read_row(database: Database, ref: ChatRef, options: ContextQuery) -> asyncpg.Record:
     """Return the row of the statement. Raises ChatNotFound, LineNotFound, MessageNotFound and BeforeHistory."""
-    async with database.raw() as connection:
+    async with database.raw(ref.tenant) as connection:
         row = await find_context(connection, ref.tenant, ref.key, options.line, in_use().queries or {}, options.before)
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))

@@ -1,7 +1,7 @@
 """Errors of keys, and of requests without a key."""
 
 from app.kit.auth import Forbidden
-from app.kit.errors import Conflict, NotFound
+from app.kit.errors import Conflict, NotFound, TooManyRequests
 
 
 class KeyNotFound(NotFound):
@@ -23,3 +23,20 @@ class LoopbackOnly(Forbidden):
 
     code = "loopback_only"
     title = "Only requests from this machine are allowed"
+
+
+class RateLimited(TooManyRequests):
+    """The key or token sends more requests per second than it may.
+
+    Args:
+        detail: One sentence about this occurrence.
+        retry_after_s: In how many seconds the next request is allowed.
+
+    """
+
+    code = "rate_limited"
+    title = "Too many requests per second"
+
+    def __init__(self, detail: str, *, retry_after_s: int) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s

@@ -13,10 +13,12 @@ from app.keys.credentials import hash_of, key_id_in
 from app.keys.errors import LoopbackOnly
 from app.keys.expiring import ExpiringCache
 from app.keys.loopback import sign_of_a_stranger
+from app.keys.rate_limiter import RateLimiter
 from app.keys.tokens import Claims, read_token, sign_token
 from app.kit.auth import DEFAULT_TENANT, Caller, Unauthorized
 from app.kit.clock import Clock
 from app.kit.db import Database
+from app.kit.deps import set_share
 
 KEY_TTL_S: Final = 5.0
 """The maximum time that this process accepts a key after another process has revoked it."""
@@ -29,6 +31,7 @@ MAX_ENTRIES: Final = 10_000
 
 _ENVIRONMENT = "environment"
 _ANY = "any"
+_COUNTED = "memobook.counted"
 _KEYLESS_CALLER = Caller(DEFAULT_TENANT, frozenset({"read", "write", "admin"}))
 
 
@@ -51,6 +54,7 @@ class DatabaseKeyring:
         clock: Used to check whether a token has expired.
         jwt_secret: The secret that signs tokens; None to use one that is generated and stored in the database.
         trusted_origins: Origins of web pages whose requests are served while no key exists, besides local ones.
+        rate_limiter: Limits the requests of each key and token; None for no limits.
 
     """
 
@@ -61,11 +65,13 @@ class DatabaseKeyring:
         clock: Clock,
         jwt_secret: str | None = None,
         trusted_origins: Iterable[str] = (),
+        rate_limiter: RateLimiter | None = None,
     ) -> None:
         self._database = database
         self._clock = clock
         self._jwt_secret = jwt_secret.encode() if jwt_secret else None
         self._trusted_origins = frozenset(trusted_origins)
+        self._rate_limiter = rate_limiter
         # Separate caches, so that many unknown ids cannot evict known keys.
         self._known = ExpiringCache[KnownKey](ttl_s=KEY_TTL_S, max_entries=MAX_ENTRIES)
         self._unknown = ExpiringCache[bool](ttl_s=KEY_TTL_S, max_entries=MAX_ENTRIES)
@@ -75,10 +81,14 @@ class DatabaseKeyring:
         self._generation = 0
 
     async def identify(self, request: Request) -> Caller:
-        """Return the caller of `request`. Raises Unauthorized, or LoopbackOnly while no key exists."""
+        """Return the caller of `request`, and count the request.
+
+        Raises Unauthorized, RateLimited, or LoopbackOnly while no key exists.
+        """
         header = request.headers.get("authorization")
         if header is None:
             await self._require_open(request)
+            set_share(request, DEFAULT_TENANT)
             return _KEYLESS_CALLER
         scheme, _, text = header.partition(" ")
         if scheme.lower() != "bearer":
@@ -87,6 +97,10 @@ class DatabaseKeyring:
         caller = await self._key_caller(text) or await self._token_caller(text, request)
         if caller is None:
             raise Unauthorized("The key or token is unknown or no longer valid.")
+        if self._rate_limiter is not None and _COUNTED not in request.scope:
+            request.scope[_COUNTED] = True  # a route may ask for the caller twice
+            await self._rate_limiter.check(caller)
+        set_share(request, caller.tenant)
         return caller
 
     async def sign(self, claims: Claims) -> str:

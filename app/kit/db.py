@@ -5,8 +5,11 @@ this module, in `Database.unit_of_work()` and `DbSession.restart()`. Inside one,
 connection below it share the transaction. Performance-critical statements use the connection; others use whichever is
 more readable.
 
-    async with database.unit_of_work() as db_session: ...   # BEGIN … COMMIT
-    async with database.raw() as connection: ...            # single statements, asyncpg's own speed
+    async with database.unit_of_work(tenant, chat_key) as db_session: ...   # BEGIN … COMMIT
+    async with database.raw(tenant) as connection: ...      # single statements, asyncpg's own speed
+
+Both wait for a connection in memory, fairly between tenants, and a unit of work for its turn in the chat that it
+changes (`kit/gate/connection_gate.py`). A task that holds a connection must not ask for another one.
 
 `defer(db_session, MessagesAppended(…))` runs the follower that is registered for the event's type, before the commit
 and in the same transaction. `after_commit(db_session, callback)` runs a callback only if the transaction commits.
@@ -33,6 +36,8 @@ from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import PoolProxiedConnection
 
 from app.kit.errors import Unavailable
+from app.kit.gate.admission import DEFAULT_LIMITS, Room, Ticket, WaitLimits
+from app.kit.gate.connection_gate import ConnectionGate
 from app.kit.idle_connections import Connection, IdleConnections
 
 __all__ = [
@@ -65,8 +70,8 @@ _SESSION_SETTINGS = {
 }
 """Sent as startup parameters, so no statement sets them. A connection pooler must forward or ignore them.
 
-A request that waits for a locked chat holds a connection, and all chats share the pool. Without `lock_timeout`, one
-locked chat could exhaust the pool. `idle_in_transaction_session_timeout` ends idle transactions that hold a lock.
+A request that waits for a locked chat holds a connection; `kit/gate/admission.py` limits how many do.
+`idle_in_transaction_session_timeout` ends idle transactions that hold a lock.
 """
 
 _AWAY = (
@@ -245,6 +250,7 @@ class Database:
     Args:
         url: `postgresql+asyncpg://…`.
         pool_size: The maximum number of connections this process opens.
+        limits: The maximum numbers of requests that wait for a connection.
         followers: The handlers of deferred events, by the event's type.
         settle_s: How long work that is scheduled in a unit of work waits for further edits.
 
@@ -255,6 +261,7 @@ class Database:
         url: str,
         *,
         pool_size: int = 20,
+        limits: WaitLimits = DEFAULT_LIMITS,
         followers: Mapping[type, Follower] | None = None,
         settle_s: float = 0.0,
     ) -> None:
@@ -272,19 +279,26 @@ class Database:
             connect_args={"timeout": 5, "server_settings": _SESSION_SETTINGS},
         )
         event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
+        self.gate = ConnectionGate(Room(pool_size, limits))
         self._idle = IdleConnections(self._engine)
         self._followers = dict(followers or {})
         self._settle_s = settle_s
 
     @asynccontextmanager
-    async def unit_of_work(self) -> AsyncGenerator[DbSession]:
+    async def unit_of_work(self, tenant: str | None = None, chat: UUID | None = None) -> AsyncGenerator[DbSession]:
         """Run the block in one transaction: commit when it ends, roll back when it raises.
 
-        Raises `Unavailable` if PostgreSQL is unreachable or another transaction holds a lock that the block needs.
+        Raises `Unavailable` if PostgreSQL is unreachable or another transaction holds a lock that the block needs, and
+        what `ConnectionGate.enter` raises.
+
+        Args:
+            tenant: The tenant whose share of the connections it uses; None for the service itself.
+            chat: The key of the chat that the block changes; None if it changes no chat.
+
         """
         committed: DbSession | None = None
         with unavailable_if_away():
-            async with self._taken() as pooled:
+            async with self._taken(Ticket(tenant, chat)) as pooled:
                 raw = cast("Connection", pooled.driver_connection)
                 db_session = DbSession(
                     raw, lambda: SyncConnection(self._engine.sync_engine, pooled), self._followers, self._settle_s
@@ -308,19 +322,26 @@ class Database:
             callback()
 
     @asynccontextmanager
-    async def raw(self) -> AsyncGenerator[Connection]:
-        """Yield an asyncpg connection in AUTOCOMMIT, for single statements. Raises `Unavailable`."""
+    async def raw(self, tenant: str | None = None) -> AsyncGenerator[Connection]:
+        """Yield an asyncpg connection in AUTOCOMMIT, for single statements.
+
+        Raises `Unavailable`, and what `ConnectionGate.enter` raises. `tenant` is as in `unit_of_work`.
+        """
         with unavailable_if_away():
-            async with self._taken() as pooled:
+            async with self._taken(Ticket(tenant, None)) as pooled:
                 yield cast("Connection", pooled.driver_connection)
 
     @asynccontextmanager
-    async def _taken(self) -> AsyncGenerator[PoolProxiedConnection]:
-        pooled = await self._idle.take()
+    async def _taken(self, ticket: Ticket) -> AsyncGenerator[PoolProxiedConnection]:
+        await self.gate.enter(ticket)
         try:
-            yield pooled
+            pooled = await self._idle.take()
+            try:
+                yield pooled
+            finally:
+                self._idle.put_back(pooled)
         finally:
-            self._idle.put_back(pooled)
+            self.gate.leave(ticket)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -2,17 +2,31 @@
 
 from collections.abc import AsyncIterator
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import Depends, Request
 
 from app.kit.clock import Clock
 from app.kit.db import Database, DbSession
 
+_SHARE = "memobook.share"
+
+
+def set_share(request: Request, tenant: str, chat: UUID | None = None) -> None:
+    """Set whose connection the request's transaction uses, and the key of the chat that it changes, if any."""
+    request.scope[_SHARE] = (tenant, chat)
+
+
+def share_of(request: Request) -> tuple[str | None, UUID | None]:
+    """Return what `set_share` has set; without a caller, a request counts for the service itself."""
+    share: tuple[str | None, UUID | None] = request.scope.get(_SHARE, (None, None))
+    return share
+
 
 async def unit_of_work(request: Request) -> AsyncIterator[DbSession]:
     """Run the request in one transaction, which is committed before the response is sent."""
     database: Database = request.app.state.database
-    async with database.unit_of_work() as db_session:
+    async with database.unit_of_work(*share_of(request)) as db_session:
         yield db_session
 
 

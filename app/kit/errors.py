@@ -15,6 +15,9 @@ AppError
 │   ├── ToolNotFound              tools/errors.py
 │   ├── KeyNotFound               keys/errors.py
 │   └── WorkNotFound              operations/service.py
+├── TooManyRequests          429
+│   ├── TooManyWaiting            raised in kit/gate/connection_gate.py
+│   └── RateLimited               keys/errors.py
 ├── Conflict                 409
 │   ├── CharacterMismatch         chats/errors.py
 │   ├── CharacterTaken            chats/errors.py
@@ -29,7 +32,7 @@ AppError
 │   ├── WrongArguments            tools/errors.py
 │   └── BudgetTooSmall            context/errors.py
 └── Unavailable              503  raised in kit/db.py
-    └── ChatBusy                  chats/errors.py
+    └── ChatBusy                  also raised in chats/errors.py
 
 Each memory layer derives its own errors from these in its errors.py (app/registry.py lists the layers).
 """
@@ -98,6 +101,27 @@ class Invalid(AppError):
     title = "Invalid request"
 
 
+class TooManyRequests(AppError):
+    """The client sends more requests than it may. It may retry the request after `retry_after_s` seconds."""
+
+    status = 429
+    code = "too_many_requests"
+    title = "Too many requests"
+    retry_after_s: int = 1
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """`Retry-After`, in seconds."""
+        return {"Retry-After": str(self.retry_after_s)}
+
+
+class TooManyWaiting(TooManyRequests):
+    """Too many requests of the chat or of the tenant wait already, so this one does not wait."""
+
+    code = "too_many_waiting"
+    title = "Too many requests are waiting"
+
+
 class Unavailable(AppError):
     """PostgreSQL is unreachable, or a required row stays locked. The client may retry the request."""
 
@@ -109,3 +133,10 @@ class Unavailable(AppError):
     def headers(self) -> dict[str, str]:
         """A `Retry-After` of two seconds."""
         return {"Retry-After": "2"}
+
+
+class ChatBusy(Unavailable):
+    """Other requests keep the chat locked for too long; the client can retry the request."""
+
+    code = "chat_busy"
+    title = "Chat is busy"

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from app.kit.gate.admission import DEFAULT_LIMITS, WaitLimits
 from app.kit.limits import TokenLimits
 from app.kit.llm.request_settings import OWN_SETTINGS, RequestSettings
 from app.kit.validation_errors import word_error
@@ -28,6 +29,7 @@ _DATABASE_URL = re.compile(
 )
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
+RequestsPerSecond = Annotated[float, Field(ge=0, le=1_000_000)]
 MonthlyTokens = Annotated[int, Field(ge=1, le=10**15)]
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 AnswerTokens = Annotated[int, Field(ge=100, le=1_000_000)]
@@ -112,6 +114,8 @@ class Settings(BaseSettings):
     ) = None
     redis_url: Annotated[str, Field(pattern=r"^(redis|rediss|unix)://"), AfterValidator(_redis_url)] | None = None
     database_pool: Annotated[int, Field(ge=2, le=500)] = 20
+    max_waiting_per_chat: Annotated[int, Field(ge=1, le=10_000)] = DEFAULT_LIMITS.per_chat
+    max_waiting_per_tenant: Annotated[int, Field(ge=1, le=10_000)] = DEFAULT_LIMITS.per_tenant
     admin_key: SecretStr | None = None
     jwt_secret: Annotated[SecretStr, Field(min_length=32)] | None = None
 
@@ -141,6 +145,9 @@ class Settings(BaseSettings):
 
     settle_s: Seconds = 2.0
     sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    rate_limit_key: RequestsPerSecond = 0.0
+    rate_limit_token: RequestsPerSecond = 50.0
+    rate_limit_burst_s: Annotated[float, Field(ge=0, le=3_600)] = 4.0
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -148,6 +155,11 @@ class Settings(BaseSettings):
     def token_limits(self) -> TokenLimits:
         """The monthly token limits of tenants."""
         return TokenLimits(self.tenant_monthly_tokens, self.tenant_monthly_tokens_of or {})
+
+    @property
+    def wait_limits(self) -> WaitLimits:
+        """The maximum numbers of requests that wait for a connection."""
+        return WaitLimits(self.max_waiting_per_chat, self.max_waiting_per_tenant)
 
     @property
     def requests(self) -> RequestSettings:

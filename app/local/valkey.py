@@ -1,4 +1,4 @@
-"""The embedded Valkey. It only wakes workers, so it stores nothing on disk and little in memory."""
+"""The embedded Valkey. It wakes workers and counts requests, so it stores nothing on disk and little in memory."""
 
 import asyncio
 from pathlib import Path

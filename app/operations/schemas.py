@@ -25,7 +25,7 @@ class Readiness(BaseModel):
     )
     database: Literal["ok", "down", "not migrated"] = Field(description="The status of PostgreSQL and its schema.")
     redis: Literal["ok", "down", "not configured"] = Field(
-        description="The status of Redis. It only wakes workers; without it they poll."
+        description="The status of Redis. It wakes workers and counts requests; without it workers poll."
     )
     model: Literal["configured", "not configured"] = Field(
         description="Whether a model is configured. Without one, memos are extractive."

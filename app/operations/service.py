@@ -62,7 +62,7 @@ async def retry_failed(
     retried = 0
     after: UUID | None = None
     while True:
-        async with database.unit_of_work() as db_session:
+        async with database.unit_of_work(caller.tenant) as db_session:
             failed = await queries.list_failed(
                 db_session, caller, layer=layer, chat_id=chat_id, after=after, limit=_BATCH
             )
@@ -79,7 +79,7 @@ async def retry_failed(
 async def _retry_of_owner(
     database: Database, caller: Caller, owner: Owner, work_ids: Sequence[UUID], now: datetime
 ) -> int:
-    async with database.unit_of_work() as db_session:
+    async with database.unit_of_work(owner.tenant, owner.key if owner.is_line else None) as db_session:
         head = await lock_line(db_session, *owner.line) if owner.is_line else None
         layers = await queries.retry_failed(db_session, caller, owner, work_ids, now=now)
         if head is not None:

@@ -133,7 +133,7 @@ async def _call_tool(request: Request) -> Response:
     tool = toolbox.get_tool(state.layers, request.path_params["tool"])
     arguments = await _read_arguments(request, tool)
     query = read_query(request, CallQuery)
-    async with state.database.unit_of_work() as db_session:
+    async with state.database.unit_of_work(ref.tenant, ref.key) as db_session:
         call = ToolCall(db_session, ref, query.character, state.clock(), query.target)
         result = await tool.run(call, arguments)
     return OrjsonResponse({"ok": True, "result": result})

@@ -22,9 +22,9 @@ class CountingDatabase(Database):
     after_read: Callable[[], Awaitable[None]] | None = None
 
     @asynccontextmanager
-    async def raw(self) -> AsyncGenerator["asyncpg.Connection[asyncpg.Record]"]:
+    async def raw(self, tenant: str | None = None) -> AsyncGenerator["asyncpg.Connection[asyncpg.Record]"]:
         self.asked += 1
-        async with super().raw() as connection:
+        async with super().raw(tenant) as connection:
             yield connection
         happening, self.after_read = self.after_read, None
         if happening:

@@ -1,0 +1,116 @@
+"""Limits how many requests per second a key, or the holder of browser tokens, may send.
+
+The buckets are in Redis, so that all processes of the service share them. Without Redis, and for some seconds after it
+fails, each process uses buckets of its own: a request never fails because Redis is down.
+"""
+
+import asyncio
+import hashlib
+import logging
+import math
+from datetime import datetime, timedelta
+from typing import Final
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.exceptions import RedisError
+
+from app.keys.errors import RateLimited
+from app.keys.token_bucket import LocalBuckets, Rate
+from app.kit.auth import Caller
+from app.kit.clock import Clock
+
+log = logging.getLogger(__name__)
+
+REDIS_S: Final = 0.25
+"""How long a request waits for Redis."""
+
+AWAY_S: Final = 5.0
+"""How long Redis is not asked after it has failed."""
+
+MAX_ENTRIES: Final = 100_000
+_CONNECTIONS: Final = 16
+
+_TAKE: Final = """
+local time = redis.call('TIME')
+local now, interval, burst = time[1] + time[2] / 1000000, tonumber(ARGV[1]), tonumber(ARGV[2])
+local full = math.max(now, math.min(tonumber(redis.call('GET', KEYS[1]) or '0'), now + burst))
+local wait = full + interval - burst - now
+local allowed = wait <= 0.000002
+if allowed then full = full + interval end
+redis.call('SET', KEYS[1], string.format('%.6f', full), 'PX', math.ceil(burst * 1000) + 1000)
+return allowed and '0' or string.format('%.6f', wait)
+"""
+"""`LocalBuckets.take` on Redis's own clock."""
+
+
+class RateLimiter:
+    """Counts the requests of callers.
+
+    Args:
+        clock: The service's clock, for the buckets of this process.
+        key: The rate of each key; None for no limit.
+        token: The rate of each holder of tokens: all tokens of a key for one user or chat count together, so that a
+            new token brings no new requests. None for no limit.
+        redis_url: Where the buckets are that all processes share; None to use buckets of this process only.
+
+    """
+
+    def __init__(self, *, clock: Clock, key: Rate | None, token: Rate | None, redis_url: str | None) -> None:
+        self.refusals = 0
+        self._clock = clock
+        self._key = key
+        self._token = token
+        self._local = LocalBuckets(max_entries=MAX_ENTRIES)
+        self._redis_url = redis_url
+        self._redis: Redis | None = None
+        self._away_until: datetime | None = None
+
+    async def check(self, caller: Caller) -> None:
+        """Count a request of the caller. Raises RateLimited if it comes too early."""
+        is_token = caller.user_id is not None or caller.chat_id is not None
+        rate = self._token if is_token else self._key
+        if rate is None or (caller.key_id is None and not is_token):  # before the first key, on this machine
+            return
+        wait_s = await self._take(_name_of(caller), rate)
+        if wait_s > 0:
+            self.refusals += 1
+            raise RateLimited(
+                f"The {'token' if is_token else 'key'} may send {rate.per_s:g} requests per second.",
+                retry_after_s=math.ceil(wait_s),
+            )
+
+    async def close(self) -> None:
+        """Close the connections to Redis."""
+        redis, self._redis = self._redis, None
+        if redis is not None:
+            await redis.aclose(close_connection_pool=True)
+
+    async def _take(self, name: str, rate: Rate) -> float:
+        now = self._clock()
+        if self._redis_url is not None and not self._is_away(now):
+            try:
+                async with asyncio.timeout(REDIS_S):
+                    return await self._take_in_redis(self._redis_url, name, rate)
+            except (RedisError, OSError, TimeoutError) as error:
+                log.warning("Redis is not reachable (%s); each process limits rates itself", type(error).__name__)
+                self._away_until = now + timedelta(seconds=AWAY_S)
+        return self._local.take(name, rate, now.timestamp())
+
+    async def _take_in_redis(self, url: str, name: str, rate: Rate) -> float:
+        if self._redis is None:
+            self._redis = Redis(
+                connection_pool=BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=REDIS_S)
+            )
+            self._script = self._redis.register_script(_TAKE)
+        return float(await self._script(keys=[f"memobook:rate:{name}"], args=[rate.interval_s, rate.burst_s]))
+
+    def _is_away(self, now: datetime) -> bool:
+        """Return whether Redis failed a short time ago; after the clock was set back, it is asked again."""
+        until = self._away_until
+        return until is not None and until - timedelta(seconds=AWAY_S) <= now < until
+
+
+def _name_of(caller: Caller) -> str:
+    """Return the name of the caller's bucket: a hash, because ids of users stay in PostgreSQL."""
+    parts = [caller.tenant, caller.key_id, caller.user_id, caller.chat_id]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
