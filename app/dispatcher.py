@@ -17,7 +17,7 @@ import asyncpg
 
 from app.chats.heads import list_anchors
 from app.chats.scheduling import revive
-from app.kit import work_queue
+from app.kit import work_queue, workers
 from app.kit.errors import Unavailable
 from app.kit.fair_share import allocate_to_owners
 from app.kit.job_context import JobContext
@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 
 AWAY_S = 1.0
 """Seconds to wait before the next poll while PostgreSQL is unavailable."""
+
+SIGN_OFF_S = 2.0
+"""The longest time that a worker that ends spends on deleting its row."""
 
 LOST_S = 0.1
 """Seconds to wait before the next poll if fewer items could be claimed than were found, as when some are locked."""
@@ -84,6 +87,7 @@ class Dispatcher:
         try:
             async with asyncio.TaskGroup() as tasks:  # if renewal fails, polling stops, too
                 tasks.create_task(self._renew())
+                tasks.create_task(self._keep_reporting())
                 await self._keep_polling()
         finally:
             await self._give_back()
@@ -206,6 +210,20 @@ class Dispatcher:
                 with suppress(Unavailable, asyncpg.PostgresError):
                     async with self._ctx.database.unit_of_work() as db_session:
                         await work_queue.renew(db_session, claims)
+
+    async def _keep_reporting(self) -> None:
+        """Report that this worker runs, until cancelled; then sign off."""
+        worker_id = uuid4()
+        try:
+            while True:
+                with suppress(Unavailable, asyncpg.PostgresError):
+                    async with self._ctx.database.raw() as connection:
+                        await workers.report(connection, worker_id)
+                await asyncio.sleep(workers.BEAT_S)
+        finally:
+            with suppress(Unavailable, asyncpg.PostgresError, TimeoutError):
+                async with asyncio.timeout(SIGN_OFF_S), self._ctx.database.raw() as connection:
+                    await workers.sign_off(connection, worker_id)
 
     async def _give_back(self) -> None:
         claims = dict(self._running)

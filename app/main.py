@@ -93,6 +93,7 @@ def create_app(
         notify=notifier.notify,
         pool_size=settings.database_pool,
         limits=settings.wait_limits,
+        statement_s=settings.database_timeout_s,
     )
     routers = list_routers(layers)
     app = Api(

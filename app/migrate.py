@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic.config import Config
 
 from alembic import command
-from app.kit.db import unavailable_if_away
+from app.kit.unavailable import unavailable_if_away
 
 SCRIPTS = Path(__file__).parent / "migrations"
 

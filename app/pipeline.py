@@ -45,6 +45,7 @@ def open_database(
     notify: Callable[[], None],
     pool_size: int = 20,
     limits: WaitLimits = DEFAULT_LIMITS,
+    statement_s: float = 30.0,
 ) -> Database:
     """Return the database, with the followers of all events.
 
@@ -56,10 +57,13 @@ def open_database(
         notify: Wakes the workers to poll for due work; must not block.
         pool_size: The maximum number of connections that this process opens.
         limits: The maximum numbers of requests that wait for a connection.
+        statement_s: How long a statement may take, in seconds.
 
     """
     followers = Pipeline(layers, clock=clock, notify=notify).followers()
-    return Database(url, pool_size=pool_size, limits=limits, followers=followers, settle_s=settle_s)
+    return Database(
+        url, pool_size=pool_size, limits=limits, statement_s=statement_s, followers=followers, settle_s=settle_s
+    )
 
 
 class Pipeline:

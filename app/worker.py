@@ -62,6 +62,7 @@ async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] |
         settle_s=settings.settle_s,
         notify=lambda: dispatcher.wake(),
         pool_size=settings.llm_concurrency + 4,
+        statement_s=settings.database_timeout_s,
     )
     layer_models = {layer: model.with_settings(of) for layer, of in settings.requests_of.items()} if model else {}
     ctx = JobContext(database, system_clock, model, prompts or {}, layer_models)

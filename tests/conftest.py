@@ -6,7 +6,7 @@ commits are real. A test that needs a service without any key gets a database of
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,6 +55,13 @@ async def servers() -> AsyncIterator[Urls]:
             say=lambda _line: None,
         ) as urls:
             yield urls
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder whose path is short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="mb-") as path:
+        yield Path(path)
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,10 @@ from app.registry import LAYERS
 from tests.conftest import client_of
 from tests.talk import append, put, said, talk
 
-OF_THE_SERVICE = {"alembic_version", "keys", "secrets", "model_usage"}
-"""Tables of the service itself: which schema this is, who may call, what signs tokens, what the model was asked."""
+OF_THE_SERVICE = {"alembic_version", "keys", "secrets", "model_usage", "workers"}
+"""Tables of the service itself: which schema this is, who may call, what signs tokens, what the model was asked, and
+which workers run.
+"""
 
 
 async def test_every_row_lies_under_a_line_a_user_or_a_tenant(connection: Connection) -> None:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import asyncpg
 from sqlalchemy.exc import DBAPIError
 
-from app.kit.db import driver_error
 from app.kit.errors import ChatBusy, Conflict, NotFound
+from app.kit.unavailable import driver_error
 
 
 class ChatNotFound(NotFound):

@@ -2,11 +2,12 @@
 
 import argparse
 import asyncio
+import signal
 
 import uvicorn
 
 from app.commands.arguments import add_address
-from app.commands.database import require_schema
+from app.commands.database import wait_for_schema
 from app.commands.prompts import load_prompt_set
 from app.keys.service import ensure_admin_key, has_keys
 from app.kit.clock import system_clock
@@ -27,6 +28,8 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     load_prompt_set(settings)
     configure_logging(settings.log_level)
+    # The first process of a container ignores SIGTERM unless it handles it, and this may wait for the database.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     asyncio.run(_prepare(settings, options.host))
     uvicorn.run(
         create_app(settings),
@@ -50,7 +53,7 @@ async def _prepare(settings: Settings, host: str) -> None:
     """
     database = Database(settings.sqlalchemy_url, pool_size=2)
     try:
-        await require_schema(database)
+        await wait_for_schema(database)
         async with database.unit_of_work() as db_session:
             if settings.admin_key:
                 await ensure_admin_key(db_session, settings.admin_key.get_secret_value(), system_clock())

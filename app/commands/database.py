@@ -1,12 +1,20 @@
 """Checks of the configured database before a command uses it."""
 
+import asyncio
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from app.kit.db import Database
-from app.kit.errors import Unavailable
+from app.kit.errors import DatabaseRejected, Unavailable
 from app.kit.settings import PREFIX, SettingsError
 from app.operations.revisions import is_migrated
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 2.0
+"""The time between two attempts to reach the database at the start, in seconds."""
 
 _NAME = f"{PREFIX}DATABASE_URL"
 
@@ -20,9 +28,24 @@ def naming_database() -> Iterator[None]:
         raise SettingsError(f"{_NAME}: {error.detail}") from None
 
 
-async def require_schema(database: Database) -> None:
-    """Raise SettingsError if the database is not available or not migrated."""
-    with naming_database():
-        async with database.raw() as connection:
-            if not await is_migrated(connection):
-                raise SettingsError(f"{_NAME}: the database is not migrated; run memobook migrate")
+async def wait_for_schema(database: Database, *, retry_s: float = RETRY_S) -> None:
+    """Wait until the database is available. Raises SettingsError if it rejects this process or is not migrated.
+
+    A process of a fleet often starts before its database. If it exited, its supervisor would start it again and again,
+    with longer and longer pauses.
+    """
+    is_said = False
+    while True:
+        try:
+            async with database.raw() as connection:
+                if await is_migrated(connection):
+                    return
+        except DatabaseRejected as error:
+            raise SettingsError(f"{_NAME}: {error.detail}") from None
+        except Unavailable as error:
+            if not is_said:
+                log.warning("%s: %s Waiting for it.", _NAME, error.detail)
+            is_said = True
+            await asyncio.sleep(retry_s)
+        else:
+            raise SettingsError(f"{_NAME}: the database is not migrated; run memobook migrate")

@@ -5,7 +5,7 @@ import asyncio
 import signal
 from contextlib import suppress
 
-from app.commands.database import require_schema
+from app.commands.database import wait_for_schema
 from app.commands.prompts import load_prompt_set
 from app.kit.db import Database
 from app.kit.settings import Settings, configure_logging, load_settings
@@ -27,18 +27,18 @@ def run(_options: argparse.Namespace) -> int:
 
 
 async def _until_told(settings: Settings, prompts: PromptSet) -> None:
-    await _prepare(settings)
-    working = asyncio.create_task(run_worker(settings, prompts))
+    working = asyncio.create_task(_work(settings, prompts))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, working.cancel)
     with suppress(asyncio.CancelledError):
         await working
 
 
-async def _prepare(settings: Settings) -> None:
-    """Raise SettingsError if the database is not ready."""
+async def _work(settings: Settings, prompts: PromptSet) -> None:
+    """Wait for the database, then work until cancelled. Raises SettingsError if the database cannot be used."""
     database = Database(settings.sqlalchemy_url, pool_size=1)
     try:
-        await require_schema(database)
+        await wait_for_schema(database)
     finally:
         await database.close()
+    await run_worker(settings, prompts)

@@ -18,27 +18,26 @@ just before the commit.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from operator import itemgetter
 from typing import Any, Protocol, cast
 from uuid import UUID
 
-import asyncpg
 import orjson
 from sqlalchemy import AdaptedConnection, MetaData, event
 from sqlalchemy import Table as CoreTable
 from sqlalchemy.engine import Connection as SyncConnection
-from sqlalchemy.exc import DBAPIError, DisconnectionError, EmulatedDBAPIException, InterfaceError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import PoolProxiedConnection
 
-from app.kit.errors import Unavailable
+from app.kit.errors import Unavailable, WritesRefused
 from app.kit.gate.admission import DEFAULT_LIMITS, Room, Ticket, WaitLimits
 from app.kit.gate.connection_gate import ConnectionGate
 from app.kit.idle_connections import Connection, IdleConnections
+from app.kit.unavailable import unavailable_if_away
 
 __all__ = [
     "Connection",
@@ -48,9 +47,7 @@ __all__ = [
     "Table",
     "after_commit",
     "defer",
-    "driver_error",
     "list_tables",
-    "unavailable_if_away",
     "use_tables",
 ]
 
@@ -58,6 +55,9 @@ Follower = Callable[["DbSession", Any], Awaitable[None]]
 
 _MAX_DEFERRED = 1_000
 """More deferred events than this in one transaction means that followers trigger each other endlessly."""
+
+CONNECT_S = 5.0
+"""How long it may take to open a connection, in seconds."""
 
 _ROLLBACK_S = 5.0
 """Longer than the server needs to end a cancelled statement."""
@@ -73,23 +73,6 @@ _SESSION_SETTINGS = {
 A request that waits for a locked chat holds a connection; `kit/gate/admission.py` limits how many do.
 `idle_in_transaction_session_timeout` ends idle transactions that hold a lock.
 """
-
-_AWAY = (
-    OSError,
-    PoolTimeout,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.InternalClientError,  # a connection that was lost in the middle of a response
-    asyncpg.IdleInTransactionSessionTimeoutError,
-)
 
 
 class Table(DeclarativeBase):
@@ -212,38 +195,6 @@ def after_commit(db_session: DbSession, callback: Callable[[], None]) -> None:
     db_session.committed.append(callback)
 
 
-@contextmanager
-def unavailable_if_away() -> Iterator[None]:
-    """Raise `Unavailable` if PostgreSQL is unreachable, rejects the connection, or a lock cannot be acquired."""
-    try:
-        yield
-    except _AWAY as error:
-        raise _unavailable(error) from error
-    except (DBAPIError, EmulatedDBAPIException) as error:  # the pool raises the latter unwrapped
-        lost = isinstance(error, InterfaceError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
-        cause = driver_error(error)
-        if not lost and not isinstance(cause, _AWAY):
-            raise
-        raise _unavailable(cause) from error
-
-
-def driver_error(error: DBAPIError | EmulatedDBAPIException) -> BaseException | None:
-    """Return the asyncpg error that SQLAlchemy wrapped, or None if the error is SQLAlchemy's own."""
-    orig = error.orig
-    return orig.orig if isinstance(orig, EmulatedDBAPIException) else orig
-
-
-def _unavailable(error: BaseException | None) -> Unavailable:
-    match error:
-        case asyncpg.LockNotAvailableError() | asyncpg.DeadlockDetectedError():
-            return Unavailable("Another request holds a lock that this request needs; try again.")
-        case asyncpg.InvalidCatalogNameError():
-            return Unavailable("The database does not exist.")
-        case asyncpg.InvalidAuthorizationSpecificationError():
-            return Unavailable("The database rejects the configured credentials.")
-    return Unavailable("The database is not reachable.")
-
-
 class Database:
     """A pool of connections to one PostgreSQL database.
 
@@ -251,6 +202,11 @@ class Database:
         url: `postgresql+asyncpg://…`.
         pool_size: The maximum number of connections this process opens.
         limits: The maximum numbers of requests that wait for a connection.
+        statement_s: How long a statement may take, in seconds. A server that is frozen answers none, and closes no
+            connection either.
+
+    Attributes:
+        last_refusal: The last error because PostgreSQL refused to write; None if it never did.
         followers: The handlers of deferred events, by the event's type.
         settle_s: How long work that is scheduled in a unit of work waits for further edits.
 
@@ -262,6 +218,7 @@ class Database:
         *,
         pool_size: int = 20,
         limits: WaitLimits = DEFAULT_LIMITS,
+        statement_s: float = 30.0,
         followers: Mapping[type, Follower] | None = None,
         settle_s: float = 0.0,
     ) -> None:
@@ -276,13 +233,18 @@ class Database:
             # PostgreSQL writes 1e20 with all its digits. orjson reads that as a float; json reads an integer that
             # orjson cannot encode in a response.
             json_deserializer=orjson.loads,
-            connect_args={"timeout": 5, "server_settings": _SESSION_SETTINGS},
+            connect_args={
+                "timeout": CONNECT_S,
+                "command_timeout": statement_s,
+                "server_settings": _SESSION_SETTINGS,
+            },
         )
         event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
         self.gate = ConnectionGate(Room(pool_size, limits))
         self._idle = IdleConnections(self._engine)
         self._followers = dict(followers or {})
         self._settle_s = settle_s
+        self.last_refusal: WritesRefused | None = None
 
     @asynccontextmanager
     async def unit_of_work(self, tenant: str | None = None, chat: UUID | None = None) -> AsyncGenerator[DbSession]:
@@ -297,7 +259,7 @@ class Database:
 
         """
         committed: DbSession | None = None
-        with unavailable_if_away():
+        with unavailable_if_away(self._note_refusal):
             async with self._taken(Ticket(tenant, chat)) as pooled:
                 raw = cast("Connection", pooled.driver_connection)
                 db_session = DbSession(
@@ -342,6 +304,10 @@ class Database:
                 self._idle.put_back(pooled)
         finally:
             self.gate.leave(ticket)
+
+    def _note_refusal(self, error: Unavailable) -> None:
+        if isinstance(error, WritesRefused):
+            self.last_refusal = error
 
     async def close(self) -> None:
         """Close all connections."""

@@ -31,14 +31,17 @@ AppError
 │   ├── UnknownCharacter          context/errors.py
 │   ├── WrongArguments            tools/errors.py
 │   └── BudgetTooSmall            context/errors.py
-└── Unavailable              503  raised in kit/db.py
+└── Unavailable              503  raised in kit/unavailable.py
+    ├── DatabaseRejected          raised in kit/unavailable.py
+    ├── WritesRefused             raised in kit/unavailable.py
     └── ChatBusy                  also raised in chats/errors.py
 
 Each memory layer derives its own errors from these in its errors.py (app/registry.py lists the layers).
 """
 
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, Literal
 
 MAX_ERRORS = 100
 """The maximum number of errors in a problem document; a body of thousands of messages can have an error in each."""
@@ -133,6 +136,25 @@ class Unavailable(AppError):
     def headers(self) -> dict[str, str]:
         """A `Retry-After` of two seconds."""
         return {"Retry-After": "2"}
+
+
+class DatabaseRejected(Unavailable):
+    """PostgreSQL runs, but the configured database does not exist or the credentials are wrong."""
+
+
+class WritesRefused(Unavailable):
+    """PostgreSQL can be read, but not written.
+
+    Args:
+        detail: One sentence about the reason.
+        state: The state of the database.
+
+    """
+
+    def __init__(self, detail: str, *, state: Literal["read-only", "disk full"]) -> None:
+        super().__init__(detail)
+        self.state: Final = state
+        self.at_s = time.monotonic()
 
 
 class ChatBusy(Unavailable):

@@ -114,6 +114,7 @@ class Settings(BaseSettings):
     ) = None
     redis_url: Annotated[str, Field(pattern=r"^(redis|rediss|unix)://"), AfterValidator(_redis_url)] | None = None
     database_pool: Annotated[int, Field(ge=2, le=500)] = 20
+    database_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 30.0
     max_waiting_per_chat: Annotated[int, Field(ge=1, le=10_000)] = DEFAULT_LIMITS.per_chat
     max_waiting_per_tenant: Annotated[int, Field(ge=1, le=10_000)] = DEFAULT_LIMITS.per_tenant
     admin_key: SecretStr | None = None
@@ -144,6 +145,7 @@ class Settings(BaseSettings):
     ] = None
 
     settle_s: Seconds = 2.0
+    work_late_s: Annotated[float, Field(gt=0, le=2_592_000)] = 600.0
     sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
     rate_limit_key: RequestsPerSecond = 0.0
     rate_limit_token: RequestsPerSecond = 50.0

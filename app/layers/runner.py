@@ -15,7 +15,7 @@ from app.chats.heads import lock_line
 from app.chats.revision import WORK, record, record_nothing
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
-from app.kit.errors import Unavailable
+from app.kit.errors import Unavailable, WritesRefused
 from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelError
 from app.kit.scopes import raise_scope
@@ -31,7 +31,10 @@ KILLED = ModelError("no worker survived making it", transient=False)
 
 
 async def run_job(ctx: JobContext, layers: Sequence[Layer], claimed: Claimed) -> None:
-    """Run the job of a work item, or record its failure on the item. Raises Unavailable if PostgreSQL is down."""
+    """Run the job of a work item, or record its failure on the item.
+
+    Raises Unavailable if PostgreSQL is down or the line stays locked; the item is then due again after its lease.
+    """
     if claimed.attempts > MAX_ATTEMPTS:
         await _fail(ctx, claimed, KILLED)
         return
@@ -41,6 +44,8 @@ async def run_job(ctx: JobContext, layers: Sequence[Layer], claimed: Claimed) ->
         await _fail(ctx, claimed, error)
     except DoesNotFit as error:
         await _fail(ctx, claimed, ModelError(str(error), transient=False))
+    except WritesRefused as refused:
+        await _fail(ctx, claimed, ModelError(refused.detail, transient=True))
     except Unavailable:
         raise
     except Exception as error:

@@ -37,6 +37,8 @@ def write_metrics(
     work: Sequence[asyncpg.Record],
     layers: Sequence[str],
     limits: TokenLimits,
+    workers: int,
+    lateness_s: float,
     version: str,
 ) -> bytes:
     """Return the metrics as text.
@@ -46,6 +48,8 @@ def write_metrics(
         work: Rows of `count_work`.
         layers: Layers to report even if they have no work, because a series that comes and goes looks like a fault.
         limits: The token limits; due work of a tenant that has reached its limit is reported as held.
+        workers: The number of running workers.
+        lateness_s: For how many seconds the oldest ripe work has waited for a worker.
         version: The version of the service.
 
     """
@@ -57,7 +61,11 @@ def write_metrics(
     build.add_metric([version], 1)
     registry = CollectorRegistry()
     registry.register(PROCESS_COLLECTOR)
-    registry.register(_Read([build, *_model_metrics(usage), _work_metric(work, layers, held)]))
+    running = GaugeMetricFamily("memobook_workers", "Workers that have reported within 30 seconds.", value=workers)
+    late = GaugeMetricFamily(
+        "memobook_work_lateness_seconds", "How long the oldest ripe work has waited for a worker.", value=lateness_s
+    )
+    registry.register(_Read([build, running, late, *_model_metrics(usage), _work_metric(work, layers, held)]))
     return generate_latest(registry)
 
 

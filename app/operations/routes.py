@@ -10,16 +10,16 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from app.kit.auth import Admin, Forbidden, Reader, Writer
 from app.kit.deps import Db, Now, Pool
-from app.kit.errors import Unavailable
 from app.kit.limits import UNLIMITED, TokenLimits
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.settings import Settings
-from app.kit.usage import is_at_limit, list_usage, list_usage_ever, month_of
+from app.kit.usage import is_at_limit, list_held_tenants, list_usage, list_usage_ever, month_of
 from app.kit.wire import OrjsonResponse
 from app.kit.worker_notifier import WorkerNotifier
+from app.kit.workers import count_workers, find_lateness_s
 from app.operations import queries, service
 from app.operations.metrics import MEDIA_TYPE, write_metrics
-from app.operations.revisions import is_migrated
+from app.operations.readiness import RedisState, check_database, check_redis
 from app.operations.schemas import (
     Health,
     Readiness,
@@ -50,27 +50,32 @@ async def healthz() -> Response:
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
-async def readyz(request: Request, pool: Pool) -> Response:
-    """Check whether requests can be served.
+async def readyz(request: Request, pool: Pool, clock: Now, limits: Holding) -> Response:
+    """Check whether requests can be served. Answers within two seconds.
 
-    Returns 503 if PostgreSQL is unreachable or not migrated. The status of Redis and the model is only reported.
+    Returns 503 if PostgreSQL is unreachable, not migrated, or cannot write. Redis, the model, the workers and the age
+    of due work only decide whether the status is `degraded`.
     """
     settings: Settings = request.app.state.settings
-    notifier: WorkerNotifier = request.app.state.notifier
-    database = "ok"
-    try:
-        async with pool.raw() as connection:
-            if not await is_migrated(connection):
-                database = "not migrated"
-    except Unavailable:
-        database = "down"
-    redis = "not configured" if settings.redis_url is None else "ok" if await notifier.is_reachable() else "down"
-    model = "configured" if settings.llm_base_url else "not configured"
-    status = "down" if database != "ok" else "ok" if redis == "ok" and model == "configured" else "degraded"
-    return OrjsonResponse(
-        {"status": status, "database": database, "redis": redis, "model": model},
-        status_code=503 if database != "ok" else 200,
+    report, redis = await asyncio.gather(
+        check_database(pool, now=clock(), limits=limits), _check_redis(request.app.state.notifier, settings)
     )
+    ready = Readiness(
+        status="down",
+        database=report.state,
+        redis=redis,
+        model="configured" if settings.llm_base_url else "not configured",
+        worker="ok" if report.workers else "none",
+        work="late" if report.lateness_s > settings.work_late_s else "on time",
+    )
+    if report.state == "ok":
+        fine = (ready.redis, ready.model, ready.worker, ready.work) == ("ok", "configured", "ok", "on time")
+        ready.status = "ok" if fine else "degraded"
+    return OrjsonResponse(ready.model_dump(), status_code=503 if ready.status == "down" else 200)
+
+
+async def _check_redis(notifier: WorkerNotifier, settings: Settings) -> RedisState:
+    return "not configured" if settings.redis_url is None else await check_redis(notifier)
 
 
 @router.get("/v1/work", response_model=Page[WorkOut])
@@ -158,12 +163,17 @@ async def metrics(request: Request, _caller: Admin, pool: Pool, clock: Now, limi
     async with pool.raw() as connection:
         usage = await list_usage_ever(connection, month=month_of(clock()))
         work = await queries.count_work(connection)
+        held = await list_held_tenants(connection, limits, now=clock())
+        lateness_s = await find_lateness_s(connection, now=clock(), without=held)
+        workers = await count_workers(connection)
     text = await asyncio.to_thread(  # with thousands of tenants this would block the event loop for too long
         write_metrics,
         usage=usage,
         work=work,
         layers=[layer.name for layer in request.app.state.layers],
         limits=limits,
+        workers=workers,
+        lateness_s=lateness_s,
         version=request.app.version,
     )
     return Response(text, headers={"Content-Type": MEDIA_TYPE})

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.refusals import REFUSAL_KINDS, RefusalKind
 from app.kit.wire import Name, RequestModel
+from app.operations.readiness import DatabaseState, RedisState
 
 
 class Health(BaseModel):
@@ -23,12 +24,21 @@ class Readiness(BaseModel):
         description="`degraded`: all requests are served, but memory is produced later or without a model. "
         "`down`: the database cannot be used."
     )
-    database: Literal["ok", "down", "not migrated"] = Field(description="The status of PostgreSQL and its schema.")
-    redis: Literal["ok", "down", "not configured"] = Field(
+    database: DatabaseState = Field(
+        description="The status of PostgreSQL and its schema. It is `disk full` for 30 seconds after each write that "
+        "fails because of it."
+    )
+    redis: RedisState = Field(
         description="The status of Redis. It wakes workers and counts requests; without it workers poll."
     )
     model: Literal["configured", "not configured"] = Field(
         description="Whether a model is configured. Without one, memos are extractive."
+    )
+    worker: Literal["ok", "none"] = Field(
+        description="Whether a worker has reported within 30 seconds. Without one, nothing is remembered."
+    )
+    work: Literal["on time", "late"] = Field(
+        description="`late`: an item of due work has waited for a worker for longer than `MEMOBOOK_WORK_LATE_S`."
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.local.running import Urls
+from tests.freezing_proxy import FreezingProxy
 
 ROOM = Path(__file__).parents[2]
 
@@ -38,11 +39,38 @@ async def test_a_database_that_does_not_exist_is_named(tmp_path: Path, servers: 
     assert said == "memobook: MEMOBOOK_DATABASE_URL: The database does not exist.\n"
 
 
-@pytest.mark.parametrize("command", ["api", "worker", "migrate"])
-async def test_a_server_that_is_away_is_named(tmp_path: Path, command: str) -> None:
+async def test_a_migration_ends_without_a_server(tmp_path: Path) -> None:
     url = f"postgresql://memobook@/memobook?host={tmp_path}"
-    said = await refusal(tmp_path, command, MEMOBOOK_DATABASE_URL=url)
+    said = await refusal(tmp_path, "migrate", MEMOBOOK_DATABASE_URL=url)
     assert said == "memobook: MEMOBOOK_DATABASE_URL: The database is not reachable.\n"
+
+
+@pytest.mark.parametrize("command", ["api", "worker"])
+async def test_a_service_waits_for_its_server(
+    tmp_path: Path, short_path: Path, servers: Urls, template: str, command: str
+) -> None:
+    url = f"{servers.database_url.rsplit('/', 1)[0]}/{template}?{servers.database_url.split('?', 1)[1]}"
+    proxy = FreezingProxy(url, short_path)
+    arguments = (command, "--port", "0") if command == "api" else (command,)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "app.cli", *arguments),
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM), "MEMOBOOK_DATABASE_URL": proxy.url},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(30):
+            assert process.stderr is not None
+            said = (await process.stderr.readline()).decode()
+            assert said.endswith("MEMOBOOK_DATABASE_URL: The database is not reachable. Waiting for it.\n")
+            async with proxy:
+                await proxy.connected.wait()
+                process.terminate()
+                await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 @pytest.mark.parametrize("command", ["api", "worker"])

@@ -170,17 +170,19 @@ async def test_every_metric_says_what_it_is(scraper: httpx.AsyncClient) -> None:
         "memobook_model_tokens": "counter",
         "memobook_model_wait_seconds": "counter",
         "memobook_work": "gauge",
+        "memobook_work_lateness_seconds": "gauge",
+        "memobook_workers": "gauge",
     }
 
 
-async def test_a_scrape_is_two_statements_however_much_there_is(
+async def test_a_scrape_is_four_statements_however_much_there_is(
     api: httpx.AsyncClient, app: FastAPI, scraper: httpx.AsyncClient
 ) -> None:
     await append(api, talk(1, 80))
     await scrape(scraper)  # the key is known from here on
     async with watched(app.state.database) as seen:
         await scrape(scraper)
-    assert len(seen.asked) == 2
+    assert len(seen.asked) == 4
 
 
 async def test_with_keys_only_an_administrator_reads_it(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import asyncpg
 import httpx
@@ -11,6 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.dispatcher import Dispatcher
+from app.kit import workers
 from app.kit.clock import SteppedClock
 from app.kit.settings import Settings
 from app.local.running import Urls
@@ -29,29 +31,36 @@ async def service(clock: SteppedClock, **settings: str | None) -> AsyncIterator[
     await app.state.database.close()
 
 
-async def test_a_service_with_everything_is_ready(database_url: str, servers: Urls, clock: SteppedClock) -> None:
+async def test_a_service_with_everything_is_ready(fresh_database_url: str, servers: Urls, clock: SteppedClock) -> None:
     model = {"llm_base_url": "http://localhost:1/v1", "llm_model": "scripted"}
-    async with service(clock, database_url=database_url, redis_url=servers.redis_url, **model) as client:
+    connection = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
+    await workers.report(connection, uuid4())
+    await connection.close()
+    async with service(clock, database_url=fresh_database_url, redis_url=servers.redis_url, **model) as client:
         assert ok(await client.get("/readyz"), 200) == {
             "status": "ok",
             "database": "ok",
             "redis": "ok",
             "model": "configured",
+            "worker": "ok",
+            "work": "on time",
         }
         assert ok(await client.get("/healthz"), 200) == {"status": "ok"}
 
 
 async def test_without_redis_or_a_model_it_is_degraded_and_serves(
-    database_url: str, servers: Urls, clock: SteppedClock, tmp_path: Path
+    fresh_database_url: str, servers: Urls, clock: SteppedClock, tmp_path: Path
 ) -> None:
     nowhere = f"unix://{tmp_path}/nothing.sock"
     for redis_url, redis in ((servers.redis_url, "ok"), (None, "not configured"), (nowhere, "down")):
-        async with service(clock, database_url=database_url, redis_url=redis_url) as client:
+        async with service(clock, database_url=fresh_database_url, redis_url=redis_url) as client:
             assert ok(await client.get("/readyz"), 200) == {
                 "status": "degraded",
                 "database": "ok",
                 "redis": redis,
                 "model": "not configured",
+                "worker": "none",
+                "work": "on time",
             }
 
 

@@ -1,0 +1,82 @@
+"""The workers that are running, and how long ripe work has waited for them.
+
+Each worker writes the time into a row of its own, by the clock of PostgreSQL. A worker that ends deletes its row. If a
+worker is killed, its row stays and is no longer written.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import func
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Connection, Table
+
+BEAT_S: Final = 5.0
+"""The time between two writes of a worker, in seconds."""
+
+SILENT_S: Final = 30.0
+"""A worker that has written nothing for so many seconds no longer runs, or cannot reach the database."""
+
+_FORGET_S = 86_400.0
+
+
+class Worker(Table):
+    """A worker that runs, or that was killed within the last day."""
+
+    __tablename__ = "workers"
+    __table_args__ = ({"info": {"has_lines": False}},)
+
+    worker_id: Mapped[UUID] = mapped_column(primary_key=True)
+    started_at: Mapped[datetime] = mapped_column(TIMESTAMP(timezone=True), server_default=func.now())
+    seen_at: Mapped[datetime] = mapped_column(TIMESTAMP(timezone=True))
+
+
+async def report(connection: Connection, worker_id: UUID) -> None:
+    """Write that the worker runs, and forget workers that have not reported for a day."""
+    await connection.execute(
+        """
+        WITH forgotten AS (DELETE FROM workers WHERE seen_at < clock_timestamp() - make_interval(secs => $2))
+        INSERT INTO workers (worker_id, seen_at) VALUES ($1, clock_timestamp())
+        ON CONFLICT (worker_id) DO UPDATE SET seen_at = excluded.seen_at
+        """,
+        worker_id,
+        _FORGET_S,
+    )
+
+
+async def sign_off(connection: Connection, worker_id: UUID) -> None:
+    """Write that the worker has ended."""
+    await connection.execute("DELETE FROM workers WHERE worker_id = $1", worker_id)
+
+
+async def count_workers(connection: Connection) -> int:
+    """Return the number of workers that have reported within `SILENT_S`."""
+    count: int = await connection.fetchval(
+        "SELECT count(*) FROM workers WHERE seen_at > clock_timestamp() - make_interval(secs => $1)", SILENT_S
+    )
+    return count
+
+
+async def find_lateness_s(connection: Connection, *, now: datetime, without: Sequence[str] = ()) -> float:
+    """Return for how many seconds the oldest ripe item has waited for a worker; 0 if there is none.
+
+    Args:
+        connection: The database.
+        now: The time by the service's clock.
+        without: Tenants whose work is held, because they have reached their token limits.
+
+    """
+    seconds: float | None = await connection.fetchval(
+        """
+        SELECT extract(epoch FROM $1 - min(run_after))::float8 FROM work
+        WHERE failed_at IS NULL AND run_after <= $1 AND NOT tenant = ANY($2)
+            AND (leased_until IS NULL OR leased_until < clock_timestamp())
+        """,
+        now,
+        list(without),
+    )
+    return seconds or 0.0

@@ -1,0 +1,94 @@
+"""Whether the service can serve requests, and whether memory is being made.
+
+The answer has to arrive while the database is frozen, too, so the checks have a time limit, and a check that exceeds it
+is left behind.
+"""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal, TypeVar
+
+import asyncpg
+
+from app.kit.db import Connection, Database
+from app.kit.errors import AppError
+from app.kit.limits import TokenLimits
+from app.kit.usage import list_held_tenants
+from app.kit.worker_notifier import WorkerNotifier
+from app.kit.workers import count_workers, find_lateness_s
+from app.operations.revisions import is_migrated
+
+DatabaseState = Literal["ok", "down", "not migrated", "read-only", "disk full"]
+RedisState = Literal["ok", "down", "not configured"]
+
+CHECK_S: Final = 1.5
+"""The maximum duration of the checks, in seconds: probes usually give up after two."""
+
+REFUSAL_S: Final = 30.0
+"""For how many seconds after a refused write the database counts as not writable."""
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseReport:
+    """What the database says.
+
+    Attributes:
+        state: Whether it can be used.
+        workers: The number of running workers.
+        lateness_s: For how many seconds the oldest ripe work has waited for a worker.
+
+    """
+
+    state: DatabaseState
+    workers: int = 0
+    lateness_s: float = 0.0
+
+
+async def check_database(database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
+    """Return what the database says within `CHECK_S`; `down` if it says nothing."""
+    report = await _within(_ask(database, now, limits), CHECK_S)
+    if report is None:
+        return DatabaseReport("down")
+    refusal = database.last_refusal
+    if report.state == "ok" and refusal is not None and time.monotonic() - refusal.at_s < REFUSAL_S:
+        return DatabaseReport(refusal.state, report.workers, report.lateness_s)
+    return report
+
+
+async def check_redis(notifier: WorkerNotifier) -> RedisState:
+    """Return the state of a configured Redis within `CHECK_S`."""
+    return "ok" if await _within(notifier.is_reachable(), CHECK_S) else "down"
+
+
+async def _ask(database: Database, now: datetime, limits: TokenLimits) -> DatabaseReport:
+    try:
+        async with database.raw() as connection:
+            if not await is_migrated(connection):
+                return DatabaseReport("not migrated")
+            held = await list_held_tenants(connection, limits, now=now)
+            lateness_s = await find_lateness_s(connection, now=now, without=held)
+            return DatabaseReport(
+                "read-only" if await _is_read_only(connection) else "ok", await count_workers(connection), lateness_s
+            )
+    except (AppError, asyncpg.PostgresError):
+        return DatabaseReport("down")
+
+
+async def _is_read_only(connection: Connection) -> bool:
+    is_read_only: bool = await connection.fetchval("SELECT current_setting('transaction_read_only')::bool")
+    return is_read_only
+
+
+async def _within(check: Coroutine[Any, Any, _Result], seconds: float) -> _Result | None:
+    """Return the result of a check, or None if it takes longer. It is then cancelled, but not awaited."""
+    running = asyncio.create_task(check)
+    try:
+        done, _ = await asyncio.wait([running], timeout=seconds)
+    finally:
+        running.cancel()
+    return running.result() if done else None
