@@ -69,12 +69,21 @@ class Cell:
 @asynccontextmanager
 async def served(checkout: Path, data: Path) -> AsyncGenerator[Side]:
     """Run the service of a checkout for the duration of the block. Raises EOFError if it does not start."""
-    python = checkout / ".venv" / "bin" / "python"
     say(f"Making chats in {checkout.name} …")
-    key = await _read_line(await _start(python, checkout, _FILL, data, *SIZES))
-    process = await _start(python, checkout, _SERVE, data)
+    key = await _read_line(await _start(checkout, _FILL, data, *SIZES))
+    async with start_checkout(checkout, _SERVE, data) as line:
+        yield Side(int(line), key)
+
+
+@asynccontextmanager
+async def start_checkout(checkout: Path, code: str, *arguments: object) -> AsyncGenerator[str]:
+    """Run `code` with a checkout's interpreter until the block ends, which closes its standard input.
+
+    Yields the first line that it prints. Raises EOFError if it ends before.
+    """
+    process = await _start(checkout, code, *arguments)
     try:
-        yield Side(int(await _read_line(process)), key)
+        yield await _read_line(process)
     finally:
         if process.stdin:
             process.stdin.close()
@@ -117,9 +126,9 @@ async def _run(load: Load, side: Side, cell: Cell) -> Outcome:
     return await load.run(plan)
 
 
-async def _start(python: Path, checkout: Path, code: str, *arguments: object) -> asyncio.subprocess.Process:
+async def _start(checkout: Path, code: str, *arguments: object) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        python,
+        checkout / ".venv" / "bin" / "python",
         *("-c", code, *map(str, arguments)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

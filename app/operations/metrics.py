@@ -1,7 +1,8 @@
 """Metrics in Prometheus's text format.
 
-All numbers come from PostgreSQL, not from counters in this process. Every API process therefore returns the same
-values, and a restart does not reset them. Only the `process_…` metrics are those of the process that responds.
+The numbers come from PostgreSQL, not from counters in this process. Every API process therefore returns the same
+values, and a restart does not reset them. Only the `process_…` and `memobook_process_…` metrics describe the process
+that responds.
 """
 
 from collections import Counter
@@ -13,6 +14,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, PROCESS_COLLECTOR, Colle
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from app.kit.gate.connection_gate import GateCounts
 from app.kit.limits import TokenLimits
 
 MEDIA_TYPE: Final[str] = CONTENT_TYPE_PLAIN_0_0_4
@@ -40,6 +42,9 @@ def write_metrics(
     workers: int,
     lateness_s: float,
     version: str,
+    gate: GateCounts,
+    waiting: int,
+    rate_limited: int,
 ) -> bytes:
     """Return the metrics as text.
 
@@ -51,6 +56,9 @@ def write_metrics(
         workers: The number of running workers.
         lateness_s: For how many seconds the oldest ripe work has waited for a worker.
         version: The version of the service.
+        gate: What happened to the requests of this process that waited for a chat or a connection.
+        waiting: How many of them wait now.
+        rate_limited: Requests that this process refused because of a rate limit.
 
     """
     month_tokens: Counter[str] = Counter()
@@ -66,6 +74,7 @@ def write_metrics(
         "memobook_work_lateness_seconds", "How long the oldest ripe work has waited for a worker.", value=lateness_s
     )
     registry.register(_Read([build, running, late, *_model_metrics(usage), _work_metric(work, layers, held)]))
+    registry.register(_Read(_gate_metrics(gate, waiting, rate_limited)))
     return generate_latest(registry)
 
 
@@ -95,6 +104,28 @@ def _model_metrics(usage: Sequence[asyncpg.Record]) -> list[Metric]:
         tokens.add_metric([*place, "completion"], row["completion_tokens"])
         wait.add_metric(place, row["wait_ms"] / 1_000)
     return [calls, failures, tokens, wait]
+
+
+def _gate_metrics(gate: GateCounts, waiting: int, rate_limited: int) -> list[Metric]:
+    refusals = CounterMetricFamily(
+        "memobook_process_refusals",
+        "Requests of this process that were refused before they used a connection, by reason.",
+        labels=["reason"],
+    )
+    for reason, count in (*gate.refusals.items(), ("rate_limit", rate_limited)):
+        refusals.add_metric([reason], count)
+    return [
+        GaugeMetricFamily(
+            "memobook_process_waiting", "Requests of this process that wait for a chat or a connection.", waiting
+        ),
+        CounterMetricFamily(
+            "memobook_process_waits", "Requests of this process that waited for a chat or a connection.", gate.waits
+        ),
+        CounterMetricFamily(
+            "memobook_process_wait_seconds", "Time that requests of this process have waited so.", gate.wait_s
+        ),
+        refusals,
+    ]
 
 
 def _work_metric(work: Sequence[asyncpg.Record], layers: Sequence[str], held: set[str]) -> Metric:

@@ -175,6 +175,9 @@ async def metrics(request: Request, _caller: Admin, pool: Pool, clock: Now, limi
         workers=workers,
         lateness_s=lateness_s,
         version=request.app.version,
+        gate=pool.gate.counts,
+        waiting=pool.gate.waiting,
+        rate_limited=request.app.state.rate_limiter.refusals,
     )
     return Response(text, headers={"Content-Type": MEDIA_TYPE})
 

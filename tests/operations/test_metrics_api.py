@@ -1,5 +1,6 @@
 """What Prometheus scrapes: it can be read, says what the database says, and is for administrators."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,9 +13,13 @@ from app.dispatcher import Dispatcher
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.ids import chat_key
 from app.kit.limits import TokenLimits
 from app.kit.owners import Owner
+from app.kit.settings import Settings
 from app.kit.work_queue import NewWork
+from app.main import create_app
+from tests.chats.test_locks import holding, until_waited_for
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_api, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses
@@ -169,6 +174,10 @@ async def test_every_metric_says_what_it_is(scraper: httpx.AsyncClient) -> None:
         "memobook_model_failures": "counter",
         "memobook_model_tokens": "counter",
         "memobook_model_wait_seconds": "counter",
+        "memobook_process_refusals": "counter",
+        "memobook_process_wait_seconds": "counter",
+        "memobook_process_waiting": "gauge",
+        "memobook_process_waits": "counter",
         "memobook_work": "gauge",
         "memobook_work_lateness_seconds": "gauge",
         "memobook_workers": "gauge",
@@ -206,3 +215,29 @@ async def test_without_postgresql_it_is_unavailable(clock: SteppedClock, tmp_pat
         answer = await anyone.get("/metrics")
         assert ok(answer, 503)["code"] == "unavailable"
         assert answer.headers["Retry-After"] == "2"
+
+
+async def test_waits_and_refusals_of_the_process_are_counted(
+    database_url: str, admin: str, key: str, tenant: str, clock: SteppedClock
+) -> None:
+    settings = Settings(database_url=database_url, max_waiting_per_chat=1, _env_file=None)
+    app = create_app(settings, clock=clock)
+    lock = f"SELECT FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
+    async with client_of(app, key) as client, client_of(app, admin) as scraper:
+        await append(client, talk(1, 1))
+        async with holding(database_url, lock) as holder:
+            waiting = [asyncio.create_task(client.delete("/v1/chats/c/messages/m1")) for _ in range(3)]
+            await until_waited_for(holder)
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            during = await scrape(scraper)
+        statuses = [answer.status_code for answer in await asyncio.gather(*waiting)]
+        after = await scrape(scraper)
+    await app.state.database.close()
+    assert sorted(statuses) == [204, 404, 429]
+    assert sample(during, "memobook_process_waiting") == 1
+    assert sample(after, "memobook_process_waiting") == 0
+    assert sample(after, "memobook_process_waits_total") == 1
+    assert sample(after, "memobook_process_wait_seconds_total") > 0
+    reasons = ("chat", "tenant", "total", "timeout", "disconnect", "rate_limit")
+    refusals = [sample(after, "memobook_process_refusals_total", reason=reason) for reason in reasons]
+    assert refusals == [1, 0, 0, 0, 0, 0]
