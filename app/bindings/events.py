@@ -29,7 +29,7 @@ class Bound(NamedTuple):
 
 
 class Toggled(NamedTuple):
-    """A binding whose reply has its text again, or no longer."""
+    """A binding whose reply got another text, or got back the text that it was bound to."""
 
     layer: str
     binding_id: UUID
@@ -45,7 +45,14 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingsChanged(LineEvent):
-    """Replies arrived for open calls, calls were dropped, or replies got another text or their text again."""
+    """Bindings changed.
+
+    Attributes:
+        bound: The bindings whose replies have arrived.
+        toggled: The bindings whose replies got another text, or got back the text that they were bound to.
+        dropped: The open bindings that were dropped.
+
+    """
 
     bound: Sequence[Bound] = ()
     toggled: Sequence[Toggled] = ()

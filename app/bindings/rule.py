@@ -113,7 +113,7 @@ def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -
             `target.next_swipe` it must be there.
         target: What the call says about its reply.
 
-    In a chat without messages a call depends on none, unless it names one.
+    In a chat without messages, a call belongs to no reply, unless it names one.
     """
     at_seq = newest.seq if newest else 0
     if named and target.next_swipe:

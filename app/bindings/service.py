@@ -131,7 +131,7 @@ async def list_places(db_session: DbSession, line: queries.Line, binding_ids: Se
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> BindingsChanged | None:
-    """Bind the open calls whose replies were appended, and drop those before whose reply the user spoke."""
+    """Bind the open calls whose replies were appended; drop those for which a user message came before the reply."""
     head = event.head
     if not _count_open(head):
         return None

@@ -141,6 +141,9 @@ class Head:
         return message._replace(name=name, digest=self.digest(message.role, name, message.content))
 
     def digest(self, role: str, name: str | None, content: str) -> bytes:
-        """Return the digest of a message's content. That of a renamed character's message is as if it had not been."""
+        """Return the digest of a message's content.
+
+        For a message of a renamed character, the digest is the same as before the rename.
+        """
         renamed = self.renamed.get(name) if name is not None and role in SPEAKING_ROLES else None
         return content_digest(role, renamed.hashed_name if renamed else name, content)

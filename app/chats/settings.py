@@ -111,7 +111,8 @@ class HistorySettings(Section):
         None,
         ge=2,
         le=10_000,
-        description="From this many messages on, the cut no longer waits for memos. "
+        description="From this many messages on, the cut no longer waits for memories; with scenes, it still waits up "
+        "to ten minutes for the search for breaks. "
         "By default `keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
     )
     edges: str = Field(
@@ -176,15 +177,16 @@ class ChatSettings(Section):
     cache: Literal["auto", "off", "5m", "1h"] = Field(
         "auto",
         description="How long the provider should keep the prompt. `off` gives no breakpoints; `1h` adds a `ttl` to "
-        "`cache_control`; `auto` takes what would have cost least with the user's last 16 pauses. No text of a "
-        "context depends on it.",
+        "`cache_control`; `auto` takes what would have cost least with the user's last 16 pauses. The "
+        "setting does not change how a context is written. It decides after what pause a cold cut is made, unless "
+        "`cache_ttl_s` is set.",
     )
     cache_ttl_s: int = Field(
         300,
         ge=0,
         le=86_400,
-        description="After this long a pause, the provider has forgotten the prompt. Unless it is set, it is 3,600 "
-        "while the prompt is kept for an hour.",
+        description="The pause in seconds after which the service assumes that the provider has forgotten the prompt. "
+        "If not set: 3,600 while the cache choice is `1h`, otherwise 300.",
     )
     timestamps: Literal["off", "inline"] = Field(
         "off",

@@ -51,7 +51,8 @@ async def regenerate_summary(
 ) -> Response:
     """Make the newest fold again in the background and replace the former one, also if it has failed.
 
-    What a person wrote is kept; with `replace_edited`, everything that it replaced is folded again instead.
+    A kept text stays. If a person wrote the newest version, the request is refused unless `replace_edited` is true.
+    Then the person's text is removed, and what it covered is folded again.
     """
     wish = wish or RegenerateNarrative()
     work_id = await book.regenerate_summary(

@@ -1,7 +1,8 @@
 """When a look for a break starts, and on which messages it lets a scene end. Pure.
 
-A look is one request to the model. Looks go from the oldest open end to the newest message, and each message is judged
-once: a look reads the messages that are not judged yet, with a few judged ones before them as context.
+A look is one request to the model. Looks go from the oldest message that is not judged yet to the newest message, and
+each message is judged once: a look reads the messages that are not judged yet, with a few judged ones before them as
+context.
 """
 
 from collections.abc import Sequence

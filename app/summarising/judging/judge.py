@@ -1,8 +1,8 @@
 """The judgement of a model's answers. Every prompt has a profile; the rules are the same for all. Pure.
 
-A doubtful answer is accepted if it could be a good one: a refused answer costs another call, and three of them the
-model's text. So each rule looks for what good answers never have, and the two that a good answer can break, `shrunk`
-and `unfinished`, refuse only once for a work item.
+A doubtful answer is accepted if it could be a good one: a refused answer costs another call, and after three the text
+is made without the model. So each rule looks for what good answers never have, and the two that a good answer can
+break, `shrunk` and `unfinished`, refuse only once for a work item.
 """
 
 import re
