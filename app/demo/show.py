@@ -78,10 +78,10 @@ def word_savings(account: Account) -> Iterator[str]:
     for label, *costs in rows:
         yield f"  {label:<38}" + "  ".join(f"{cost:>12,.0f} {cost / max(1, full):>5.0%}" for cost in costs)
     yield "\n" + fill(
-        f"In input tokens. A token that repeats the previous call, up to a breakpoint, is read from the cache and costs"
-        f" {READ_PRICE}; a token written to the cache costs {WRITE_PRICE}. {account.cold} of the calls came more than"
-        f" {CACHE_LIFE.seconds // 60} minutes after the previous one, when the cache had expired; during such a pause"
-        " the service also cuts the history early, which a replay cannot show.",
+        "The numbers are input tokens. A token that repeats the previous call, up to a breakpoint, is read from the"
+        f" cache and costs {READ_PRICE}; a token written to the cache costs {WRITE_PRICE}. {account.cold} of the calls"
+        f" came more than {CACHE_LIFE.seconds // 60} minutes after the previous one, when the cache had expired; during"
+        " such a pause the service also cuts the history early, which a replay cannot show.",
         2,
     )
 
