@@ -38,8 +38,8 @@ class Character(RequestModel):
     )
     aliases: Annotated[list[Name], Field(max_length=100)] | None = Field(
         None,
-        description=f"{ALIASES} If it is left out, they stay. Former names that a list leaves out are free again, and "
-        "names that are no former names are ignored.",
+        description=f"{ALIASES} If the field is left out, they stay. A former name that the list leaves out is "
+        "removed and can be given to another character. Names that the character never had are ignored.",
     )
     persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS), NullAs("")] = Field(
         "", description="A description of the character."

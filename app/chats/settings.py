@@ -158,9 +158,13 @@ class RecallSettings(Section):
 class SessionSettings(Section):
     """When a new session begins."""
 
-    idle_timeout_s: int | None = Field(None, ge=1, le=31_536_000, description="After this long a silence; null: never.")
-    daily_reset_hour: int | None = Field(None, ge=0, le=23, description="At this hour in the chat's time zone.")
-    max_turns: int | None = Field(None, ge=1, le=100_000, description="After this many turns.")
+    idle_timeout_s: int | None = Field(
+        None, ge=1, le=31_536_000, description="A new session begins after a pause of so many seconds; null: never."
+    )
+    daily_reset_hour: int | None = Field(
+        None, ge=0, le=23, description="A new session begins at this hour in the chat's time zone."
+    )
+    max_turns: int | None = Field(None, ge=1, le=100_000, description="A new session begins after this many turns.")
 
 
 class ChatSettings(Section):
@@ -332,7 +336,7 @@ class SettingsSchema:
         history = _history_of((*edges, *BUILT_IN_EDGES))
         fields["history"] = (history, Field(history(), description=ChatSettings.model_fields["history"].description))
         self.whole: type[ChatSettings] = create_model("ChatSettings", __base__=ChatSettings, **fields)
-        self.whole.__doc__ = "All settings of a chat, as they take effect."
+        self.whole.__doc__ = "The settings of a chat."
         self.patch: type[Section] = _patch_of(self.whole)
 
 
@@ -354,7 +358,7 @@ def schema() -> SettingsSchema:
 
 
 class _InUse:
-    """A type for fields of HTTP bodies that validates with a model of the schema in use, and shows it in OpenAPI."""
+    """The type of a field of an HTTP body. It validates with a model of the schema in use and shows it in OpenAPI."""
 
     @classmethod
     def model(cls) -> type[Section]:

@@ -36,7 +36,9 @@ class RefusalOut(BaseModel):
     """An answer of the model that was refused."""
 
     kind: RefusalKind = Field(description=f"What is wrong with the answer. {REFUSAL_KINDS}")
-    reason: str = Field(description="The fault in words. The next request to the model contains them.")
+    reason: str = Field(
+        description="The fault, as a sentence or a part of one. The next request to the model contains it."
+    )
 
 
 class WorkOut(BaseModel):

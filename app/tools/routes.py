@@ -79,7 +79,7 @@ async def discard_calls(
 async def list_calls(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """List the tool calls that wrote something, oldest first, each with its reply; dropped ones are left out."""
+    """List the tool calls that wrote something, oldest first, each with its reply; dropped calls are left out."""
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     calls = await bindings.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
     more = len(calls) > limit
