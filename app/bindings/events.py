@@ -17,7 +17,7 @@ class Bound(NamedTuple):
         binding_id: The id of what it wrote.
         at_seq: The reply's seq.
         sent_at: When the reply was sent.
-        matches: Whether the reply has the bound text, which it has unless a person hid it meanwhile.
+        matches: False if a person has hidden the reply meanwhile; the reply's text is always the bound text.
 
     """
 
@@ -65,7 +65,7 @@ class BindingsChanged(LineEvent):
 
     @property
     def in_context(self) -> bool:
-        """Whether contexts can show the change; an open call that is dropped was in none."""
+        """Whether contexts can show the change; what a dropped call wrote was in no context."""
         return bool(self.bound or self.toggled)
 
     def of(self, layer: str) -> "BindingsChanged":

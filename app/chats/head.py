@@ -92,7 +92,7 @@ class Head:
         cut_waits: Whether a full cut waits for something to settle.
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
-        cursors: The state of each layer, by its name, and of the cut; small, and opaque to all others.
+        cursors: The state of each layer, by its name, and of the cut; small, and opaque to all other code.
         last_active_at: When messages were last appended, or when the chat was created or forked if that is later, by
             the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.

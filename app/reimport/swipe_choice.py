@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class SwipeChoice(NamedTuple):
-    """The swipe to select, by its index, and the swipes to add before, as (index, text)."""
+    """The swipe to select, by its index, and the swipes to add first, as (index, text)."""
 
     selected: int
     added: Sequence[tuple[int, str]] = ()
