@@ -122,7 +122,7 @@ class Layer:
             chats whose edges are this layer's.
         export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
         documents: A query on the line's row `c` for the layer's valid texts (`app/layers/documents.py`), for a search
-            that is to come.
+            that does not exist yet.
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; those rows are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
