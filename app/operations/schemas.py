@@ -28,7 +28,7 @@ class Readiness(BaseModel):
         description="The status of Redis. It only wakes workers; without it they poll."
     )
     model: Literal["configured", "not configured"] = Field(
-        description="Whether a model is configured. Without one, memos are extractive."
+        description="Whether a model is configured. Without one, memories are extractive."
     )
 
 
