@@ -1,1 +1,1 @@
-"""Bindings: what a tool of the model wrote belongs to the reply that wrote it, and is shown only with it."""
+"""Bindings: what a tool wrote is bound to a reply, and contexts contain it only while that reply has the same text."""

@@ -17,7 +17,7 @@ class Bound(NamedTuple):
         binding_id: The id of what it wrote.
         at_seq: The reply's seq.
         sent_at: When the reply was sent.
-        matches: Whether the reply has the bound text, which it has unless a person hid it meanwhile.
+        matches: False if a person has hidden the reply meanwhile; the reply's text is always the bound text.
 
     """
 
@@ -29,7 +29,7 @@ class Bound(NamedTuple):
 
 
 class Toggled(NamedTuple):
-    """A binding whose reply has its text again, or no longer."""
+    """A binding whose reply got another text, or got back the text that it was bound to."""
 
     layer: str
     binding_id: UUID
@@ -45,7 +45,14 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingsChanged(LineEvent):
-    """Replies arrived for open calls, calls were dropped, or replies got another text or their text again."""
+    """Bindings changed.
+
+    Attributes:
+        bound: The bindings whose replies have arrived.
+        toggled: The bindings whose replies got another text, or got back the text that they were bound to.
+        dropped: The open bindings that were dropped.
+
+    """
 
     bound: Sequence[Bound] = ()
     toggled: Sequence[Toggled] = ()
@@ -58,7 +65,7 @@ class BindingsChanged(LineEvent):
 
     @property
     def in_context(self) -> bool:
-        """Whether contexts can show the change; an open call that is dropped was in none."""
+        """Whether contexts can show the change; what a dropped call wrote was in no context."""
         return bool(self.bound or self.toggled)
 
     def of(self, layer: str) -> "BindingsChanged":

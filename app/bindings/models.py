@@ -18,9 +18,9 @@ class Binding(Table):
     `binding_id` is also the id of the row that the layer wrote. While a binding `is_open`, its reply is still to come:
     `message_id` is then the message that the call named, if any, `next_swipe` whether the call waits for the next
     alternative of that message, and `at_seq` the newest message when the tool was called. A bound one has the reply's
-    id, its seq as `at_seq`, and the hash of its text; `matches` is whether the reply has this text now and is
-    neither deleted nor hidden by a person. A call in a chat without messages depends on none: it has no hash, `matches`
-    is true and `at_seq` 0.
+    id, its seq as `at_seq`, and the hash of its text; `matches` is whether the reply has this text now and is neither
+    deleted nor hidden by a person. A call that names no reply in a chat without messages belongs to no reply: its row
+    has no hash, `matches` is true and `at_seq` is 0.
 
     `identity` is the hash of the arguments; `asked_id` and `asked_hash` are the id and the text hash of the newest
     message when the tool was called. They identify a retry. `awaits_user` is whether the message that the reply

@@ -19,7 +19,7 @@ Line = tuple[UUID, UUID]
 TEXT_HASH = f"substr(sha256(convert_to(m.content, 'UTF8')), 1, {HASH_BYTES})"
 
 _MATCHES = f"m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user' AND {TEXT_HASH} = b.text_hash"
-"""Whether the reply `m` has the text of the binding `b`. A reply that a person hid does not count as there."""
+"""Whether the reply `m` has the text of the binding `b`. A reply that a person hid does not match."""
 
 _SPOKEN = f"m.seq, m.message_id, m.role, m.name, m.kind, m.tool_calls IS NOT NULL AS tool_calls, {TEXT_HASH}, m.sent_at"
 
@@ -142,7 +142,7 @@ async def find_known(
 ) -> UUID | None:
     """Return the binding that the same call made since a time; `call` is (tool, character, identity).
 
-    A binding whose reply was deleted or has another text is not returned: the same words are then new.
+    A binding whose reply was deleted or has another text is not returned: the same call is then a new one.
     """
     found: UUID | None = await db_session.raw.fetchval(
         _KNOWN,
@@ -178,7 +178,7 @@ async def bind(db_session: DbSession, line: Line, pairs: Sequence[tuple[UUID, st
 
 
 async def await_reply(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> None:
-    """Store that the message that the reply answers is there."""
+    """Store that the user's message, which the reply answers, has been appended."""
     await db_session.raw.execute(_AWAIT_REPLY, *line, list(binding_ids))
 
 
@@ -209,7 +209,7 @@ async def count_open(db_session: DbSession, line: Line) -> int:
 
 
 async def copy_bound(db_session: DbSession, line: Line, from_line_id: UUID, after_seq: int) -> None:
-    """Copy the bindings after a seq of another line whose messages this line has."""
+    """Copy the bound bindings after a seq from another line, if this line has their messages."""
     await db_session.raw.execute(_COPY_BOUND, *line, from_line_id, after_seq)
 
 
@@ -220,13 +220,13 @@ async def copy_open(db_session: DbSession, line: Line, from_line_id: UUID, place
 
 
 async def list_places(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
-    """Return where bindings belong, by id, of those that exist."""
+    """Return the places of bindings, by id; bindings that do not exist are left out."""
     rows = await db_session.raw.fetch(_PLACES, *line, list(binding_ids))
     return {row["binding_id"]: Place(row["message_id"], row["at_seq"], row["matches"]) for row in rows}
 
 
 async def list_bindings(db_session: DbSession, line: Line, *, after: UUID | None, limit: int) -> Sequence[Binding]:
-    """Return bindings in the order of their calls, which is that of their ids."""
+    """Return bindings in the order of their ids, which is the order of the calls."""
     query = select(Binding).where(Binding.chat_key == line[0], Binding.line_id == line[1])
     if after is not None:
         query = query.where(Binding.binding_id > after)

@@ -113,7 +113,7 @@ def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -
             `target.next_swipe` it must be there.
         target: What the call says about its reply.
 
-    In a chat without messages a call depends on none, unless it names one.
+    In a chat without messages, a call belongs to no reply, unless it names one.
     """
     at_seq = newest.seq if newest else 0
     if named and target.next_swipe:
@@ -131,9 +131,10 @@ def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -
 def resolve(one: Open, fresh: Sequence[Appended]) -> Resolved:
     """Return what becomes of an open binding when `fresh` messages are appended, in this order.
 
-    If the call names one of them, that message binds it, or drops it if it is not the assistant's. A call that names no
-    message is bound by the first reply of the character. A user message before the reply drops a call, unless the call
-    awaits it (`awaits_user`). Messages that a re-import inserted before the call do not count.
+    If the call names one of them, the binding is bound to that message, or dropped if it is not a message of the
+    assistant. A call that names no message is bound to the first reply of the character. A user message before the
+    reply drops a call, unless the call awaits it (`awaits_user`). Messages that a re-import inserted before the call do
+    not count.
     """
     if one.message_id is not None and not one.next_swipe:
         named = next((message for message in fresh if message.message_id == one.message_id), None)

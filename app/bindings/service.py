@@ -1,8 +1,8 @@
 """Binds what tools wrote to replies: when a tool is called, when messages are appended, changed, cut off or moved.
 
-The rule is in `rule.py`. A layer whose tool writes calls `bind` and stores what it wrote under the binding's id; it
-learns what became of it from `BindingsChanged`. The number of open bindings is in the head's cursors, so that an append
-to a line without any reads nothing.
+The rule is in `rule.py`. A layer whose tool writes calls `bind` and stores what it wrote under the binding's id; the
+event `BindingsChanged` reports the outcome. The number of open bindings is in the head's cursors, so that an append to
+a line without open bindings reads nothing.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ CURSOR = "bindings"
 """The name of the cursor; the head has it as soon as a tool that writes has been called."""
 
 RETRY_WINDOW_S = 600
-"""For this long, the same words of a character at the same newest message are a retry of its call."""
+"""For this long, a call with the same arguments, character and newest message is a retry."""
 
 
 class Call(NamedTuple):
@@ -123,7 +123,7 @@ async def list_calls(
 
 
 async def list_places(db_session: DbSession, line: queries.Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
-    """Return where on a line the writings of calls belong, by id; those that no call made are left out."""
+    """Return the place of each binding on a line, by id; ids without a binding are left out."""
     return await queries.list_places(db_session, line, binding_ids) if binding_ids else {}
 
 
@@ -131,7 +131,7 @@ async def list_places(db_session: DbSession, line: queries.Line, binding_ids: Se
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> BindingsChanged | None:
-    """Bind the open calls whose replies were appended, and drop those before whose reply the user spoke."""
+    """Bind the open calls whose replies were appended; drop those for which a user message came before the reply."""
     head = event.head
     if not _count_open(head):
         return None
@@ -204,7 +204,7 @@ async def _finish(
     *,
     left: int,
 ) -> BindingsChanged | None:
-    """Write what became of open calls; `left` is the number of those that stay open."""
+    """Write the outcomes of open calls; `left` is the number of calls that stay open."""
     _note_open(event.head, left)
     if not pairs and not dropped:
         return None

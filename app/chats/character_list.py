@@ -2,7 +2,8 @@
 
 A stored character is `{"id", "name", "persona"?, "disabled"?, "aliases"?, "hashed_name"?}`. `aliases` are its former
 names, newest last. `hashed_name` is what its messages are hashed with instead of its name: its name before the first
-rename, so that a rename changes no hash. For a new character it is the id, if another one is hashed with its name.
+rename, so that a rename changes no hash. If a new character has the name that is the `hashed_name` of another
+character, its own `hashed_name` is its id, so that their messages have different hashes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,9 @@ Character = dict[str, Any]
 def merge_characters(stored: Characters, given: Characters, make_id: Callable[[], UUID]) -> list[Character]:
     """Return the given characters with what they leave out: ids and former names, and new ids for new characters.
 
-    A given character is the stored one with its id, its name or its former name; a former name does not rename it back.
-    Former names that a given list leaves out are free again. The given names are unique, and so are the given ids.
+    A given character updates the stored character that has its id, or its name as the current or a former name. A
+    former name does not rename the character back. Former names that a given list leaves out are free again. The given
+    names are unique, and so are the given ids.
 
     Raises CharacterMismatch if the id and the name belong to different characters, or if the id is known but the name
     is not a name of that character; and CharacterTaken if two given characters are the same stored one.

@@ -1,4 +1,4 @@
-"""Selects a chat's active characters, the sole one, and the one that a request means. Pure.
+"""Selects a chat's active characters, the sole character, and the character that a request means. Pure.
 
 A disabled character is ignored unless a request names it. It is not active and never the sole character, so it is never
 the speaker of a message without a name, and it does not decide whether names are written. A request may still name it,
@@ -13,7 +13,8 @@ Characters = Sequence[Mapping[str, Any]]
 
 
 SPEAKING_ROLES = frozenset({"assistant", "narrator", "system"})
-"""The roles whose names are those of characters. The name of a user is a person's, that of a tool a function's."""
+"""The roles whose messages have the name of a character. The name of a user message is that of a person, the name of a
+tool message that of a function."""
 
 
 class Renamed(NamedTuple):
@@ -62,7 +63,7 @@ def list_disabled(characters: Characters) -> list[str]:
 def is_active(characters: Characters, name: str) -> bool:
     """Return whether the chat has the character and it is not disabled.
 
-    A chat without named characters has one character whose name is "", and that one is active.
+    A chat without named characters has one character, whose name is "" and which is active.
     """
     return name in list_names(list_active(characters)) if characters else name == ""
 

@@ -21,7 +21,7 @@ class CoveringLayer(Protocol):
 
     @property
     def adds_edges_late(self) -> bool:
-        """Whether an edge can appear when it settles."""
+        """Whether an edge can appear when the layer settles."""
         ...
 
     @property
@@ -30,13 +30,13 @@ class CoveringLayer(Protocol):
         ...
 
     def is_enabled(self, settings: ChatSettings) -> bool:
-        """Return whether these settings switch it on."""
+        """Return whether these settings switch the layer on."""
         ...
 
     def covered_through(
         self, db_session: DbSession, head: Head, from_seq: int, until_seq: int, /
     ) -> Awaitable[int | None]:
-        """Return the last seq that the layer covers, or None if it need not cover text."""
+        """Return the last seq that the layer covers, or None if it need not cover messages."""
         ...
 
     def request_coverage(
@@ -56,7 +56,7 @@ class CoveringLayer(Protocol):
         ...
 
     def seeks_edges(self, db_session: DbSession, head: Head, until_seq: int, /, *, now: datetime) -> Awaitable[bool]:
-        """Return whether it still searches for edges up to `until_seq`, so that a forced cut waits."""
+        """Return whether the layer still searches for edges up to `until_seq`, so that a forced cut waits."""
         ...
 
 

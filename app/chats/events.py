@@ -1,7 +1,7 @@
 """Typed events of a chat, and how each changes the counts in the line's head. Pure.
 
-An operation on a chat defers an event. Its follower runs in the same transaction (`app/pipeline.py`), so the memory and
-the conversation never disagree.
+An operation on a chat defers an event. The event's follower runs in the same transaction (`app/pipeline.py`), so the
+memory and the conversation never disagree.
 """
 
 from bisect import bisect_right
@@ -44,7 +44,7 @@ class MessagesAppended(LineEvent):
         former_head_seq: The newest seq before them.
         former_history_messages: How many messages the history (the part that is sent word for word) contained before
             them.
-        moved: The seqs of those that are not new: a re-import moved them here from the former line.
+        moved: The seqs of the messages that are not new: a re-import moved them here from the former line.
 
     """
 
@@ -112,7 +112,7 @@ class MessagesMoved(LineEvent):
     seqs: Sequence[tuple[int, int]]
 
     def seq_here(self, seq: int) -> int:
-        """Return the seq here of the last message at or before `seq` on the other line that is on both lines."""
+        """Return the seq, on this line, of the last message up to `seq` on the other line that both lines have."""
         before = bisect_right(self.seqs, seq, key=lambda pair: pair[0])
         return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
 
@@ -188,9 +188,10 @@ def count_appended(
     created: bool,
     moved: frozenset[int] = frozenset(),
 ) -> MessagesAppended:
-    """Count `fresh` into `head` (changed in place) and return the event; `moved` are the seqs of those not new.
+    """Count `fresh` into `head` (changed in place) and return the event; `moved` are the seqs that are not new.
 
-    Whether the cache had expired is decided before the pause is noted, because the last prompt was stored before it.
+    Whether the cache had expired is decided before the pause is noted, because the last prompt was stored before the
+    pause.
     """
     silence_s = (now - head.last_active_at).total_seconds()
     event = MessagesAppended(

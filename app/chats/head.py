@@ -92,7 +92,7 @@ class Head:
         cut_waits: Whether a full cut waits for something to settle.
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
-        cursors: The state of each layer, by its name, and of the cut; small, and opaque to all others.
+        cursors: The state of each layer, by its name, and of the cut; small, and opaque to all other code.
         last_active_at: When messages were last appended, or when the chat was created or forked if that is later, by
             the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
@@ -141,6 +141,9 @@ class Head:
         return message._replace(name=name, digest=self.digest(message.role, name, message.content))
 
     def digest(self, role: str, name: str | None, content: str) -> bytes:
-        """Return the digest of a message's content. That of a renamed character's message is as if it had not been."""
+        """Return the digest of a message's content.
+
+        For a message of a renamed character, the digest is the same as before the rename.
+        """
         renamed = self.renamed.get(name) if name is not None and role in SPEAKING_ROLES else None
         return content_digest(role, renamed.hashed_name if renamed else name, content)

@@ -14,7 +14,7 @@ from app.chats.settings import EVERY_MESSAGE, ChatSettings, HistorySettings
 CacheChoice = Literal["off", "5m", "1h"]
 
 CURSOR = "pauses"
-"""The key in the head's cursors of `{"seen_s", "open_s"}`: the last pauses, and what has passed of the current one."""
+"""The key in the head's cursors of `{"seen_s", "open_s"}`: the last pauses, and how long the current one lasts."""
 
 MOST_PAUSES = 16
 """The number of pauses that are kept."""
@@ -85,7 +85,7 @@ def find_new_share(history: HistorySettings) -> float:
 
 
 def choice_in_effect(settings: ChatSettings, pauses_s: Sequence[int]) -> CacheChoice:
-    """Return the chat's choice; with `auto`, that of its pauses."""
+    """Return the chat's choice; with `auto`, the choice that would have cost least with its pauses."""
     return choose(pauses_s, find_new_share(settings.history)) if settings.cache == "auto" else settings.cache
 
 
@@ -98,7 +98,9 @@ def find_ttl_s(head: Head) -> int:
 
 
 def note_pause(head: Head, silence_s: float, *, ends: bool) -> None:
-    """Add a silence before an append to the current pause; if it `ends`, store it and drop the oldest of too many.
+    """Add the time before an append to the current pause; if the pause `ends`, store it.
+
+    The oldest pauses beyond MOST_PAUSES are dropped.
 
     A pause is the time between two calls of the model, so it contains the time that the reply took. Less than a second
     is not a pause of a person, but an import in several requests.

@@ -84,7 +84,7 @@ class LineRevision:
         self._keeps += 1
 
     def take(self) -> tuple[int, bool, bool, str]:
-        """Return the values for a statement that writes the row: number, alters the base, replaces `changed`, names.
+        """Return (number, alters the base, replaces `changed`, names) for a statement that writes the row.
 
         `write` then does nothing, unless more is recorded afterwards.
         """

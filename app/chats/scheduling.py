@@ -55,7 +55,7 @@ async def cancel_automatic(db_session: DbSession, head: Head, layer: str, keys: 
 
 
 async def unschedule(db_session: DbSession, head: Head, layer: str, keys: Sequence[str]) -> None:
-    """Delete the items under `keys`. A worker that holds the lease of one loses it."""
+    """Delete the items under `keys`. A worker that holds the lease of such an item loses the lease."""
     if await work_queue.unschedule(db_session, owner_of(head), layer, keys):
         record(db_session, head.line, WORK, layer, in_context=False)
 

@@ -12,27 +12,34 @@ from app.kit.wire import JsonObject, Name, NullAs, RequestModel, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000
 
-CHARACTER_ID = "The character's id, which the service makes when the character is first stored."
+CHARACTER_ID = "The character's id."
 ALIASES = "The character's former names, newest last; each of them still means the character."
 
 DISABLED = (
-    "A disabled character's messages are not summarised, its persona is not sent, and no request means it by default."
+    "Whether the character is disabled. Its messages are then not summarised, its persona is not sent, and it is never "
+    "chosen for a request that names no character."
 )
 
 
 class Character(RequestModel):
-    """A character of the chat: the stored one with its id, its name or a former name, or else a new one."""
+    """A character of the chat.
+
+    It updates the stored character that has this id, or this name as its current or former name; if there is none, it
+    is a new character.
+    """
 
     id: UUID | None = Field(
-        None, description=f"{CHARACTER_ID} It can be left out; one that is sent must belong to the name."
+        None,
+        description=f"{CHARACTER_ID} If you send none for a new character, the service makes one. For a stored "
+        "character, a sent id must be the character's own.",
     )
     name: Name = Field(
         description="The character's name, as in messages. `POST …/characters/{name}/rename` changes it."
     )
     aliases: Annotated[list[Name], Field(max_length=100)] | None = Field(
         None,
-        description=f"{ALIASES} If it is left out, they stay. Former names that a list leaves out are free again, and "
-        "names that are no former names are ignored.",
+        description=f"{ALIASES} If the field is left out, they stay. A former name that the list leaves out is "
+        "removed and can be given to another character. Names that the character never had are ignored.",
     )
     persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS), NullAs("")] = Field(
         "", description="A description of the character."

@@ -111,7 +111,8 @@ class HistorySettings(Section):
         None,
         ge=2,
         le=10_000,
-        description="From this many messages on, the cut no longer waits for memos. "
+        description="From this many messages on, the cut no longer waits for memories; with scenes, it still waits up "
+        "to ten minutes for the search for breaks. "
         "By default `keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
     )
     edges: str = Field(
@@ -157,9 +158,13 @@ class RecallSettings(Section):
 class SessionSettings(Section):
     """When a new session begins."""
 
-    idle_timeout_s: int | None = Field(None, ge=1, le=31_536_000, description="After this long a silence; null: never.")
-    daily_reset_hour: int | None = Field(None, ge=0, le=23, description="At this hour in the chat's time zone.")
-    max_turns: int | None = Field(None, ge=1, le=100_000, description="After this many turns.")
+    idle_timeout_s: int | None = Field(
+        None, ge=1, le=31_536_000, description="A new session begins after a pause of so many seconds; null: never."
+    )
+    daily_reset_hour: int | None = Field(
+        None, ge=0, le=23, description="A new session begins at this hour in the chat's time zone."
+    )
+    max_turns: int | None = Field(None, ge=1, le=100_000, description="A new session begins after this many turns.")
 
 
 class ChatSettings(Section):
@@ -176,15 +181,16 @@ class ChatSettings(Section):
     cache: Literal["auto", "off", "5m", "1h"] = Field(
         "auto",
         description="How long the provider should keep the prompt. `off` gives no breakpoints; `1h` adds a `ttl` to "
-        "`cache_control`; `auto` takes what would have cost least with the user's last 16 pauses. No text of a "
-        "context depends on it.",
+        "`cache_control`; `auto` takes what would have cost least with the user's last 16 pauses. The "
+        "setting does not change how a context is written. It decides after what pause a cold cut is made, unless "
+        "`cache_ttl_s` is set.",
     )
     cache_ttl_s: int = Field(
         300,
         ge=0,
         le=86_400,
-        description="After this long a pause, the provider has forgotten the prompt. Unless it is set, it is 3,600 "
-        "while the prompt is kept for an hour.",
+        description="The pause in seconds after which the service assumes that the provider has forgotten the prompt. "
+        "If not set: 3,600 while the cache choice is `1h`, otherwise 300.",
     )
     timestamps: Literal["off", "inline"] = Field(
         "off",
@@ -330,7 +336,7 @@ class SettingsSchema:
         history = _history_of((*edges, *BUILT_IN_EDGES))
         fields["history"] = (history, Field(history(), description=ChatSettings.model_fields["history"].description))
         self.whole: type[ChatSettings] = create_model("ChatSettings", __base__=ChatSettings, **fields)
-        self.whole.__doc__ = "All settings of a chat, as they take effect."
+        self.whole.__doc__ = "The settings of a chat."
         self.patch: type[Section] = _patch_of(self.whole)
 
 
@@ -352,7 +358,7 @@ def schema() -> SettingsSchema:
 
 
 class _InUse:
-    """A type for fields of HTTP bodies that validates with a model of the schema in use, and shows it in OpenAPI."""
+    """The type of a field of an HTTP body. It validates with a model of the schema in use and shows it in OpenAPI."""
 
     @classmethod
     def model(cls) -> type[Section]:

@@ -1,4 +1,4 @@
-"""The position of each segment: its default position in the order, unless it sets another one. Pure."""
+"""The position of each segment: its default position in the order, unless the segment sets another one. Pure."""
 
 from collections.abc import Sequence
 

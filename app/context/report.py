@@ -48,7 +48,7 @@ async def list_inclusion(
 
 
 async def _read_shown(db_session: DbSession, chat: ChatLine, settings: ChatSettings, layers: Sequence[Layer]) -> Shown:
-    """Read what the context contains, for the whole chat: budgets fill from the newest message, whatever the page."""
+    """Read what the context contains, for the whole chat: budgets fill from its newest message, not from the page."""
     row = await find_context(db_session.raw, chat.tenant, chat.chat_key, chat.line_id, in_use().queries or {})
     if row is None:
         raise LookupError(f"the line {chat.line_id} is gone")

@@ -67,7 +67,7 @@ class ContextQuery(BaseModel):
     line: UUID | None = Field(None, description="A line other than the current one.")
     draft: Content | None = Field(
         None,
-        description="A user message to include as if it had just been appended. It is not stored, and the anchor "
+        description="A user message that the context contains as its newest one. It is not stored, and the anchor "
         "does not move.",
     )
     before: Annotated[Text, Field(min_length=1, max_length=128)] | None = Field(
@@ -217,7 +217,7 @@ class ContextOut(BaseModel):
     chat_id: str = Field(description="The chat.")
     line: UUID = Field(description="The line.")
     format: Format = Field(description="The format.")
-    tokens: int = Field(description="Text plus 4 per message, times `token_factor`, rounded up.")
+    tokens: int = Field(description="The tokens of all texts, plus 4 per message, times `token_factor`, rounded up.")
     max_tokens: int = Field(description="The limit that applied.")
     segments: list[SegmentOut] = Field(description="Its segments, in order.")
     messages: list[dict[str, Any]] | None = Field(
@@ -232,7 +232,9 @@ class ContextOut(BaseModel):
     breakpoints: list[BreakpointOut] = Field(
         description="At most four points for the provider's cache; none with `cache: off`."
     )
-    omitted: list[OmissionOut] = Field(description="Everything that was left out, the first to be left out first.")
+    omitted: list[OmissionOut] = Field(
+        description="Everything that was left out, in the order in which it was left out."
+    )
     recalled: list[dict[str, Any]] = Field(description="Search results in the context; always empty for now.")
     prefix_hash: str = Field(description="Equal hashes mean that nothing before the history changed.")
 
@@ -241,7 +243,7 @@ class AppendOut(BaseModel):
     """The result of an append."""
 
     messages: list[AppendedOut] = Field(description="All messages in the request's order.")
-    created: int = Field(description="How many of them are new.")
+    created: int = Field(description="How many of the messages are new.")
     context: ContextOut | None = Field(None, description="The context, if it was requested and could be assembled.")
     context_problem: dict[str, Any] | None = Field(
         None, description="Why there is no context. The messages are appended nevertheless."
@@ -254,8 +256,8 @@ class InclusionOut(BaseModel):
     seq: int = Field(description="Its seq on the line.")
     message_id: str = Field(description="Its id.")
     status: str = Field(
-        description="`verbatim`, `pinned`, or the kind of what covers it, such as `memo` or `summary`; otherwise the "
-        "reason why it is not in the context: `out_of_budget`, `pending`, `failed`, `expired`, `excluded`, `hidden`, "
-        "`none`."
+        description="`verbatim`, `pinned`, or the kind of memory that covers it, such as `memo` or `summary`; "
+        "otherwise the reason why it is not in the context: `out_of_budget`, `pending`, `failed`, `expired`, "
+        "`excluded`, `hidden`, `none`."
     )
     by: str | None = Field(description="The source that covers it, such as `memo:…` or `summary:3`.")

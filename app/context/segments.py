@@ -155,7 +155,7 @@ class Rendered:
     """A context in one format.
 
     Attributes:
-        tokens: Text plus 4 per message, times the chat's token factor, rounded up.
+        tokens: The tokens of all texts, plus 4 per message, times the chat's token factor, rounded up.
         breakpoints: The points up to which the provider should cache the prompt.
         prefix_hash: sha-256 (hex) of the format, the anchor and everything before the history.
         messages: With `openai` and `anthropic`: the messages, ready to send.

@@ -121,7 +121,7 @@ class Account:
     Attributes:
         calls: The number of calls.
         cold: The number of calls for which the cache had expired.
-        at_once: The bills as if the cache never expired.
+        at_once: The bills for a cache that never expires.
         with_pauses: The bills with the pauses that the chat had.
         last: The newest call.
 

@@ -50,7 +50,7 @@ def word_diary(character: str | None, entries: Sequence[Listed], folded: Listed,
     if older:
         yield from _word_entries("older: kept, and folded for the prompt", older, calendar)
     if folded["text"]:
-        where = "these lines of the prompt" if folded["in_prompt"] else "these lines for the next cut"
+        where = "these lines of the prompt" if folded["in_prompt"] else "these lines, in the prompt after the next cut"
         made = f"{_count_entries(folded['entries'])} folded into {where}, {word_author(folded)}"
         yield f"{part(made)}\n"
         yield from _word_told(folded, 6)
@@ -92,7 +92,7 @@ def word_scenes(scenes: Sequence[Listed], calendar: Calendar, hidden_seqs: Seque
             yield fill(f"It ends with {_ENDINGS[scene['closed_by']]}{reason}.", 6)
     if hidden_seqs:
         ranges = ", ".join(word_range(*one) for one in join_seqs(hidden_seqs))
-        yield "\n" + fill(f"Auto-hide only shows the newest scenes. Hidden are messages {ranges}.", 2)
+        yield "\n" + fill(f"Auto-hide leaves only the newest scenes in sight. Messages {ranges} are hidden.", 2)
 
 
 def word_recap(recap: Listed) -> Iterator[str]:

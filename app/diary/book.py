@@ -96,7 +96,7 @@ async def list_entries(
     after: tuple[int, int] | None,
     limit: int,
 ) -> list[Listed]:
-    """Return a page of entries in story order, of one diary or of all; those that are hidden or open, too.
+    """Return a page of entries in story order, of one diary or of all, including hidden and open ones.
 
     Raises ChatNotFound, LineNotFound, and Invalid for a character that has no entries and is not one of the chat's.
     """
@@ -142,7 +142,7 @@ async def save_memory(
 ) -> UUID:
     """Insert an entry that the character writes, and return its id. Raises ChatNotFound, Invalid, Conflict.
 
-    The entry is bound to a reply, and hidden until the reply is there. A retry returns the id of the first entry and
+    The entry is bound to a reply, and hidden until the reply is appended. A retry returns the id of the first entry and
     changes nothing, even if that entry was edited or deleted since then.
     """
     head = await lock_head(db_session, ref)
@@ -162,8 +162,8 @@ async def edit_entry(
 ) -> None:
     """Change the fields of an entry in `given`: content, kept; None resets `kept`.
 
-    No model rewrites a text that a person replaced, and it depends on no reply any more; nor does an entry that is
-    kept. Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote.
+    No model rewrites a text that a person replaced. Such an entry, and an entry that is kept, does not depend on a
+    reply. Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote.
     """
     head, entry = await _lock_entry(db_session, ref, entry_id)
     values: dict[str, Any] = {}
@@ -249,7 +249,7 @@ async def _insert(
 
 
 async def _keep(db_session: DbSession, head: Head, entry: DiaryEntry, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns that keeping an entry, or no longer keeping it, changes. Raises Conflict."""
+    """Return the columns that change when a person keeps an entry, or stops keeping it. Raises Conflict."""
     if entry.origin == "model":
         raise Conflict("Only an entry that a tool wrote depends on a reply, so only such an entry can be kept.")
     kept = bool(given["kept"])

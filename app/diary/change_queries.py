@@ -183,7 +183,10 @@ async def list_written_after(db_session: DbSession, line: Line, seq: int) -> lis
 async def copy_written(
     db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int, bool]]
 ) -> set[str]:
-    """Copy entries from another line to `places` (entry_id, at_seq, hidden); return whose diaries changed."""
+    """Copy entries from another line to `places` (entry_id, at_seq, hidden).
+
+    Return the characters whose diaries changed.
+    """
     rows = await db_session.raw.fetch(_COPY_WRITTEN, *line, from_line_id, *zip(*places, strict=True))
     return {row["character"] for row in rows}
 

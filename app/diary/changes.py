@@ -1,8 +1,8 @@
 """Updates diaries when messages change: schedules stale entries of the service, and folds that cover them.
 
 Entries that a person wrote are not made from messages, so a change of messages does not affect them. Entries that a
-character wrote with its tool are bound to a reply: `bound.py` shows and hides them with it. A truncation before such an
-entry deletes it: in this course of the story, the character has not written it.
+character wrote with its tool are bound to a reply: `bound.py` hides and shows them when the reply changes. A truncation
+before such an entry deletes it: in this course of the story, the character has not written it.
 """
 
 from collections.abc import Sequence
@@ -150,7 +150,7 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Copy the entries after `kept_seq` that characters or people wrote from the old line, to the messages' new seqs.
 
     A character's tool is not called again for messages that have only moved, so its entries move along with the replies
-    that they are bound to, and stay behind if the reply does. Entries of the service are written again.
+    that they are bound to. An entry whose reply does not move is not copied. Entries of the service are written again.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -169,8 +169,8 @@ async def _list_places(
 ) -> list[tuple[UUID, int, bool]]:
     """Return (entry_id, at_seq, hidden) of the entries that move along.
 
-    An entry that depends on a reply follows its binding. One that a tool wrote before there were bindings has none, and
-    moves like an entry of a person.
+    An entry that depends on a reply follows its binding. An entry that a tool wrote before bindings existed has no
+    binding, and moves like an entry of a person.
     """
     ids = [row["entry_id"] for row in written if row["depends"]]
     former = await bindings.list_places(db_session, (event.head.chat_key, event.from_line_id), ids)

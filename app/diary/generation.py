@@ -23,7 +23,7 @@ FOLD_TOKENS = 1_000
 """Enough for 300 words, even in scripts that need many tokens."""
 
 ENTRY_TOKENS = 400
-"""Enough for four sentences, likewise."""
+"""Enough for four sentences, even in scripts that need many tokens."""
 
 TEMPERATURE = 0.5
 

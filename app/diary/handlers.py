@@ -3,7 +3,7 @@
 A line's cursor has three fields. `number` is the highest number of an entry. `period` is the open period, whose turns
 lead to the next entry of the service. `outdated` lists the characters whose diaries have changed since they were
 cached; true means all. The diaries of a line share the numbers, so no number is used twice. An entry of the service
-gets its number when it is scheduled, so that entries are in story order, whichever is written first.
+gets its number when it is scheduled, so that entries are in story order, even if a later one is written first.
 """
 
 from collections.abc import Sequence

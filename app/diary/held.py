@@ -60,7 +60,7 @@ def hold(version: int | None, folded: str, covered: int, entries: Sequence[Writt
 
 
 def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> Held | None:
-    """Return what a diary holds, or None if it is to be held again.
+    """Return what a diary holds, or None if that has to be chosen again.
 
     A diary that began after the cut holds nothing. If the character has just taken over the unnamed diary, its diary
     holds what the unnamed one held; if it also had a diary of its own, the result is None.

@@ -1,4 +1,4 @@
-"""Moves a diary to another name: the unnamed one once the chat names its sole character, or that of a renamed one.
+"""Moves a diary to another name: the unnamed diary once the chat has a sole character, or that of a renamed character.
 
 Entries keep their numbers, and the folded part moves along. If there is a diary of that name already, the entries of
 both are merged in the order of their numbers, and folds that lack some of them are made again.
@@ -36,7 +36,7 @@ async def adopt_nameless(db_session: DbSession, head: Head, *, now: datetime, se
 
 
 async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
-    """Move the diary of a renamed character, and its work, which goes on as if the name had always been the new one."""
+    """Move the diary of a renamed character, and rename its scheduled work."""
     head, former, name = event.head, event.former, event.name
     if NAME not in head.cursors:
         return

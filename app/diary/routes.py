@@ -75,7 +75,10 @@ async def get_diary_entry(ref: ReadingChat, entry_id: EntryId, db_session: Db, l
 async def edit_diary_entry(
     ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now
 ) -> Response:
-    """Replace the text of an entry, or keep it whatever becomes of its reply. A fold that covers it is made again."""
+    """Replace the text of an entry, or keep an entry even if its reply changes.
+
+    A fold that covers the entry is made again.
+    """
     await book.edit_entry(db_session, ref, entry_id, body.given(), now=clock())
     await db_session.run_deferred()
     return OrjsonResponse(_entry_out(await book.get_entry(db_session, ref, entry_id)))

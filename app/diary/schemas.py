@@ -23,37 +23,39 @@ class EntryOut(BaseModel):
     )
     content: str = Field(description="The text.")
     at_seq: int = Field(
-        description="The seq of the newest message when it was written, 0 before the first. For an entry that a tool "
-        "wrote, the seq of its reply once that is appended; for one of the service, that of the last message that "
-        "it is about."
+        description="The seq at which the entry belongs in the story. For an entry of a tool: the seq of the reply, "
+        "once the reply is appended. For an entry of the service: the seq of the last message that the entry is about. "
+        "Otherwise: the seq of the newest message when the entry was written, or 0 if there was none."
     )
     message_id: str | None = Field(
-        description="The id of the reply that a tool wrote it with. A context contains the entry only while this "
-        "message has the text that it had then: after an edit, another swipe, a delete, or if a person hid the "
-        "message, the entry is still listed but `in_prompt` is false, until the text returns. Null if no tool wrote "
-        "it, and until the reply is appended, unless the call named the id of the reply. Until the reply is appended, "
-        "`in_prompt` is false."
+        description="For an entry of a tool: the id of the reply that the entry belongs to. A context contains the "
+        "entry only while this reply has the text that the entry was bound to. After an edit, another swipe or a "
+        "delete, or if a person hides the reply, the entry is still listed, but `in_prompt` is false until the reply "
+        "has that text again and is not hidden. Until the reply is appended, `in_prompt` is false, and the id is null "
+        "unless the call named it. Always null for an entry that no tool wrote."
     )
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=f"{EDITED} No model rewrites it afterwards.")
     kept: bool = Field(
-        description="Whether a person keeps it, so that it no longer depends on the reply that a tool wrote it with."
+        description="Whether a person has decided to keep the entry. It then no longer depends on a reply."
     )
     stale: bool = Field(description="Whether the messages that the service wrote it from have changed since.")
     first_seq: int | None = Field(
         description="The seq of the first message that the service wrote it from; null if the service did not write it."
     )
-    last_seq: int | None = Field(description="The seq of the last message, inclusive; null likewise.")
+    last_seq: int | None = Field(
+        description="The seq of the last of these messages, inclusive; null if the service did not write the entry."
+    )
     in_prompt: bool = Field(
         description="Whether a context for its character contains it verbatim, unless a small `max_tokens` trims it; "
-        "false if the chat no longer names the character, and while the reply of its tool call is not there."
+        "false if the chat no longer names the character, and until the reply of its tool call is appended."
     )
     model: str | None = Field(description="The model with which the service wrote it.")
     prompt_version: str | None = Field(description="The version of the prompt it was written with.")
     dated_at: datetime = Field(
-        description="The time in the story, shown as a date in the chat's time zone: for an entry of a "
-        "character, when the newest message at that time was sent; for one of the service, when the newest message "
-        "that it is about was sent; for a person's, when it was written."
+        description="The time in the story, shown as a date in the chat's time zone. For an entry of the character: "
+        "when the message was sent that was the newest at that time. For an entry of the service: when the newest "
+        "message that the entry is about was sent. For an entry of a person: when it was written."
     )
     created_at: datetime = Field(description="When it was written.")
 
@@ -88,8 +90,8 @@ class EntryPatch(Patch):
     )
     kept: bool | None = Field(
         None,
-        description="Keep an entry that a tool wrote, whatever becomes of the reply that it was written with. `false` "
-        "or null makes it depend on the reply again. An entry that the service wrote is a 409.",
+        description="Keep an entry that a tool wrote, even if its reply is changed, hidden or deleted. `false` or null "
+        "makes the entry depend on the reply again. For an entry that the service wrote, the answer is a 409.",
     )
 
 
@@ -104,8 +106,8 @@ class FoldedOut(BaseModel):
     entries: int = Field(
         description="The number of entries that it covers, counted up to 1,000. They are still listed."
     )
-    first_at: datetime | None = Field(description="When the first of them was written.")
-    last_at: datetime | None = Field(description="When the last of them was written.")
+    first_at: datetime | None = Field(description="When the first of these entries was written.")
+    last_at: datetime | None = Field(description="When the last of these entries was written.")
     in_prompt: bool = Field(description=IN_PROMPT)
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")

@@ -25,7 +25,7 @@ KEY_TTL_S: Final = 5.0
 
 TOKEN_TTL_S: Final = 60.0
 OPEN_TTL_S: Final = 1.0
-"""The maximum time that this process accepts requests without a key after another process has created the first."""
+"""The maximum time that this process accepts requests without a key after another process has created the first key."""
 
 MAX_ENTRIES: Final = 10_000
 

@@ -359,7 +359,7 @@ async def find_work(db_session: DbSession, owner: Owner, layer: str, key: str) -
 async def unschedule(db_session: DbSession, owner: Owner, layer: str, keys: Sequence[str]) -> bool:
     """Delete items, whether they are due, claimed or failed; return whether there were any.
 
-    A worker that holds the lease of one loses it.
+    A worker that holds the lease of such an item loses the lease.
     """
     status = await db_session.raw.execute(
         "DELETE FROM work WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4)",

@@ -109,7 +109,7 @@ class Inquiry:
         self.refusals.append(refusal)
         self._complaint = refusal.reason
         if self._store is not None and not await self._store(refusal):
-            raise ModelError("its source changed while it was being made", transient=False)
+            raise ModelError("the source of the item changed while the item was being made", transient=False)
 
 
 async def ask_model(

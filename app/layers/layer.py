@@ -98,16 +98,16 @@ class Layer:
         on_append: Messages were appended: schedule work that becomes due.
         on_change: Messages changed: mark rows derived from them as stale and schedule them.
         on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
-        on_bindings: Replies arrived for what the layer's tools wrote, or have another text, or their text again: show,
-            hide or delete it.
+        on_bindings: Bindings of what the layer's tools wrote changed: replies arrived, calls were dropped, or replies
+            got another text or got back the text that they were bound to. Show, hide or delete what was written.
         on_move: Messages moved to a new line: copy people's texts about them.
         on_rename: A character has a new name: store it wherever the layer stores the name, except in `filters`.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
         covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything
             from `from_seq` on; None if no cut has to wait for the layer. `until_seq` is the last seq before the cut's
-            target. A text that ends exactly at `until_seq` counts; one that ends later may be ignored, as the
-            summary does. The cut is possible if the result is `until_seq` or more.
+            target. A text that ends exactly at `until_seq` counts; one that ends later may be ignored, as the summary
+            does. The cut is possible if the result is `until_seq` or more.
         request_coverage: (db_session, head, until_seq, now=) → schedule the missing coverage up to `until_seq`
             (inclusive), for which a cut waits; return False if it cannot be made.
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → the coverage of messages of the range.
@@ -122,7 +122,7 @@ class Layer:
             chats whose edges are this layer's.
         export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
         documents: A query on the line's row `c` for the layer's valid texts (`app/layers/documents.py`), for a search
-            that is to come.
+            that does not exist yet.
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; those rows are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.

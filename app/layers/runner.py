@@ -26,7 +26,7 @@ from app.summarising.fitting import DoesNotFit
 
 log = logging.getLogger(__name__)
 
-CHANGED = ModelError("its source changed while it was being made", transient=False)
+CHANGED = ModelError("the source of the item changed while the item was being made", transient=False)
 KILLED = ModelError("no worker survived making it", transient=False)
 
 

@@ -1,7 +1,7 @@
 """Choice of the user that PostgreSQL runs as, because PostgreSQL refuses to run as root.
 
 If this process runs as root, PostgreSQL runs as the owner of its files, else as `postgres`, else as `nobody`. If that
-user cannot reach them, because DATA or the programs are below a private home directory, PostgreSQL runs in a user
+user cannot reach its files, because DATA or the programs are below a private home directory, PostgreSQL runs in a user
 namespace: inside, its user id is that of the user; to the system it is still root and can access root's files.
 """
 

@@ -37,8 +37,8 @@ async def backfill(
     The current settings apply. `last_seq` None is the end of the line. The messages from the open batch on are left
     out, because they get their memo in any case.
 
-    If every message that can be summarised has its batch, there are no new ones. Raises ChatNotFound, and MemosOff if
-    the chat's memos are switched off.
+    If every message that can be summarised has its batch, there are no new batches. Raises ChatNotFound, and MemosOff
+    if the chat's memos are switched off.
     """
     head = await lock_head(db_session, ref)
     settings = MemoSettings.of(head.settings)

@@ -97,7 +97,7 @@ def form_batches(
 def recount(open_batch: OpenBatch, pairs: Iterable[tuple[Placed, Placed]]) -> OpenBatch:
     """Return the open batch recounted after messages have changed; `pairs` are (before, after) of each message.
 
-    The count can exceed the size. The next append then forms the batch as if the messages had always been like that.
+    The count can exceed the size. The next append then forms the batch from the messages as they are now.
     """
     inside = [(before, after) for before, after in pairs if after.seq >= open_batch.first_seq]
     filters = open_batch.filters

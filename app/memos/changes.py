@@ -1,7 +1,8 @@
 """Updates memos when messages change: schedules stale memos, and reopens a batch that a truncation cuts through.
 
 A batch's boundaries never move. A change inside a batch changes only its hash, and only a batch whose hash has changed
-is summarised again. So an edit costs one memo, and an edit that is undone before its memo is made costs none.
+is summarised again. So an edit causes at most one memo to be made again, and an edit that is undone before its memo is
+made causes none.
 """
 
 from collections.abc import Sequence

@@ -70,7 +70,7 @@ async def _read_context(
 ) -> MemoContext:
     """Return what helps to understand the batch: two messages before it, times, and personas.
 
-    The filters of the batch apply to these messages, too: what is not to be summarised is not shown to the model.
+    The filters of the batch apply to these messages, too: the model gets no message that is not to be summarised.
     """
     before = await queries.list_eligible_before(
         db_session.raw, *claimed.owner.line, before_seq=first_seq, limit=_MESSAGES_BEFORE, filters=filters

@@ -30,7 +30,9 @@ class MemoOut(BaseModel):
     id: UUID = Field(description="The memo's id.")
     number: int = Field(description="Its number in the book, which never changes.")
     first_seq: int | None = Field(description="The seq of the first message it covers; null if a person wrote it.")
-    last_seq: int | None = Field(description="The seq of the last message it covers, inclusive; null likewise.")
+    last_seq: int | None = Field(
+        description="The seq of the last message it covers, inclusive; null if a person wrote it."
+    )
     after_seq: int | None = Field(description="For a memo that a person wrote, the seq it follows; else null.")
     first_message_id: str | None = Field(
         description="The id of the first message that it summarises, to link to the conversation; null if it "
@@ -113,13 +115,15 @@ class BackfilledOut(BaseModel):
 
     created: int = Field(description="How many memos were added; 0 if nothing was missing.")
     first_seq: int | None = Field(description="The seq of the first message that they cover; null if there are none.")
-    last_seq: int | None = Field(description="The seq of the last message that they cover, inclusive; null likewise.")
+    last_seq: int | None = Field(
+        description="The seq of the last message that they cover, inclusive; null if there are none."
+    )
 
 
 class BackfillingOut(BackfilledOut):
     """The memos that a backfill makes in the background."""
 
-    work_id: UUID = Field(description=f"{WORK_ID} It is that of the first memo.")
+    work_id: UUID = Field(description=f"{WORK_ID} It belongs to the first of the memos.")
 
 
 class Regenerate(BaseModel):
@@ -130,6 +134,6 @@ class Regenerate(BaseModel):
     )
 
     instruction: Annotated[Text, Field(min_length=1, max_length=2_000)] | None = Field(
-        None, description="An instruction for this one generation."
+        None, description="A wish for this generation only."
     )
     replace_edited: bool = Field(False, description="Whether to replace a text that a person edited.")

@@ -1,7 +1,7 @@
 """Removes time stamps of the service that a model imitated. Pure.
 
 With inline timestamps every message in a prompt begins with `[04/01 22:15] Sakura: `. Models imitate it: their replies
-begin with a stamp of their own. Stored, it would stand in the next prompt twice.
+begin with a stamp of their own. If this stamp were stored, the next prompt would contain two.
 """
 
 import re
@@ -31,7 +31,7 @@ def drop_echo(head: Head, role: str, name: str | None, content: str) -> str:
 
 
 def _list_names(head: Head, name: str) -> list[str]:
-    """Return the name of a speaker and its former names: an old text still has the name of its time."""
+    """Return the current and former names of a speaker; an old stamp has the name that was current then."""
     current = head.current_name(name)
     return [current, *(former for former, renamed in head.renamed.items() if renamed.name == current)]
 

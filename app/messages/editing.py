@@ -116,10 +116,10 @@ async def lock_message(db_session: DbSession, ref: ChatRef, message_id: str) -> 
 
 
 def _set_hidden(message: Message, hidden: bool | None) -> None:
-    """Hide a message on behalf of a person, or un-hide it; None withdraws either choice.
+    """Hide a message on behalf of a person, or un-hide it; None clears the choice.
 
     Auto-hide never un-hides a message that a person hid. If a person un-hides a hidden message, auto-hide leaves it
-    visible until a person hides it or withdraws the choice. Un-hiding a message that is already visible has no effect.
+    visible until a person hides it or clears the choice. Un-hiding a message that is already visible has no effect.
     """
     if hidden is None:
         message.visibility_pinned = False

@@ -91,7 +91,8 @@ async def list_sent_after(
 async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int | None:
     """Return the seq of the first message from `from_seq` on that scenes do not hide.
 
-    None if that is the very first, so that nothing is to be skipped. The seq after the head if scenes hide all of them.
+    Return None if no message from `from_seq` on comes before it, because then nothing is to be skipped. Return the seq
+    after the head if scenes hide all messages.
     """
     found: int | None = await db_session.raw.fetchval(_IN_SIGHT, *head.line, from_seq, head.head_seq + 1)
     return found

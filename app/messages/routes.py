@@ -65,7 +65,7 @@ async def cut_off_messages(
     db_session: Db,
     clock: Now,
 ) -> None:
-    """Delete all messages from `from_seq` on; their ids and seqs are never free again."""
+    """Delete all messages from `from_seq` on; their ids and seqs are not reused on this line."""
     await editing.cut_off_end(db_session, ref, from_seq, now=clock())
 
 
@@ -126,7 +126,7 @@ async def edit_message(
 
 @router.delete("/{message_id:path}", status_code=204)
 async def delete_message(ref: WritingChat, message_id: MessageIdPath, db_session: Db, clock: Now) -> None:
-    """Delete a message; its id and seq are never free again."""
+    """Delete a message; its id and seq are not reused on this line."""
     await editing.delete_message(db_session, ref, message_id, now=clock())
 
 

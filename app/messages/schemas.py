@@ -68,8 +68,8 @@ class MessageIn(RequestModel):
     name: Name | None = Field(None, description="The name of the speaker.")
     content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS), NullAs("")] = Field(
         "",
-        description="The text, 1–100,000 characters; may be empty only with `tool_calls`. With `swipes` it is the "
-        "selected one, and may be left out.",
+        description="The text, 1–100,000 characters; may be empty only with `tool_calls`. With `swipes`, it is the "
+        "selected text and may be left out.",
     )
     swipes: Swipes | None = Field(
         None,
@@ -156,10 +156,10 @@ class MessageDetail(MessageOut):
     """A message with all of its fields."""
 
     kind: str | None = Field(description="`thought`, or null.")
-    importance: float | None = Field(description="As given.")
-    tool_calls: list[dict[str, Any]] | None = Field(description="As given.")
-    tool_call_id: str | None = Field(description="As given.")
-    metadata: dict[str, Any] | None = Field(description="As given.")
+    importance: float | None = Field(description="The importance that the caller gave.")
+    tool_calls: list[dict[str, Any]] | None = Field(description="The tool calls of the model.")
+    tool_call_id: str | None = Field(description="With role `tool`: the id of the call whose result this is.")
+    metadata: dict[str, Any] | None = Field(description="The caller's own JSON object.")
     swipes: list[str] = Field(description="All texts of the message; only `content` if it has no alternatives.")
     selected_swipe: int = Field(description="The index in `swipes` of the selected text, from 0.")
     excluded: bool = Field(description="Whether the message is kept out of all summaries.")
@@ -187,7 +187,7 @@ class MessagePatch(Patch):
     hidden: bool | None = Field(
         None,
         description="Hide the message from the prompt and from summaries. `false` un-hides it, even after auto-hide. "
-        "Null withdraws either choice: auto-hide decides again from its next run on.",
+        "Null clears the choice: auto-hide decides again from its next run on.",
     )
     metadata: JsonObject | None = Field(
         None, description="Replaces the caller's own JSON object; at most 16 KiB. Null removes it."

@@ -42,7 +42,7 @@ class Link(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Whether it is the version with which a person wrote its kept text; nothing is folded after the text yet."""
+        """Whether a person wrote this version to be kept. Its own `text` is empty; folds add later versions."""
         return self.has_kept and self.origin == "person"
 
 

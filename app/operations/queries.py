@@ -160,7 +160,7 @@ def _has_status(status: Status) -> ColumnElement[bool]:
 
 
 def _due_from(now: datetime) -> dict[str, Any]:
-    """Return the values that reset an item as if it were first scheduled now."""
+    """Return the values that reset an item to the state of one that is first scheduled now."""
     return {
         "failed_at": None,
         "attempts": 0,

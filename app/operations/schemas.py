@@ -32,7 +32,7 @@ class Readiness(BaseModel):
         description="The status of Redis. It wakes workers and counts requests; without it workers poll."
     )
     model: Literal["configured", "not configured"] = Field(
-        description="Whether a model is configured. Without one, memos are extractive."
+        description="Whether a model is configured. Without one, memories are extractive."
     )
     worker: Literal["ok", "none"] = Field(
         description="Whether a worker has reported within 30 seconds. Without one, nothing is remembered."
@@ -46,7 +46,9 @@ class RefusalOut(BaseModel):
     """An answer of the model that was refused."""
 
     kind: RefusalKind = Field(description=f"What is wrong with the answer. {REFUSAL_KINDS}")
-    reason: str = Field(description="The fault in words. The next request to the model contains them.")
+    reason: str = Field(
+        description="The fault, as a sentence or a part of one. The next request to the model contains it."
+    )
 
 
 class WorkOut(BaseModel):

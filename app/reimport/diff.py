@@ -54,10 +54,10 @@ class Alignment:
 
     `diverges_at` is the index of the first wanted message that has a smaller matched seq somewhere after it; a new
     message counts as greater than every seq. The messages before the index keep their seqs: the new line is a copy that
-    ends with the last of them. All messages from the index on are appended to it. Those that match have greater seqs
-    than all that are kept, so the copy does not contain them and their ids are free. No larger number
-    of messages could keep their seqs: the message at the index is new, or one that comes after it in the list has a
-    smaller seq, so a copy that includes the first would include the second too, in the wrong order.
+    ends with the last of them. All messages from the index on are appended to it. Of these, the messages that match
+    have greater seqs than all kept messages, so the copy does not contain them and their ids are free. `diverges_at`
+    cannot be larger. The message there is either new, or a later wanted message matches a smaller seq; a copy up to its
+    seq would then contain that later message before it, in the wrong order.
 
     Attributes:
         matches: For each wanted message, the seq of the message that it matches, which may be a tombstone to restore;
@@ -76,12 +76,12 @@ class Alignment:
 def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
     """Match `wanted` with `existing`, the whole line in seq order. Ids are unique in both.
 
-    A wanted message with an id matches the message with that id, deleted or not, whatever its text; it is new if the
-    line does not have the id. A wanted message without an id matches a message that is not deleted, has the same role,
-    name and content, and whose id is not given. The common beginning and the common end of both lists are matched
+    A wanted message with an id matches the message with that id, deleted or not, regardless of its text; it is new if
+    the line does not have the id. A wanted message without an id matches a message that is not deleted, has the same
+    role, name and content, and whose id is not given. The common beginning and the common end of both lists are matched
     first. Each message in between matches the next such message after the last match, or else the earliest one left.
 
-    Then messages without an id that stand between the same two matched neighbours in both lists are paired, by role and
+    Then messages without an id that are between the same two matched neighbours in both lists are paired, by role and
     in order; the beginning and the end of the lists count as neighbours. A pair is a match with an edited text.
     """
     given = {message.message_id for message in wanted if message.message_id is not None}
@@ -242,10 +242,11 @@ def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[fl
 def _match_in_order(
     existing: Sequence[Existing], wanted: Sequence[Wanted], matches: Sequence[int | None]
 ) -> list[int | None]:
-    """Return other matches, all in order: of equal texts only those count that are unique, and the others are paired.
+    """Return other matches, with all seqs ascending.
 
-    A text that was changed to that of another message matches that one, out of order, and the other message's own text
-    then matches the next equal one. Paired between unique texts, each keeps its place.
+    If a message was edited so that its text equals that of another message, matching by text confuses the two. So here
+    a message without an id is matched by text only if that text occurs once in both lists; the messages between two
+    matches are paired by role and in order.
     """
     old = Counter(message.said for message in existing if not message.deleted)
     new = Counter(message.said for message in wanted)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class SwipeChoice(NamedTuple):
-    """The swipe to select, by its index, and the swipes to add before, as (index, text)."""
+    """The swipe to select, by its index, and the swipes to add first, as (index, text)."""
 
     selected: int
     added: Sequence[tuple[int, str]] = ()
@@ -19,8 +19,9 @@ def choose_swipe(
     `known` are all texts of the message by index, of which `selected` is selected. `given` are the texts that the
     caller gave, if any, with `content` at `given_index`.
 
-    A text that is known is selected. If a given text takes the place of one that is no longer given, that one was
-    edited. All other given texts are added; without any, the selected text was edited.
+    If `content` is a known text, its swipe is selected. If `content` is new and the stored swipe at `given_index` is
+    not among the given texts, that swipe was edited. Every other new text is added as a swipe. If no texts are given
+    and `content` is new, the selected swipe was edited.
     """
     texts = set(known.values())
     if content in texts:

@@ -152,8 +152,8 @@ def _parse(answer: str) -> tuple[SceneText, bool]:
 def parse_recap(answer: str, *, former: str = "") -> str:
     """Return the running recap in a model's `answer`, under its headings.
 
-    Raises UnusableAnswer, also for an answer without headings: the next fold could not tell its parts from each other.
-    If the model only says that `former`, or a part of it, has not changed, that text is used.
+    Raises UnusableAnswer, also for an answer without headings: the next fold could not distinguish its parts. If the
+    model only says that `former`, or a part of it, has not changed, that text is used.
     """
     parsed, has_headings = _parse(answer)
     if former and not parsed.threads and not parsed.state and leaves_former(parsed.outcomes, former):

@@ -192,7 +192,7 @@ async def _take_up(db_session: DbSession, head: Head, first_seq: int, last_seq: 
 
     1. The scene whose break on `last_seq` was removed, if a person wrote its recap and it is not `truncated`.
     2. The `truncated` scenes that end in the range, merged into the first.
-    3. The scene whose break on `last_seq` was removed, whoever wrote its recap.
+    3. The scene whose break on `last_seq` was removed, regardless of who wrote its recap.
     """
     lifted = await change_queries.find_lifted(db_session, head, last_seq)
     if lifted is not None and lifted.is_written and not lifted.truncated:

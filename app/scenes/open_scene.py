@@ -20,7 +20,7 @@ class OpenScene:
         first_seq: Where it begins; None if it has not been read yet.
         count: How many eligible messages it has; None after a change. Counting may stop when there are enough for a
             search for a break.
-        unjudged: How many of these are after `judged_seq`; None after a change. Counting may stop likewise.
+        unjudged: How many of these are after `judged_seq`; None after a change. Counting may stop as for `count`.
         judged_seq: The last seq on which a search has decided whether a scene ends. It may be in an earlier scene.
         after_pause: Whether the conversation has paused since the last search.
         hide_in: How many more messages are needed until auto-hide can hide another scene; 0 if none waits for that.

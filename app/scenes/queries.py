@@ -30,7 +30,7 @@ _BREAKS = f"""
         SELECT coalesce(max(s.last_seq), 0) FROM scenes s WHERE {_LIVE} AND s.last_seq < $3)
     ORDER BY s.last_seq"""  # noqa: S608
 
-# Whether a recap is valid. A person's recap is, even if messages have changed. Any other is scheduled or has failed.
+# Whether a recap is valid: a person's recap always is. A recap that is not valid is scheduled or has failed for good.
 _HOLDS = "s.status <> 'pending' AND (s.origin = 'person' OR s.source_hash = s.current_hash)"
 
 DOCUMENTS = f"""

@@ -78,7 +78,7 @@ async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: da
 
 
 async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
-    """Make a version the current one; what follows it is folded in again with the next new scene.
+    """Make a version the current one; when the next scene is closed, the scenes after it are folded in again.
 
     Cancels a scheduled rebuild. If a scene has not been folded into any version yet, the fold is scheduled at once.
     Raises ChatNotFound, VersionNotFound.

@@ -32,5 +32,10 @@ class SceneSettings(LayerSettings):
     )
     min_messages: int = Field(10, ge=1, le=1_000, description="The fewest messages of a scene that a search closes.")
     max_messages: int = Field(100, ge=10, le=1_000, description="The most messages read in one search for a break.")
-    auto_hide: int | None = Field(2, ge=-1, le=1_000, description="How many newest scenes stay in sight; -1: all.")
+    auto_hide: int | None = Field(
+        2,
+        ge=-1,
+        le=1_000,
+        description="How many of the newest scenes stay in sight, the open scene included; -1 hides none.",
+    )
     recap: RecapSettings = Field(RecapSettings(), description="The running recap.")

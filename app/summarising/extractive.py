@@ -275,7 +275,7 @@ class _Scales:
         return is_cry or self._is_filler(clause)
 
     def _emphasis(self, sentence: str) -> float:
-        """Return the factor for the first person and for a telling word; it is lower for a frequent telling word."""
+        """Return the factor for the first person and for words of a category, which is lower for frequent words."""
         words = set(find_terms(sentence))
         telling = max(map(self._frequencies.idf, _TELLING.intersection(map(str.casefold, words))), default=0.0)
         first_person = _FIRST_PERSON_FACTOR if words & _FIRST_PERSON else 1.0

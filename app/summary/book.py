@@ -77,7 +77,7 @@ async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, keep:
 
 
 async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
-    """Make a version the current one, and schedule the fold of what follows it; later versions are kept.
+    """Make a version the current one, and schedule the fold of the messages after it; later versions are kept.
 
     Cancels a fold that a person asked for. Raises ChatNotFound, VersionNotFound.
     """

@@ -179,7 +179,7 @@ async def _list_coming(
 
 
 async def _covered_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
-    """Return up to which seq everything is covered by the version that contexts contain after a cut at `until_seq`."""
+    """Return the last seq up to which the version in contexts after a cut at `until_seq` covers everything."""
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=until_seq + 1)
     link = chain.latest_usable(until_seq + 1)
     covered_seq = link.last_unit if link else 0

@@ -88,7 +88,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
             half = await _read_fold(db_session, claimed, messages // 2)
         if half is None:
             # The messages may be restored already, without new work. So the item is retried and not completed.
-            raise ModelError("its messages were gone while the fold was halved", transient=True)
+            raise ModelError("the messages of the fold were deleted while it was being made", transient=True)
         part = half
 
 
@@ -153,7 +153,7 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
 
     If the latest valid version is to be made again, the base is the chain before it, and everything at least up to
     where that version ends is folded again. A kept text that is to be replaced is replaced even if versions that were
-    folded after it have become stale meanwhile, but not if a person has written another one.
+    folded after it have become stale meanwhile, but not if a person has written another kept text.
     """
     until_seq, again = payload.get("until_seq", 0), payload.get("again") or 0
     newest = (await narratives.read_chain(db_session, head.line, SUMMARY)).latest_valid()

@@ -44,11 +44,11 @@ async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetim
 async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) -> Chain:
     """Return the chain that the next fold is folded onto.
 
-    Usually this is the chain of the current version. It is shortened if its latest valid version covers messages of
-    the history, and messages before the history are missing from the earlier version on which contexts then depend.
-    The next fold then continues from that earlier version and fills the gap. The history is taken as it begins now (at
-    the anchor), and as it will begin after the waiting cut (at `until_seq + 1`). A version that a person wrote is never
-    dropped this way.
+    Usually this is the chain of the current version. If the latest valid version covers messages of the history,
+    contexts use the latest valid version that ends before the history. If that version leaves out messages before the
+    history that are to be summarised, the chain is cut back to it, and the next fold fills the gap. Both the history
+    that begins at the anchor and the history that begins at `until_seq + 1` after the waiting cut are checked. A
+    version that a person wrote is never dropped this way.
     """
     for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
         chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=begins_seq)

@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"])
 async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
     """Return the rolling summary. It enters the prompt once all messages that it covers have left the history.
 
-    A version that a person wrote to be kept enters it at once.
+    A text that a person wrote to be kept enters the prompt at once.
     """
     return OrjsonResponse(await _summary_out(db_session, ref, line))
 
@@ -39,7 +39,7 @@ async def write_summary(ref: WritingChat, body: SummaryIn, db_session: Db, clock
 
 @router.put("/current", response_model=SummaryOut)
 async def choose_summary_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
-    """Make another version current. What follows it is folded again; later versions stay in the list."""
+    """Make another version current. The messages after it are folded again; later versions stay in the list."""
     await book.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()
     return OrjsonResponse(summary_out(await book.get_version(db_session, ref, body.version, line=None)))
@@ -49,9 +49,10 @@ async def choose_summary_version(ref: WritingChat, body: ChooseVersion, db_sessi
 async def regenerate_summary(
     ref: WritingChat, db_session: Db, clock: Now, wish: RegenerateNarrative | None = None
 ) -> Response:
-    """Make the newest fold again in the background and replace the former one, also if it has failed.
+    """Make the newest fold again in the background, even if it has failed. The result replaces the former one.
 
-    What a person wrote is kept; with `replace_edited`, everything that it replaced is folded again instead.
+    A kept text stays. If a person wrote the newest version, the request is refused unless `replace_edited` is true.
+    Then the person's text is removed, and what it covered is folded again.
     """
     wish = wish or RegenerateNarrative()
     work_id = await book.regenerate_summary(

@@ -17,10 +17,10 @@ class SummaryOut(VersionOut):
     """A version of the summary; if there is none yet, the texts are empty, flags are false, other fields are null."""
 
     kept_text: str = Field(
-        description="What a person wrote. It is in every later version, unchanged; the prompt contains it before "
-        "`text`. It is empty if no person wrote a summary to be kept."
+        description="The text that a person wrote to be kept; empty if there is none. Every later version contains it "
+        "unchanged, and the prompt contains it before `text`."
     )
-    text: str = Field(description="What is folded: each later version adds new messages to it. May be empty.")
+    text: str = Field(description="The folded text: each later version adds new messages to it. May be empty.")
 
 
 class RegeneratingSummary(SummaryOut):

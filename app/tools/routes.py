@@ -79,7 +79,7 @@ async def discard_calls(
 async def list_calls(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """List the tool calls that wrote something, oldest first, each with its reply; dropped ones are left out."""
+    """List the tool calls that wrote something, oldest first, each with its reply; dropped calls are left out."""
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     calls = await bindings.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
     more = len(calls) > limit
@@ -113,14 +113,17 @@ def _document_call(tools: list[Tool]) -> Any:
         query: Annotated[CallQuery, Query()],
         arguments: arguments_type,
     ) -> Response:
-        """Run a tool that the model has called. The body is the arguments of the call. A retry changes nothing.
+        """Run a tool that the model has called. The body is the arguments of the call.
+
+        The same call, sent again within ten minutes and before the newest message has changed, changes nothing.
 
         What the tool writes belongs to a reply, and contexts contain it only while that reply has the same text. If the
-        newest message is a reply of the character, it belongs to that one; if it calls tools, to the reply that ends
-        the chain of calls; else to the character's next reply. Until that reply is appended, the call is open. A
-        message of the user that is appended first drops it, and so does `POST …/tools/discard`. Send the id of the
-        reply as `message_id` if no further reply follows the message that makes the call, or if you generate the reply
-        before you append the message that it answers. When the end of the chat is truncated, what its replies wrote is
+        newest message is a reply, of any character, what the tool writes belongs to that reply. If the newest message
+        calls tools, it belongs to the reply that ends the chain of calls. Otherwise it belongs to the character's next
+        reply. Until that reply is appended, the call is open. If a message of the user is appended before that reply,
+        the call is dropped; `POST …/tools/discard` drops it too. Send the id of the reply as `message_id` if another
+        character spoke last, if no further reply follows the message that makes the call, or if you generate the reply
+        before you append the message that it answers. When the end of the chat is cut off, what its replies wrote is
         deleted.
         """
         raise NotImplementedError(ref, tool, query, arguments)

@@ -23,8 +23,9 @@ class CallQuery(BaseModel):
     )
     message_id: MessageId | None = Field(
         None,
-        description="The id of the assistant message that the call belongs to; it may still be to come. By default, it "
-        "belongs to the newest message if that is a reply of the character, else to the character's next one.",
+        description="The id of the assistant message that the call belongs to; it may still be to come. By default, "
+        "the call belongs to the newest message if that is a reply of any character, else to the next reply of the "
+        "character that calls.",
     )
     swipe: Literal["next"] | None = Field(
         None,

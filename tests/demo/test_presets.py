@@ -55,7 +55,9 @@ def test_the_keepers_diary_is_written_by_tool_and_folded(diary: str) -> None:
     assert "Quill's diary: 7 entries" in diary
     assert "· after message 5\n      A mender came up in the rain: Nell Harrow" in diary
     folded = re.search(
-        r"^— (\d) entries folded into these lines for the next cut, quoted, no model —$", diary, re.MULTILINE
+        r"^— (\d) entries folded into these lines, in the prompt after the next cut, quoted, no model —$",
+        diary,
+        re.MULTILINE,
     )
     assert folded is not None
     assert diary.count("· after message") == 7
@@ -78,7 +80,7 @@ def test_scenes_end_at_pauses_and_older_ones_are_hidden(scenes: str) -> None:
     assert "Without a model, scenes end where the story paused longest." in scenes
     assert "   1  Sat 6 Sep 2025 · messages 1–12 · quoted, no model\n" in scenes
     assert scenes.count("It ends with a pause (no model: ") == 3
-    assert "Hidden are messages 1–23." in scenes
+    assert "Messages 1–23 are hidden." in scenes
 
 
 def test_with_scenes_the_running_recap_stands_before_the_prompt(scenes: str) -> None:

@@ -115,7 +115,9 @@ def test_older_entries_stand_before_what_they_were_folded_into() -> None:
 def test_a_fold_that_waits_for_the_cut_is_not_said_to_be_shown() -> None:
     fold = folded(text="We met in the rain.", entries=1, origin="extractive")
     assert "1 entry folded into these lines of the prompt" in diary(entry(), fold=fold)
-    assert "1 entry folded into these lines for the next cut" in diary(entry(), fold=fold | {"in_prompt": False})
+    assert "1 entry folded into these lines, in the prompt after the next cut" in diary(
+        entry(), fold=fold | {"in_prompt": False}
+    )
 
 
 def test_a_diary_that_nobody_wrote_says_where_entries_come_from() -> None:
@@ -201,7 +203,7 @@ def test_breaks_by_pause_are_explained_and_hiding_is_shown() -> None:
     text = scenes(scene(closed_by="time", reason="no model: 59 h passed here"), hidden=(1, 2, 3, 6))
     assert "Without a model, scenes end where the story paused longest." in text
     assert "It ends with a pause (no model: 59 h passed here)." in text
-    assert "Hidden are messages 1–3, 6." in text
+    assert "Messages 1–3, 6 are hidden." in text
     assert "Hidden" not in scenes(scene())
 
 

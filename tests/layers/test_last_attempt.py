@@ -18,7 +18,7 @@ from tests.scenes.sample import due_scene
 from tests.scenes.story import telling as telling_scenes
 from tests.scripted_model import ScriptedModel
 
-CHANGED = "its source changed while it was being made"
+CHANGED = "the source of the item changed while the item was being made"
 
 CASES: dict[tuple[str, str], LastAttempt] = {
     (layer, prefix): case for layer, sample in SAMPLES.items() for prefix, case in sample.last_attempts.items()

@@ -131,7 +131,7 @@ async def test_a_fold_of_messages_hidden_during_halving_is_retried(
     assert (work["layer"], work["attempts"], work["error"]) == (
         "summary",
         1,
-        "its messages were gone while the fold was halved",
+        "the messages of the fold were deleted while it was being made",
     )
     await settle(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
     assert await versions(api) == [(1, 6, False)]

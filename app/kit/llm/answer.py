@@ -37,7 +37,7 @@ class ModelError(Exception):
         transient: Whether the same request may succeed later.
         retry_after_s: The delay that the server asked for, or None.
         prompt_tokens: The prompt tokens that the failed call used, as counted by the server, or None.
-        completion_tokens: Likewise for the answer, including reasoning.
+        completion_tokens: The answer tokens that the failed call used, including reasoning, or None.
         refusal: Set if the model did answer, but with nothing that can be used: it declines, or the answer is empty.
 
     """
@@ -69,7 +69,7 @@ class Completion:
         text: The text, stripped, not empty, and without NUL, which PostgreSQL's text type cannot store.
         model: The model's name as the server returned it, or as requested.
         prompt_tokens: As counted by the server, or None.
-        completion_tokens: Likewise, including reasoning.
+        completion_tokens: The tokens of the answer, including reasoning, or None.
         finish_reason: `stop`; `length` if the text was cut off at `max_tokens`; or another value of the server.
 
     """

@@ -50,7 +50,7 @@ class LanguageModel(Protocol):
 
     @property
     def settings(self) -> RequestSettings:
-        """What the deployment sets for requests: callers use its `max_tokens` and `temperature` instead of theirs."""
+        """What the deployment sets for requests. Its `max_tokens` and `temperature` replace those of the caller."""
         ...
 
     async def complete(

@@ -78,8 +78,8 @@ def _read_seq(value: object) -> int | None:
 
 
 LONGEST_ANSWER_PAUSE = timedelta(hours=4)
-"""A shorter pause between two messages is a late answer. Without a model, a pause of this length ends a scene, because
-people who sleep, work or travel come back to another one."""
+"""Without a model, a pause of this length or more can end a scene: after sleep, work or travel, people usually begin a
+new scene. A shorter pause only means a late answer."""
 
 
 def find_candidates(

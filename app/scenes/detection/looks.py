@@ -1,7 +1,8 @@
 """When a look for a break starts, and on which messages it lets a scene end. Pure.
 
-A look is one request to the model. Looks go from the oldest open end to the newest message, and each message is judged
-once: a look reads the messages that are not judged yet, with a few judged ones before them as context.
+A look is one request to the model. Looks go from the oldest message that is not judged yet to the newest message, and
+each message is judged once: a look reads the messages that are not judged yet, with a few judged ones before them as
+context.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ CONTEXT_MESSAGES = 10
 """At most so many judged messages are read as context."""
 
 MOST_REJUDGED = 12
-"""A change of a message makes at most so many judged messages unjudged again; of older ones the judgement stays."""
+"""A change of a message makes at most so many judged messages unjudged again; older messages stay judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,10 @@ def is_look_due(
 
 
 def judged_after_change(judged_seq: int, changed: Sequence[int]) -> int:
-    """Return up to which seq messages are judged after those of `changed` (seqs in order) have changed.
+    """Return the last seq that is still judged after the messages `changed` (seqs in order) have changed.
 
-    A scene can end on the message before a changed one, so that is judged again too. A single old message is rarely
-    where a scene begins; judging everything after it again would cost more than it finds.
+    A scene can end on the message before a changed message, so that message is judged again, too. A single old message
+    is rarely where a scene begins; judging everything after it again would cost more than it finds.
     """
     touched = [seq - 2 for seq in changed if judged_seq - MOST_REJUDGED < seq <= judged_seq + 1]
     return max(min([judged_seq, *touched]), 0)

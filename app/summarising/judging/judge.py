@@ -1,8 +1,8 @@
 """The judgement of a model's answers. Every prompt has a profile; the rules are the same for all. Pure.
 
-A doubtful answer is accepted if it could be a good one: a refused answer costs another call, and three of them the
-model's text. So each rule looks for what good answers never have, and the two that a good answer can break, `shrunk`
-and `unfinished`, refuse only once for a work item.
+A doubtful answer is accepted if it could be a good one: a refused answer costs another call, and after three the text
+is made without the model. So each rule looks for what good answers never have, and the two that a good answer can
+break, `shrunk` and `unfinished`, refuse only once for a work item.
 """
 
 import re
@@ -199,7 +199,7 @@ def _find_story(text: str, profile: Profile[Value], material: Material, identify
 
 
 def _goes_on(former: str, language: str | None, material: Material) -> bool:
-    """Whether the text that a person or an earlier fold wrote is itself told by or to somebody."""
+    """Return whether the text that a person or an earlier fold wrote says "I" or "you" for a person."""
     persons = count_persons(divide(former).narration, language, material.names)
     return persons is not None and persons.goes_on
 
@@ -214,7 +214,7 @@ def _story(why: str) -> Refusal:
 
 
 def _speaks_anew(text: str, speech: Sequence[str], material: Material) -> bool:
-    """Whether much of `text` is quoted, in words that nobody said in the material."""
+    """Return whether much of `text` is quoted, in words that do not occur in the material."""
     said = [quote for quote in speech if count_letters(quote) >= _MIN_SPEECH_LETTERS]
     new_letters = sum(count_letters(quote) for quote in said if fold(quote).strip() not in material.folded)
     return new_letters >= _MOST_SPEECH_SHARE * max(count_letters(text), 1)

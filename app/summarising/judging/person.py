@@ -70,7 +70,7 @@ class Persons:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the text is told by or to somebody: in a report, these words are rare slips."""
+        """Whether the text says "I" or "you" for a person; in a report, these words are rare slips."""
         found = self.first + self.second
         return (found >= 3 and 40 * found >= self.words) or (found >= 2 and 12 * found >= self.words)
 

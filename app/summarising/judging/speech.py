@@ -23,7 +23,7 @@ _CLOSING = {
     "'": "'",
 }
 _SINGLE = "‘‚'"
-"""Marks that also serve as apostrophes, so the closing one stands before no letter."""
+"""Marks that also serve as apostrophes, so a closing mark is never followed by a letter."""
 
 _AMBIGUOUS = "”»›'‘"
 """Marks that open a quotation only at the beginning of a word."""
