@@ -37,7 +37,7 @@ Each memory layer derives its own errors from these in its errors.py (app/regist
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-MAX_ERRORS = 100
+MAX_ERRORS = 20
 """The maximum number of errors in a problem document; a body of thousands of messages can have an error in each."""
 
 
@@ -47,7 +47,7 @@ class AppError(Exception):
     Args:
         detail: One sentence about this occurrence.
         errors: `[{"loc": [...], "msg": "...", "id"?: "..."}]`, one for each invalid location; `id` is an id that is
-            already taken. A response lists the first MAX_ERRORS of them.
+            already taken. A response lists the first MAX_ERRORS of them, and counts the others in `detail`.
         extra: Additional members of the problem document.
 
     """
