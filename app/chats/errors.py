@@ -73,6 +73,13 @@ class MessageIdTaken(Conflict):
     title = "Message id taken"
 
 
+class TooManySwipes(Conflict):
+    """The message has the maximum number of swipes."""
+
+    code = "too_many_swipes"
+    title = "Too many swipes"
+
+
 class ChatBusy(Unavailable):
     """Another request keeps the chat locked for too long; the client can retry the request."""
 

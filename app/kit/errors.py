@@ -19,6 +19,7 @@ AppError
 │   ├── CharacterMismatch         chats/errors.py
 │   ├── CharacterTaken            chats/errors.py
 │   ├── MessageIdTaken            chats/errors.py
+│   ├── TooManySwipes             chats/errors.py
 │   ├── ChatTaken                 chats/errors.py
 │   ├── CheckpointTaken           chats/errors.py
 │   ├── LineIsCheckpoint          chats/errors.py
