@@ -36,10 +36,10 @@ class Problem(BaseModel):
     type: str = Field(description="Always `about:blank`; `code` identifies the kind of error.")
     title: str = Field(description="The kind of error, for people.")
     status: int = Field(description="The HTTP status.")
-    detail: str = Field(description="A sentence about this occurrence.")
+    detail: str = Field(description="A sentence about this occurrence. It says how many errors `errors` leaves out.")
     code: str = Field(description="The kind of error, for programs.")
     instance: str = Field(description="The path of the request.")
-    errors: list[ErrorPlace] = Field(default=[], description="The invalid parts of the request, at most the first 100.")
+    errors: list[ErrorPlace] = Field(default=[], description="The invalid parts of the request, at most the first 20.")
 
 
 class BodyLimit:
@@ -98,6 +98,9 @@ def problem(
     extra: Mapping[str, Any] | None = None,
 ) -> Response:
     """Return a response with a problem document."""
+    if unlisted := len(errors[MAX_ERRORS:]):
+        others = "error is" if unlisted == 1 else "errors are"
+        detail = f"{detail.rstrip('.')}; {unlisted} more {others} not listed"
     document: dict[str, Any] = {
         "type": "about:blank",
         "title": title,
@@ -133,7 +136,7 @@ async def _ours(request: Request, error: Exception) -> Response:
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # Only location and message, because the input can be a value that JSON cannot represent.
-    errors = [{"loc": error_location(found), "msg": word_error(found)} for found in error.errors()[:MAX_ERRORS]]
+    errors = [{"loc": error_location(found), "msg": word_error(found)} for found in error.errors()]
     first = errors[0] if errors else {"loc": ["body"], "msg": "is not valid"}
     detail = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
     return problem(

@@ -50,18 +50,37 @@ async def test_a_wrong_shape_lists_each_location_in_errors(api: httpx.AsyncClien
     assert told["detail"].startswith("body.messages.1.role: ")
 
 
-async def test_at_most_a_hundred_places_are_listed(api: httpx.AsyncClient) -> None:
+async def test_at_most_twenty_places_are_listed(api: httpx.AsyncClient) -> None:
     given = {"messages": [{"role": "bot", "content": "x"}] * 101}
     told = _problem(await api.post("/v1/chats/c/messages", json=given), 422)
-    assert [error["loc"][2] for error in told["errors"]] == list(range(100))
-    unknown = {f"x{n}": 1 for n in range(101)}
-    assert len(_problem(await api.put("/v1/chats/c", json=unknown), 422)["errors"]) == 100
+    assert [error["loc"][2] for error in told["errors"]] == list(range(20))
+    assert told["detail"].endswith("; 81 more errors are not listed")
+    unknown = {f"x{n}": 1 for n in range(21)}
+    told = _problem(await api.put("/v1/chats/c", json=unknown), 422)
+    assert len(told["errors"]) == 20
+    assert told["detail"].endswith("; 1 more error is not listed")
     await append(api, talk(1, 101))
     other = [said(n, content="Another text.") for n in range(1, 102)]
     taken = await append(api, other, status=409)
-    assert [error["id"] for error in taken["errors"]] == [f"m{n}" for n in range(1, 101)]
+    assert [error["id"] for error in taken["errors"]] == [f"m{n}" for n in range(1, 21)]
+    assert taken["detail"].endswith("; 81 more errors are not listed")
     called = {"content": "x"} | unknown
-    assert len(_problem(await api.post("/v1/chats/c/tools/save_memory", json=called), 422)["errors"]) == 100
+    told = _problem(await api.post("/v1/chats/c/tools/save_memory", json=called), 422)
+    assert len(told["errors"]) == 20
+
+
+async def test_a_body_full_of_errors_is_not_explained(api: httpx.AsyncClient) -> None:
+    body = {f"x{n}": 1 for n in range(10_001)}
+    told = _problem(await api.post("/v1/chats/c/messages", json=body), 422)
+    assert told["errors"] == [{"loc": ["body"], "msg": "has more than 10000 errors; they are not listed"}]
+
+
+async def test_a_list_inside_a_message_reports_its_first_error(api: httpx.AsyncClient) -> None:
+    for name in ("swipes", "tool_calls"):
+        body = {"messages": [said(1) | {name: [1] * 60}, said(2) | {name: [1] * 60}]}
+        for method in ("POST", "PUT"):
+            told = _problem(await api.request(method, "/v1/chats/c/messages", json=body), 422)
+            assert [error["loc"][1:5] for error in told["errors"]] == [["messages", n, name, 0] for n in (0, 1)]
 
 
 async def test_a_taken_id_is_named(api: httpx.AsyncClient) -> None:

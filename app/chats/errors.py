@@ -73,6 +73,13 @@ class MessageIdTaken(Conflict):
     title = "Message id taken"
 
 
+class TooManySwipes(Conflict):
+    """The message has the maximum number of swipes."""
+
+    code = "too_many_swipes"
+    title = "Too many swipes"
+
+
 class ChatTaken(Conflict):
     """A chat with this id already exists."""
 

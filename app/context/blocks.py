@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from app.context.segments import HistoryMessage, RenderOptions, Segment
+from app.context.segments import UNREAD, HistoryMessage, RenderOptions, Segment
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 
 Part = Literal["prefix", "history", "in_chat", "volatile", "newest", "fixed"]
@@ -93,8 +93,13 @@ class BlockLayout:
 
 
 def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], int]) -> int:
-    """Return the tokens of `text`. An unaltered text is not counted again."""
-    return of.tokens if text is of.text else count(text)
+    """Return the tokens of `text`. An unaltered text is not counted again.
+
+    For a message whose text was not read, what surrounds the text is counted and added.
+    """
+    if text is of.text:
+        return of.tokens
+    return of.tokens + count(text) - count(UNREAD) if of.text is UNREAD else count(text)
 
 
 def add_up(blocks: Iterable[Block]) -> int:

@@ -8,24 +8,43 @@ import asyncpg
 import orjson
 
 from app.chats.prompt_cache import CURSOR as PAUSES
-from app.context.segments import HistoryMessage
+from app.chats.settings import ChatSettings
+from app.context.segments import UNREAD, HistoryMessage
 from app.kit.db import Connection
 from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
 
-# The fields of an `HistoryMessage`, in their order.
+_defaults = ChatSettings()
+
+# The fields of an `HistoryMessage`, in their order, newest message first.
 _ENTRIES = """
-    SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at,
-        m.tool_calls, m.tool_call_id) ORDER BY m.seq)
-    FROM messages m
+    SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, {content}, m.tokens, m.sent_at,
+        m.tool_calls, m.tool_call_id) ORDER BY m.seq DESC)
+    FROM {messages} m"""
+
+_OF_LINE = """
     WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.kind IS NULL
         AND (b.seq IS NULL OR m.seq < b.seq)"""
 
-_HISTORY = _ENTRIES + " AND m.seq >= c.anchor_seq AND m.hidden_by IS NULL"
+# The most tokens of a context, before the token factor. The OFFSET has it computed once, and not for every message.
+_BUDGET = f"""
+    SELECT coalesce($3::int, (c.settings ->> 'context_tokens')::int, {_defaults.context_tokens})
+        / coalesce((c.settings ->> 'token_factor')::float8, {_defaults.token_factor}) + 1 AS budget OFFSET 0"""
+
+# The history of a fitting context is the newest messages, and each costs more than its `tokens`. So a message cannot be
+# in it if the newer ones alone exceed the budget, and its text, which may be long and stored apart, is not read.
+_HISTORY = _ENTRIES.format(
+    content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank THEN m.content END",
+    messages=f"""(
+        SELECT m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at, m.tool_calls, m.tool_call_id,
+            m.blank, sum(CASE WHEN m.blank THEN 0 ELSE m.tokens END) OVER (
+                ORDER BY m.seq DESC ROWS UNBOUNDED PRECEDING) AS up_to_it
+        FROM messages m {_OF_LINE} AND m.seq >= c.anchor_seq AND m.hidden_by IS NULL)""",  # noqa: S608
+)
 
 # Messages that scenes hide are never in the history, but can still be pinned. `m.pinned` is written as in the partial
 # index, so that a chat without pinned messages costs only one lookup in it.
-_PINNED = f"""{_ENTRIES} AND m.pinned AND NOT m.blank
+_PINNED = f"""{_ENTRIES.format(content="m.content", messages="messages")} {_OF_LINE} AND m.pinned AND NOT m.blank
     AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))"""
 
 _CONTEXT = """
@@ -34,13 +53,14 @@ _CONTEXT = """
         c.characters::text AS characters, c.user_name, c.user_persona, c.system_prompt, c.settings::text AS settings,
         c.time_zone, c.context_cache::text AS context_cache, (c.cursors -> '{pauses}' -> 'seen_s')::text AS pauses,
         b.seq AS before_seq, ({history})::text AS history, ({pinned})::text AS pinned{queries}
-    FROM chats c LEFT JOIN LATERAL ({before}) b ON true WHERE c.chat_key = $1 AND {which}"""
+    FROM chats c LEFT JOIN LATERAL ({before}) b ON true CROSS JOIN LATERAL ({budget}) o
+    WHERE c.chat_key = $1 AND {which}"""
 
 _NO_MESSAGE = "SELECT NULL::int AS seq"
 
 _MESSAGE = """
     SELECT m.seq FROM messages m
-    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.message_id = $3 AND m.deleted_at IS NULL"""
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.message_id = $4 AND m.deleted_at IS NULL"""
 
 _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.line_id = '{NO_LINE}'"  # noqa: S608
 
@@ -49,8 +69,8 @@ _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.lin
 def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool, before: bool = False) -> str:
     """Return the statement of a context.
 
-    Its arguments are the keys of the chat and of the tenant; with `before` the id of the message that the context is
-    for; unless `of_current` the line's id.
+    Its arguments are the keys of the chat and of the tenant; the context's `max_tokens`, or None for the chat's; with
+    `before` the id of the message that the context is for; unless `of_current` the line's id.
 
     Args:
         queries: (layer name, scalar subquery on `c` and `b`); the result of each is the column `q_<name>`.
@@ -63,8 +83,9 @@ def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool, b
         history=_HISTORY,
         pinned=_PINNED,
         queries="".join(f", ({query}) AS q_{name}" for name, query in queries),
+        budget=_BUDGET,
         before=_MESSAGE if before else _NO_MESSAGE,
-        which="c.line_status = 'current'" if of_current else f"c.line_id = ${4 if before else 3}",
+        which="c.line_status = 'current'" if of_current else f"c.line_id = ${5 if before else 4}",
         of_user=_SCOPE.format(key="c.user_key"),
         of_tenant=_SCOPE.format(key="$2"),
     )
@@ -77,17 +98,21 @@ async def find_context(
     line_id: UUID | None,
     queries: Mapping[str, str],
     before: str | None = None,
+    max_tokens: int | None = None,
 ) -> asyncpg.Record | None:
     """Return the row that a context and its entity tag are made from, or None if there is no such chat or line.
 
     With the id of a message as `before`, only earlier messages count, and `before_seq` is its seq, or None if the line
-    does not have it.
+    does not have it. The texts of messages that cannot fit `max_tokens` are not read.
     """
     statement = write_statement(tuple(queries.items()), of_current=line_id is None, before=before is not None)
     optional = [one for one in (before, line_id) if one is not None]
-    return await connection.fetchrow(statement, chat_key, tenant_key(tenant), *optional)
+    return await connection.fetchrow(statement, chat_key, tenant_key(tenant), max_tokens, *optional)
 
 
 def read_history(stored: str | None) -> Sequence[HistoryMessage]:
     """Return the messages of a column of the statement, which is None if there are none."""
-    return () if stored is None else [HistoryMessage._make(fields) for fields in orjson.loads(stored)]
+    if stored is None:
+        return ()
+    entries = [HistoryMessage._make(fields) for fields in reversed(orjson.loads(stored))]
+    return [entry._replace(text=UNREAD) if entry.text is None else entry for entry in entries]

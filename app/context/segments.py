@@ -15,6 +15,10 @@ Format = Literal["segments", "openai", "anthropic", "text"]
 SegmentRole = Literal["system", "user", "assistant"]
 
 
+UNREAD = "…"
+"""The text of a message that cannot fit the context and is therefore not read; recognised by its identity."""
+
+
 class HistoryMessage(NamedTuple):
     """One message of the history (or the newest one). It is a tuple because a context reads dozens of them.
 

@@ -68,7 +68,7 @@ async def assemble_context(
 
     Raises ChatNotFound, LineNotFound, MessageNotFound, BeforeHistory, UnknownCharacter and BudgetTooSmall.
     """
-    return _assemble(ref, await _read_row(database, ref, options), options, layers, own=own, now=now)
+    return assemble_row(ref, await _read_row(database, ref, options), options, layers, own=own, now=now)
 
 
 async def assemble_unless_known(
@@ -89,14 +89,16 @@ async def assemble_unless_known(
     tag = find_tag(ref, row, options, own)
     if tag is not None and lists_tag(known, tag):
         return tag, None
-    context = _assemble(ref, row, options, layers, own=own, now=now)
+    context = assemble_row(ref, row, options, layers, own=own, now=now)
     return tag, None if tag is not None and is_known(known, tag) else context
 
 
 async def _read_row(database: Database, ref: ChatRef, options: ContextQuery) -> asyncpg.Record:
     """Return the row of the statement. Raises ChatNotFound, LineNotFound, MessageNotFound and BeforeHistory."""
     async with database.raw(ref.tenant) as connection:
-        row = await find_context(connection, ref.tenant, ref.key, options.line, in_use().queries or {}, options.before)
+        row = await find_context(
+            connection, ref.tenant, ref.key, options.line, in_use().queries or {}, options.before, options.max_tokens
+        )
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))
     ref.check(row["user_id"])
@@ -116,7 +118,7 @@ def _check_before(row: asyncpg.Record, message_id: str) -> None:
         )
 
 
-def _assemble(
+def assemble_row(
     ref: ChatRef,
     row: asyncpg.Record,
     options: ContextQuery,
@@ -125,6 +127,7 @@ def _assemble(
     own: Sequence[OwnSegment],
     now: datetime,
 ) -> dict[str, Any]:
+    """Return the context of a row of the statement. Raises UnknownCharacter and BudgetTooSmall."""
     source = read_material(row, layers, options.character)
     _check_character(options, source.characters)
     settings = source.settings

@@ -80,8 +80,8 @@ def word_savings(account: Account) -> Iterator[str]:
         yield f"  {label:<38}" + "  ".join(f"{cost:>12,.0f} {cost / max(1, full):>5.0%}" for cost in costs)
     yield "\n" + fill(
         "The numbers are input tokens. A token that repeats the previous call, up to a breakpoint, is read from the"
-        f" cache and costs {READ_PRICE}; a token written to the cache costs {WRITE_PRICE['5m']} if it is kept for {TTL_S['5m'] // 60}"
-        f" minutes, {WRITE_PRICE['1h']} if for an hour. {account.cold} of the calls came after the cache had expired."
+        f" cache and costs {READ_PRICE}; a token written to the cache costs {WRITE_PRICE['5m']} if it is kept for"
+        f" {TTL_S['5m'] // 60} minutes, {WRITE_PRICE['1h']} if for an hour. {account.cold} of the calls came after the cache had expired."
         " A replay has no pauses, and so cannot show that the service cuts the history early in a pause, and that with"
         " `cache: auto` it chooses how long the cache is kept.",
         2,

@@ -22,6 +22,7 @@ AppError
 │   ├── CharacterMismatch         chats/errors.py
 │   ├── CharacterTaken            chats/errors.py
 │   ├── MessageIdTaken            chats/errors.py
+│   ├── TooManySwipes             chats/errors.py
 │   ├── ChatTaken                 chats/errors.py
 │   ├── CheckpointTaken           chats/errors.py
 │   ├── LineIsCheckpoint          chats/errors.py
@@ -43,7 +44,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
-MAX_ERRORS = 100
+MAX_ERRORS = 20
 """The maximum number of errors in a problem document; a body of thousands of messages can have an error in each."""
 
 
@@ -53,7 +54,7 @@ class AppError(Exception):
     Args:
         detail: One sentence about this occurrence.
         errors: `[{"loc": [...], "msg": "...", "id"?: "..."}]`, one for each invalid location; `id` is an id that is
-            already taken. A response lists the first MAX_ERRORS of them.
+            already taken. A response lists the first MAX_ERRORS of them, and counts the others in `detail`.
         extra: Additional members of the problem document.
 
     """

@@ -17,6 +17,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.kit.validation_errors import MAX_EXPLAINED_ERRORS, TOO_MANY_ERRORS
+
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -108,6 +110,8 @@ def read_path(request: Request, name: str, pattern: str) -> str:
 
 def placed(place: tuple[str, ...], error: ValidationError) -> RequestValidationError:
     """Return `error` as a RequestValidationError with its locations below `place`, such as `("body",)`."""
+    if error.error_count() > MAX_EXPLAINED_ERRORS:
+        return _blame(place, TOO_MANY_ERRORS)
     return RequestValidationError([{**found, "loc": (*place, *found["loc"])} for found in error.errors()])
 
 

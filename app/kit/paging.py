@@ -1,7 +1,9 @@
 """Keyset pagination: a cursor is the sort key of the last row, so every page costs the same at any depth."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Annotated, Any, Generic, TypeVar
 
 import orjson
@@ -15,6 +17,9 @@ Item = TypeVar("Item")
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 
+MAX_PAGE_BYTES = 4 * 1024 * 1024
+"""A page of long texts ends before it has more bytes of text, but has at least one item."""
+
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The maximum number of items per page.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page.")]
 
@@ -24,6 +29,12 @@ class Page(BaseModel, Generic[Item]):
 
     items: list[Item] = Field(description="The items of this page.")
     next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")
+
+
+def count_fitting(sizes: Iterable[int], budget_bytes: int) -> int:
+    """Return how many of the first items, given their sizes in bytes, a page has: at least one, if there is any."""
+    ends = list(accumulate(sizes))
+    return max(sum(end <= budget_bytes for end in ends), min(len(ends), 1))
 
 
 def encode_cursor(*key: Any) -> str:

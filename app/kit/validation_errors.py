@@ -10,6 +10,12 @@ _COMING = frozenset({"blocks", "cache", "cards", "facts", "learn_scope", "lorebo
 """Names in settings that belong to layers which this version does not have yet."""
 
 
+MAX_EXPLAINED_ERRORS = 10_000
+"""A body with more errors is refused as a whole: each error that pydantic explains takes 5 µs and a kilobyte."""
+
+TOO_MANY_ERRORS = f"has more than {MAX_EXPLAINED_ERRORS} errors; they are not listed"
+
+
 class FieldError(ValueError):
     """Raised by a model's validator for one of its fields; `path` is the field's location relative to the model."""
 

@@ -48,6 +48,9 @@ INNER_LABEL = re.compile(
     r"|\[\s?highlight\s?[#№]?\s?\d[^\[\]\n]{0,40}\]|\bhighlight\s?[#№]?\s?\d+[*_]{0,2}\s?[:：]",
     re.I,
 )
+_MOST_LAYERS = 16
+"""How many layers of decoration are removed from a line. Each is a pass over the line."""
+
 _FIELD = re.compile(r"^(?:text|sentence|content|description|memory|event|fact) ?[:：]", re.I)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
 SENTENCE_ENDS = tuple('.!?…。！？"”»」』)）]】')
@@ -96,7 +99,9 @@ def read_line(line: str) -> Line:
     begin = label or _MARK.match(folded)
     category = find_category(label[0]) if label else None
     text, before = _EMPHASIS.sub("", folded[begin.end() :] if begin else folded), None
-    while text != before:
+    for _ in range(_MOST_LAYERS):
+        if text == before:
+            break
         before = text
         text = " ".join(text.split()).lstrip(_PUNCTUATION_BEFORE).rstrip(" _")
         text = _FIELD.sub("", _unquoted(text), count=1)

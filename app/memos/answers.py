@@ -51,7 +51,7 @@ def parse_cut_off(answer: str) -> list[Highlight]:
 
 
 def _unfenced(answer: str) -> str:
-    return "\n".join(FENCE.sub("\n", spoken(answer)[:_MAX_ANSWER_CHARS]).splitlines())
+    return "\n".join(FENCE.sub("\n", spoken(answer, truncate=True)).splitlines())
 
 
 def _read_lines(plain: str) -> list[Line]:
@@ -65,12 +65,11 @@ MEMO_PROFILE = Profile(
     may_quote=True,  # a highlight can be what somebody said
 )
 
-_MAX_ANSWER_CHARS = 20_000
-"""Three sentences are far shorter; a model that writes this much repeats itself."""
-
 _PLACEHOLDER = re.compile(r"<[^<>]*>|[\[(][^\[\]()]*[\])]")
 
-_PREAMBLE = re.compile(r"(?:here|sure|certainly|of course|okay|the (?:main |only )?highlight)\b[^:：]*[:：]\s*", re.I)
+_PREAMBLE = re.compile(
+    r"(?:here|sure|certainly|of course|okay|the (?:main |only )?highlight)\b[^:：]{0,200}[:：]\s*", re.I
+)
 _CHATTER = re.compile(r"[*\"“「『({\[<—]|.*[?？]$|.*\b(?:I|[Yy]ou|[Yy]our|me|my)\b")
 _NEXT_SENTENCE = re.compile(r"(?:[.!?…][\"'”’)]*\s|[。！？])\s*\w")
 _SENTENCE_LIKE = re.compile(r"(?:\S+\s){4}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{6}")

@@ -9,7 +9,7 @@ from app.kit.tokens import count_tokens
 
 Category = Literal["relationship", "milestone", "keepsake", "turning_point"]
 
-_SHOWN_LABEL = re.compile(r"\s*\**【\s*highlight\s*\d*\s*】\**\s*[:：]?\**", re.I)
+_SHOWN_LABEL = re.compile(r"(?<!\*)\**【\s*highlight\s*(?:\d+\s*)?】\**\s*[:：]?\**", re.I)
 
 
 @dataclass(frozen=True, slots=True)

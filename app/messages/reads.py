@@ -76,6 +76,17 @@ _NEWEST_SUMMARISABLE = f"{_SHAPE_OF_ALL} AND {IS_SENT_OR_SCENE_HIDDEN} ORDER BY 
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
 
+# The length of a text that is stored apart is known without reading it.
+_SIZES = """
+    SELECT octet_length(m.content) + coalesce(pg_column_size(m.tool_calls), 0) + (
+        SELECT coalesce(sum(octet_length(s.content)), 0)::bigint FROM swipes s
+        WHERE s.chat_key = $1 AND s.line_id = $2 AND s.seq = m.seq) AS bytes
+    FROM messages m
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.deleted_at IS NULL AND m.seq > $3
+        AND ($4::int IS NULL OR m.seq < $4)
+    ORDER BY m.seq {direction} LIMIT $5"""
+
+
 async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
     """Return the messages that are sent from `from_seq` on, without their texts, in seq order."""
     return [_sent(row) for row in await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)]
@@ -139,6 +150,25 @@ async def list_messages(
     ordered = query.order_by(Message.seq.desc() if newest else Message.seq).limit(limit)
     rows = (await db_session.execute(ordered)).scalars().all()
     return rows[::-1] if newest else rows
+
+
+async def list_sizes(
+    db_session: DbSession,
+    chat_key: UUID,
+    line_id: UUID,
+    *,
+    after_seq: int,
+    before_seq: int | None,
+    limit: int,
+    newest: bool,
+) -> list[int]:
+    """Return the bytes of text of messages between two seqs (both exclusive), swipes included, without reading them.
+
+    They are in seq order, or the other way round if `newest`.
+    """
+    statement = _SIZES.format(direction="DESC" if newest else "ASC")
+    rows = await db_session.raw.fetch(statement, chat_key, line_id, after_seq, before_seq, limit)
+    return [row["bytes"] for row in rows]
 
 
 async def list_range(

@@ -48,7 +48,10 @@ async def list_messages(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List messages in `seq` order; bounds are exclusive."""
+    """List messages in `seq` order; bounds are exclusive.
+
+    A page has at most 4 MiB of text, swipes included, but at least one message. So it can be shorter than `limit`.
+    """
     if cursor:
         (after_seq,), around_seq = decode_cursor(cursor, int), None
     line_id = (await chats.get_line(db_session, ref, line)).line_id

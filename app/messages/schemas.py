@@ -55,7 +55,8 @@ class ToolCall(RequestModel):
 
 
 Swipes = Annotated[
-    list[Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS)]], Field(min_length=1, max_length=MAX_SWIPES)
+    list[Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS)]],
+    Field(min_length=1, max_length=MAX_SWIPES, fail_fast=True),  # 1,000 wrong swipes in each of 1,000 messages
 ]
 SwipeIndex = Annotated[int, Field(ge=0, lt=MAX_SWIPES)]
 
@@ -87,7 +88,7 @@ class MessageIn(RequestModel):
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
         None, description="The importance of the message, if the caller knows it."
     )
-    tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64)] | None = Field(
+    tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64, fail_fast=True)] | None = Field(
         None, description="The tool calls of the model."
     )
     tool_call_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(

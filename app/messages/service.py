@@ -22,11 +22,12 @@ from app.chats.models import Message, Revision
 from app.chats.revision import record_append, record_nothing
 from app.kit.db import DbSession, defer
 from app.kit.ids import uuid7
+from app.kit.paging import MAX_PAGE_BYTES, count_fitting
 from app.kit.tokens import count_tokens
 from app.messages import change_queries
 from app.messages import queries as message_queries
 from app.messages.echoes import without_echo
-from app.messages.reads import list_messages
+from app.messages.reads import list_messages, list_sizes
 from app.messages.schemas import MessageIn
 
 _MANY_CHARS, _MANY_MESSAGES = 200_000, 1_000
@@ -98,28 +99,27 @@ async def make_messages(given: Sequence[MessageIn], now: datetime) -> list[NewMe
 async def list_page(
     db_session: DbSession, ref: ChatRef, line_id: UUID, bounds: Bounds, limit: int
 ) -> tuple[Sequence[Message], bool]:
-    """Return a page of messages in seq order, and whether later ones within the bounds follow it."""
+    """Return a page of messages in seq order, and whether later ones within the bounds follow it.
 
-    async def read(after_seq: int, before_seq: int | None, count: int, *, newest: bool = False) -> Sequence[Message]:
-        return await list_messages(
-            db_session,
-            ref.key,
-            line_id,
-            after_seq=after_seq,
-            before_seq=before_seq,
-            limit=count,
-            newest=newest,
-        )
+    The page has at most MAX_PAGE_BYTES of text, swipes included, but at least one message.
+    """
+
+    async def read(
+        after_seq: int, before_seq: int | None, count: int, *, newest: bool = False, share: int = 1
+    ) -> tuple[Sequence[Message], bool]:
+        """Read the messages that fit a share of the page, and whether there are more between the seqs."""
+        within: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq, "newest": newest}
+        sizes = await list_sizes(db_session, ref.key, line_id, limit=count + 1, **within)
+        fitting = count_fitting(sizes[:count], MAX_PAGE_BYTES // share)
+        return await list_messages(db_session, ref.key, line_id, limit=fitting, **within), len(sizes) > fitting
 
     if bounds.around_seq is not None:
-        before = await read(0, bounds.around_seq, limit // 2, newest=True)
-        after = await read(bounds.around_seq - 1, None, limit - len(before) + 1)
-        page = [*before, *after]
-    elif bounds.before_seq is not None and bounds.after_seq is None:
-        return await read(0, bounds.before_seq, limit, newest=True), False
-    else:
-        page = [*await read(bounds.after_seq or 0, bounds.before_seq, limit + 1)]
-    return page[:limit], len(page) > limit
+        before, _ = await read(0, bounds.around_seq, limit // 2, newest=True, share=2)
+        after, more = await read(bounds.around_seq - 1, None, limit - len(before), share=2)
+        return [*before, *after], more
+    if bounds.before_seq is not None and bounds.after_seq is None:
+        return (await read(0, bounds.before_seq, limit, newest=True))[0], False
+    return await read(bounds.after_seq or 0, bounds.before_seq, limit)
 
 
 async def get_message(db_session: DbSession, ref: ChatRef, line_id: UUID, message_id: str) -> Message:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from app.chats.chat_lock import ChatRef
-from app.chats.errors import SwipeNotFound
+from app.chats.errors import SwipeNotFound, TooManySwipes
 from app.chats.events import SwipeAdded
 from app.chats.models import Message, Swipe
 from app.chats.revision import record_nothing
@@ -16,13 +16,15 @@ from app.kit.db import DbSession, defer
 from app.messages import change_queries
 from app.messages.echoes import drop_echo
 from app.messages.editing import as_range, lock_message, save_message, say
+from app.messages.schemas import MAX_SWIPES
 
 
 async def add_swipe(db_session: DbSession, ref: ChatRef, message_id: str, content: str, *, now: datetime) -> Message:
-    """Add an alternative text after the others and select it. Raises MessageNotFound."""
+    """Add an alternative text after the others and select it. Raises MessageNotFound, TooManySwipes."""
     head, message = await lock_message(db_session, ref, message_id)
     before = as_range(message)
     swipe_index = 1 + await change_queries.count_swipes(db_session, message)
+    check_swipes(message_id, swipe_index)
     _put_aside(db_session, message)
     message.selected_swipe = swipe_index
     say(head, message, drop_echo(head, message.role, message.name, content))
@@ -64,6 +66,16 @@ async def list_swipes(db_session: DbSession, messages: Iterable[Message]) -> Map
     for seq, message in by_seq.items():
         texts[seq].insert(message.selected_swipe, message.content)
     return texts
+
+
+def check_swipes(message_id: str, last_index: int) -> None:
+    """Raise TooManySwipes if the index of a message's last swipe would be beyond the maximum."""
+    if last_index >= MAX_SWIPES:
+        raise TooManySwipes(
+            f"The message {message_id!r} already has {MAX_SWIPES} swipes, the maximum. "
+            "Select one of them and edit it instead.",
+            errors=[{"loc": ["body"], "msg": f"would be swipe {last_index + 1} of at most {MAX_SWIPES}"}],
+        )
 
 
 def _put_aside(db_session: DbSession, message: Message) -> None:

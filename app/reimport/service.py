@@ -29,6 +29,7 @@ from app.messages.editing import record_changes
 from app.messages.queries import insert_given_swipes, insert_messages, insert_swipes
 from app.messages.schemas import MessageIn
 from app.messages.service import make_messages
+from app.messages.swipes import check_swipes
 from app.reimport import queries as reimport_queries
 from app.reimport.plan import Match, Plan, choose_swipes, make_plan
 from app.reimport.swipe_choice import SwipeChoice
@@ -50,7 +51,7 @@ class Reimported:
 async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime) -> Reimported:
     """Replace the chat's messages with `given`, in order; create the chat if it is missing.
 
-    If messages were inserted or reordered, a new line becomes the current one. Raises ChatNotFound.
+    If messages were inserted or reordered, a new line becomes the current one. Raises ChatNotFound, TooManySwipes.
     """
     made = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
@@ -62,6 +63,9 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
         plan = await asyncio.to_thread(make_plan, head, rows, given, made)
     if seqs := [match.row["seq"] for match in plan.matches if match.row and match.may_change_swipes]:
         plan = choose_swipes(plan, await list_swipes(db_session, *head.line, seqs))
+    for match in plan.matches:
+        if match.swipe and match.swipe.added:
+            check_swipes(match.wanted.message_id, match.swipe.added[-1][0])
     if plan.is_in_place:
         await _change(db_session, head, plan.matches, plan.removed, now)
         fresh = await _append(db_session, head, [match.wanted for match in plan.matches if match.row is None])

@@ -20,7 +20,7 @@ from app.summarising.answer_text import (
     without_controls,
 )
 from app.summarising.judging.judge import Profile
-from app.summarising.prose import MAX_PROSE_CHARS, is_offer, read_prose
+from app.summarising.prose import is_offer, read_prose
 
 StateLine = tuple[int, str]
 """(depth, text) of a line. A line that is deeper than the line above it belongs to that line."""
@@ -243,13 +243,11 @@ def _read_parts(answer: str) -> tuple[str | None, _Parts, bool]:
 
 
 def _plain_lines(text: str) -> list[str]:
-    """Return the lines of `text`, without code fences and blank lines. Raises UnusableAnswer if it is far too long.
+    """Return the lines of `text`, without code fences and blank lines.
 
     JSON becomes lines with headings. A bold line becomes a heading; other bold marks are removed. Only lines with a
     bullet keep their indentation.
     """
-    if len(text) > MAX_PROSE_CHARS:
-        raise UnusableAnswer("the answer is far too long")
     plain = _out_of_json("\n".join(FENCE.sub("\n", text).splitlines()).strip())
     lines = (_BOLD_LINE.sub(r"# \1\2", line.strip()) if _is_bold(line) else line.rstrip() for line in plain.split("\n"))
     return [bare for line in lines if (bare := _unindented(re.sub(r"\*{2,}", "", line).rstrip()))]

@@ -18,9 +18,15 @@ class UnusableAnswer(Exception):
         self.kind: RefusalKind = kind
 
 
+MAX_ANSWER_CHARS = 20_000
+"""Far longer than any memo or narrative; a model that writes this much repeats itself."""
+
 FENCE = re.compile(r"```(?:jsonl?|text|txt|plaintext|markdown|md)?", re.I)
 """The start or the end of a code block."""
 
+_WIDE_GAP = re.compile(r"[^\S\n]{33,}")
+_LINE_END = re.compile(r"[^\S\n]{1,32}\n")
+_TALL_GAP = re.compile(r"\n{4,}")
 _UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
 _THINKING_TAG = re.compile(
     r"<(/?)(?:seed:)?(?:think|thinking|thoughts?|reason|reasoning|reflection|scratchpad)(?: [^<>\n]{0,80})?>", re.I
@@ -60,9 +66,21 @@ _REFUSAL = re.compile(
 )
 
 
-def spoken(answer: str) -> str:
-    """Return `answer` without reasoning and control characters. Raises UnusableAnswer if the reasoning does not end."""
-    return _without_thinking(without_controls(answer))
+def spoken(answer: str, *, truncate: bool = False) -> str:
+    """Return `answer` without reasoning, control characters and long gaps. Every parser reads only this text.
+
+    A gap within a line has at most 32 spaces, lines do not end with spaces, and there are at most two blank lines in a
+    row, so that no parser has to skip more white space. What exceeds MAX_ANSWER_CHARS is cut off with `truncate`, for
+    answers that are a list of independent items. Raises UnusableAnswer if the reasoning does not end, or if the rest is
+    too long otherwise.
+    """
+    text = _without_thinking(without_controls(answer))
+    text = _TALL_GAP.sub("\n\n\n", _LINE_END.sub("\n", _WIDE_GAP.sub(" " * 32, text))).strip()
+    if truncate:
+        return text[:MAX_ANSWER_CHARS]
+    if len(text) > MAX_ANSWER_CHARS:
+        raise UnusableAnswer("the answer is far too long")
+    return text
 
 
 def without_controls(text: str) -> str:

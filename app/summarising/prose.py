@@ -20,9 +20,6 @@ from app.summarising.answer_text import (
 )
 from app.summarising.sentences import count_words
 
-MAX_PROSE_CHARS = 20_000
-"""Far longer than any narrative; a model that writes this much repeats itself."""
-
 _MOST_CHARS_OF_NOTHING = 200
 """A longer text has content even if it begins with "Nothing happened."."""
 
@@ -58,8 +55,6 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
     `refusing` returns whether a text is a refusal. Raises UnusableAnswer, also for a text without letters and digits.
     """
     text, before = spoken(answer), None
-    if len(text) > MAX_PROSE_CHARS:
-        raise UnusableAnswer("the answer is far too long")
     while text != before:
         before = text
         text = "\n".join(line.rstrip() for line in text.splitlines()).strip()

@@ -163,9 +163,13 @@ def _split_actions(line: str) -> Iterator[tuple[str, bool]]:
 
 def _split_ends(text: str, min_words: int) -> Iterator[str]:
     bounds = [0]
+    counted, words = 0, 0  # no word crosses an end, so the words of a part are the sum of those between its ends
     for end in _find_ends(text):
-        if count_words(text[bounds[-1] : end]) >= min_words:
+        words += count_words(text[counted:end])
+        counted = end
+        if words >= min_words:
             bounds.append(end)
+            words = 0
     if len(bounds) > 1 and count_words(text[bounds[-1] :]) < min_words:
         bounds.pop()
     return (text[start:end].strip() for start, end in pairwise([*bounds, len(text)]))

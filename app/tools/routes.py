@@ -147,8 +147,8 @@ async def _read_arguments(request: Request, tool: Tool) -> Any:
     try:
         return await read_body(request, tool.arguments)
     except RequestValidationError as error:
-        found = error.errors()[:MAX_ERRORS]
+        found = error.errors()
         raise WrongArguments(
-            word_wrong(tool.name, found, tool.example),
+            word_wrong(tool.name, found[:MAX_ERRORS], tool.example),
             errors=[{"loc": list(one["loc"]), "msg": word_argument_error(one)} for one in found],
         ) from None

@@ -521,7 +521,7 @@ async def test_a_context_does_not_scan_truncated_or_hidden_messages(
     assert (await context(api))["history"]["messages"] == 22
     async with database.raw() as connection:
         statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True)
-        plan = await connection.fetch(f"EXPLAIN (ANALYZE) {statement}", chat_key(tenant, "c"), tenant_key(tenant))
+        plan = await connection.fetch(f"EXPLAIN (ANALYZE) {statement}", chat_key(tenant, "c"), tenant_key(tenant), None)
     told = "\n".join(row[0] for row in plan)
     assert "ix_messages_sent" in told
     assert max(map(int, re.findall(r"Rows Removed by Filter: (\d+)", told)), default=0) <= 30

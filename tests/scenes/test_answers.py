@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from app.scenes.answers import MAX_TITLE_CHARS, SceneText, parse_recap, parse_scene_recap, render_recap
 from app.scenes.detection.breaks import MAX_REASON_CHARS, parse_scene_break
-from app.summarising.answer_text import UnusableAnswer
-from app.summarising.prose import MAX_PROSE_CHARS
+from app.summarising.answer_text import MAX_ANSWER_CHARS, UnusableAnswer
 
 # --- where a scene ends ---
 
@@ -280,7 +279,7 @@ def test_a_title_is_cut_at_a_word(title: str, read: str | None) -> None:
         "NONE",
         "I'm sorry, but I can't help with that.",
         '{"speaker": "Mira", "message": "Hi"}',
-        "- word\n" * MAX_PROSE_CHARS,
+        "- word\n" * MAX_ANSWER_CHARS,
     ],
 )
 def test_what_tells_nothing_of_the_scene_is_unusable(answer: str) -> None:
@@ -357,9 +356,9 @@ def test_a_running_recap_that_was_read_is_read_the_same_again(answer: str) -> No
     "piece", ["# ", "# a\n", "**a**\n", "- ", "1. ", "a: b\n", "State: ", "{", '"', "<a>", "*", "Title:"]
 )
 def test_a_recap_that_runs_in_circles_is_read_or_unusable(piece: str) -> None:
-    answer = (piece * MAX_PROSE_CHARS)[: MAX_PROSE_CHARS - 1]
+    answer = (piece * MAX_ANSWER_CHARS)[: MAX_ANSWER_CHARS - 1]
     try:
         recap = parse_recap(answer)
     except UnusableAnswer:
         return
-    assert len(recap) < len(answer) + MAX_PROSE_CHARS
+    assert len(recap) < len(answer) + MAX_ANSWER_CHARS

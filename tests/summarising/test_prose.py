@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.summarising.answer_text import UnusableAnswer
-from app.summarising.prose import MAX_PROSE_CHARS, read_prose
+from app.summarising.answer_text import MAX_ANSWER_CHARS, UnusableAnswer
+from app.summarising.prose import read_prose
 
 TEXT = "Oskar mended the music box.\n\nWren wound it three times; nobody laughed."
 
@@ -83,7 +83,7 @@ def test_a_heading_with_a_date_becomes_a_plain_line() -> None:
         ("I'm sorry, but I can't help with Wren.", "the model refuses"),
         ('{"speaker": "Wren", "message": "Ahoy!"}', "the answer is data, not prose"),
         ('[{"text": "Wren"}]', "the answer is data, not prose"),
-        ("Wren. " * MAX_PROSE_CHARS, "the answer is far too long"),
+        ("Wren. " * MAX_ANSWER_CHARS, "the answer is far too long"),
     ],
 )
 def test_what_is_no_prose_is_unusable_and_not_quoted(answer: str, why: str) -> None:
@@ -165,7 +165,7 @@ def test_an_answer_is_unusable_or_parsing_it_is_idempotent(answer: str) -> None:
 
 @pytest.mark.parametrize("piece", ["# a\n", "**a**\n", "a:\n", "<a>", '"', "{", "```\n", "\n", "Summary: ", "- "])
 def test_an_answer_that_runs_in_circles_is_read_or_unusable(piece: str) -> None:
-    answer = (piece * MAX_PROSE_CHARS)[: MAX_PROSE_CHARS - 1]
+    answer = (piece * MAX_ANSWER_CHARS)[: MAX_ANSWER_CHARS - 1]
     try:
         text = read_prose(answer)
     except UnusableAnswer:

@@ -15,7 +15,6 @@ from app.summarising.answer_text import UnusableAnswer, spoken, without_controls
 
 MAX_REASON_CHARS = 300
 
-_MOST_CHARS = 20_000
 _MOST_BRACES = 200
 _MAX_SEQ = 2**63 - 1
 _NO_BREAK = {"", "null", "none", "nil", "no"}
@@ -27,7 +26,7 @@ _REASON = re.compile(r"reason[\"'*`]{0,3}\s?[:：=]\s?[\"'*`]{0,3}([^\n\"}]{1,30
 
 def parse_scene_break(answer: str) -> tuple[int | None, str]:
     """Return the `seq` on which a scene ends, or None, and the reason in one line, or "". Raises UnusableAnswer."""
-    heard = spoken(answer)[:_MOST_CHARS]
+    heard = spoken(answer)
     found = list(_find_objects(heard)) or _find_written(heard)
     if not found:
         raise UnusableAnswer("the answer does not say where a scene ends")

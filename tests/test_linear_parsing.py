@@ -1,0 +1,178 @@
+"""Parsing and judging the texts of models and people takes time in proportion to their length.
+
+The times of a long text and of one a tenth as long are compared, both in the CPU time of this thread, so that other
+processes do not matter. A quadratic pattern needs a hundred times as long, a linear one ten times.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from time import thread_time
+from typing import Any
+
+import pytest
+
+from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
+from app.diary.refusals import declines
+from app.kit.tokens import count_tokens
+from app.memos.answer_json import close_json, json_as_lines
+from app.memos.answer_lines import read_line
+from app.memos.answers import MEMO_PROFILE, parse_cut_off
+from app.memos.highlights import highlights_from_text
+from app.scenes.answers import RECAP_PROFILE, SCENE_PROFILE, head_state
+from app.scenes.detection.breaks import parse_scene_break
+from app.summarising.answer_text import (
+    MAX_ANSWER_CHARS,
+    UnusableAnswer,
+    refuses,
+    says_nothing,
+    says_only_nothing,
+    spoken,
+)
+from app.summarising.extractive import extract, is_quote
+from app.summarising.judging.judge import Material, Profile, judge
+from app.summarising.judging.person import count_persons
+from app.summarising.judging.repetition import find_repetition
+from app.summarising.judging.speech import divide
+from app.summarising.prose import read_prose
+from app.summarising.quoting import quoted
+from app.summarising.sentences import ends_sentence, split_sentences
+from app.summarising.transcript import Utterance
+from app.summary.answers import SUMMARY_PROFILE
+from app.transfer.send_dates import read_send_date
+
+Read = Callable[[str], object]
+
+_RULES = "# Examples\n- Mira told Kai that she would never go back there."
+_MOST_TIMES = 15
+_NEGLIGIBLE_S = 0.03
+_MEASUREMENTS = 4
+
+
+def _judged(profile: Profile[Any]) -> Read:
+    def read(text: str) -> object:
+        material = Material([text], names=("Mira",))
+        return judge(text, profile, material, rules=_RULES, identify=lambda _: "en")
+
+    return read
+
+
+def _extract(text: str) -> list[str]:
+    said = [Utterance(1, "user", "Kai", text[:8_000])]
+    return extract(said, said, count_tokens=count_tokens)
+
+
+READERS: dict[str, Read] = {
+    "memos": _judged(MEMO_PROFILE),
+    "memos cut off": parse_cut_off,
+    "summary": _judged(SUMMARY_PROFILE),
+    "diary": _judged(DIARY_PROFILE),
+    "diary entry": _judged(DIARY_ENTRY_PROFILE),
+    "scene": _judged(SCENE_PROFILE),
+    "recap": _judged(RECAP_PROFILE),
+    "scene break": parse_scene_break,
+    "prose": read_prose,
+    "line": read_line,
+    "JSON": json_as_lines,
+    "JSON cut off": close_json,
+    "highlights of a person": highlights_from_text,
+    "state": lambda text: head_state(f"# State\n{text}", "a cave"),
+    "nothing": says_nothing,
+    "only nothing": says_only_nothing,
+    "refusal": refuses,
+    "diary refusal": declines,
+    "speech": divide,
+    "persons": lambda text: count_persons(text, "en", ("Mira",)),
+    "repetition": lambda text: find_repetition(text, ""),
+    "sentences": lambda text: list(split_sentences(text, 6)),
+    "end of a sentence": ends_sentence,
+    "quote line": is_quote,
+    "quoted": quoted,
+    "extractive": _extract,
+    "send date": read_send_date,
+}
+"""The functions that read an answer of a model or the text of a person."""
+
+PUMPS = (
+    *(" ", "\n", "\t", " \n", "\u3000", "*", "**", "* ", "_", "#", "# ", "-", "- ", "`", "```", "```\n", "~~~"),
+    *("<", "<think>", "</think>", "<think ", "<a>", "[", "(", "{", "[]", "{}", '{"', '"', '",', "}\n{", ",", ", "),
+    *("“", "“a” ", '"a" ', "'a ", "*a ", "*a* ", "1", "1. ", "1.1", "a", "a ", "a\n", "a:", ": ", "a: b\n", "  - a:\n"),
+    *(
+        ".",
+        ". ",
+        "... ",
+        "? ",
+        "。",
+        "一",
+        "...",
+        "!",
+        "Highlight 1:",
+        "【",
+        "【Highlight 1】",
+        "(milestone) ",
+        "(category)",
+    ),
+    *("milestone: ", "here is ", "nothing ", "no new ", "I can't ", "sorry ", "as an ai ", "title: ", "scene: a\n"),
+    *("break_at", "break_at:", "reason:", "<|", "<|end|>", "www.", "I ", "Kai said: ", " – ", "\u0301", "\u2028", "😀"),
+)
+"""The repeated parts of hostile texts."""
+
+GAPS = (" ", "\n", "\t", " \n", "\u3000", "*", "**", "-", "- ", ", ", "}\n{", "1", "a ")
+"""The repeated parts that also stand after the beginning of an answer."""
+
+_BEGINNING = "# Outcomes\n- a\n# State\n【Highlight"
+_CHARS = MAX_ANSWER_CHARS // 2
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_reading_takes_time_in_proportion(name: str) -> None:
+    cases = [*(("", pump) for pump in PUMPS), *((_BEGINNING, pump) for pump in GAPS)]
+    assert [case for case in cases if _is_slow(READERS[name], partial(_text, *case), _CHARS)] == []
+
+
+@pytest.mark.parametrize("name", ["memos", "summary", "scene", "scene break"])
+def test_a_huge_answer_takes_time_in_proportion(name: str) -> None:
+    huge = 50 * MAX_ANSWER_CHARS
+    pumps = (" ", "\n", " \n", "<think>", "<think ", "</think>", "a ", "<|", "{", "\u3000")
+    assert [p for p in pumps if _is_slow(READERS[name], partial(_text, "", p), huge)] == []
+
+
+def test_a_slow_pattern_would_be_noticed() -> None:
+    def quadratic(text: str) -> None:
+        for start in range(0, len(text), 4):
+            text.count("zz", start)
+
+    assert _is_slow(quadratic, lambda chars: "a" * chars, 3 * MAX_ANSWER_CHARS)
+    assert not _is_slow(list, lambda chars: "a" * chars, 50 * MAX_ANSWER_CHARS)
+
+
+def _text(before: str, pump: str, chars: int) -> str:
+    return f"{before}{pump * ((chars - len(before)) // len(pump))}!"
+
+
+def _is_slow(read: Read, text_of: Callable[[int], str], chars: int) -> bool:
+    """Whether a text takes more than 15 times as long as one a tenth as long, in each of several measurements."""
+    long, short = text_of(chars), text_of(chars // 10)
+    for _ in range(_MEASUREMENTS):
+        long_s = _time_s(read, long)
+        if long_s < _NEGLIGIBLE_S or long_s <= _MOST_TIMES * min(_time_s(read, short) for _ in range(3)):
+            return False
+    return True
+
+
+def _time_s(read: Read, text: str) -> float:
+    begun = thread_time()
+    with suppress(UnusableAnswer):
+        read(text)
+    return thread_time() - begun
+
+
+@pytest.mark.parametrize("name", ["summary", "diary", "scene", "scene break"])
+def test_an_answer_that_is_far_too_long_is_refused(name: str) -> None:
+    with pytest.raises(UnusableAnswer, match="far too long"):
+        READERS[name]("Mira gave Kai the key. " * 1_000)
+
+
+def test_reasoning_and_white_space_do_not_count() -> None:
+    answer = f"<think>{'Let me see. ' * 9_000}</think>\n【Highlight 1】: Mira gave Kai{' ' * 30_000}a key.{' ' * 9_000}"
+    assert spoken(f"{answer}{chr(10) * 30_000}").split() == ["【Highlight", "1】:", "Mira", "gave", "Kai", "a", "key."]
