@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.kit.errors import MAX_ERRORS, AppError
+from app.kit.errors import MAX_ERRORS, AppError, problem_document
 from app.kit.etags import NO_STORE
 from app.kit.validation_errors import error_location, word_error
 
@@ -98,15 +98,7 @@ def problem(
     extra: Mapping[str, Any] | None = None,
 ) -> Response:
     """Return a response with a problem document."""
-    document: dict[str, Any] = {
-        "type": "about:blank",
-        "title": title,
-        "status": status,
-        "detail": detail,
-        "code": code,
-        "instance": instance,
-        **(extra or {}),
-    }
+    document = problem_document(status=status, code=code, title=title, detail=detail, instance=instance, extra=extra)
     if errors:
         document["errors"] = errors[:MAX_ERRORS]
     body = orjson.dumps(document, default=str)

@@ -24,12 +24,17 @@ AppError
 │   ├── LineIsCheckpoint          chats/errors.py
 │   ├── BeforeHistory             context/errors.py
 │   └── FirstKeyNotAdmin          keys/errors.py
+├── MalformedRequest         400  web/errors.py
+├── RequestTimeout           408  web/errors.py
+├── UrlTooLong               414  web/errors.py
+├── HeadTooLarge             431  web/errors.py
 ├── Invalid                  422  a request that its schema accepts but the service does not
 │   ├── UnknownCharacter          context/errors.py
 │   ├── WrongArguments            tools/errors.py
 │   └── BudgetTooSmall            context/errors.py
 └── Unavailable              503  raised in kit/db.py
-    └── ChatBusy                  chats/errors.py
+    ├── ChatBusy                  chats/errors.py
+    └── ServerFull                web/errors.py
 
 Each memory layer derives its own errors from these in its errors.py (app/registry.py lists the layers).
 """
@@ -72,6 +77,21 @@ class AppError(Exception):
     def headers(self) -> dict[str, str]:
         """Headers of the response."""
         return {}
+
+
+def problem_document(
+    *, status: int, code: str, title: str, detail: str, instance: str, extra: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the members of a problem document (RFC 9457). `instance` is the path of the request, if it is known."""
+    return {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "instance": instance,
+        **(extra or {}),
+    }
 
 
 class NotFound(AppError):
