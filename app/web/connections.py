@@ -43,9 +43,9 @@ class ConnectionLimits:
     pipelined: int = 16
     discarded_bytes: int = 8 * MIB
     linger_s: float = 2.0
-    lingering_bytes: int = MIB
+    lingering_bytes: int = 256 * KIB
     min_read_bytes: int = 64 * KIB
-    stalled_s: float = 1.0
+    stalled_s: float = 0.5
     unfinished_heads_bytes: int = 12 * MIB
     unread_answers_bytes: int = 16 * MIB
 

@@ -5,26 +5,27 @@ accepts any number of connections. The limits are in `app.web.connections`; ADR 
 """
 
 import asyncio
-import http
 import logging
 from enum import Enum
 from typing import Any, ClassVar
 
 import httptools
-import orjson
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from app.kit.errors import AppError, problem_document
-from app.kit.etags import NO_STORE
+from app.kit.errors import AppError
 from app.web.connections import KIB, ConnectionLimits, ConnectionTable, Waiting
 from app.web.errors import HeadTooLarge, MalformedRequest, RequestTimeout, ServerFull, UrlTooLong
+from app.web.refusal import write_refusal
 
 log = logging.getLogger(__name__)
 
 PART_BYTES = 16 * KIB
 """The parser is given at most this many bytes at once, so that it cannot collect a longer unfinished header unseen."""
+
+PAUSE_S = 0.01
+"""The time between two reads of bytes that are dropped."""
 
 
 class Phase(Enum):
@@ -121,12 +122,15 @@ class BoundedProtocol(HttpToolsProtocol):
             # The request is answered as if it had not asked for another protocol. The bytes after it are not HTTP.
             self._end_after_answer()
         except httptools.HttpParserError as error:
-            cause = error.__context__
-            self._refuse(cause if isinstance(cause, AppError) else MalformedRequest("The request is not valid HTTP."))
+            # No variable may refer to the cause: its traceback refers to this frame, so `data` would be kept until the
+            # next garbage collection.
+            self._refuse(_refusal_in(error))
         except HeadTooLarge as error:
             self._refuse(error)
         if not self._refused:
             self._watch()
+            if self._phase is Phase.BODY and self.cycle.response_complete:
+                self._read_later()
 
     def _parse(self, part: bytes | memoryview) -> None:
         """Parse a part and count what is not body. Raises HttpParserError, HttpParserUpgrade or HeadTooLarge."""
@@ -200,6 +204,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self._dropped_bytes += size
         if self._dropped_bytes > self.limits.lingering_bytes:
             self.transport.abort()
+        else:
+            self._read_later()
+
+    def _read_later(self) -> None:
+        """Pause for a moment, so that a client whose bytes are dropped cannot keep the event loop busy."""
+        self.flow.pause_reading()
+        self.loop.call_later(PAUSE_S, self._read_on)
+
+    def _read_on(self) -> None:
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
 
     # --- answering --------------------------------------------------------------------------------
 
@@ -210,6 +225,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the client to read the last answer."""
         super().on_response_complete()
+        if not self._is_served:
+            self.cycle.body.clear()  # the application did not read it, and may keep the request until a collection
         if self.transport.is_closing():
             self._set_reader_deadline()
         elif not self._refused:
@@ -220,6 +237,11 @@ class BoundedProtocol(HttpToolsProtocol):
         super().pause_writing()
         self._sort()
         self._set_reader_deadline()
+        if self.table.stalled.total_bytes > self.limits.unread_answers_bytes:
+            self.loop.call_later(self.limits.stalled_s, self._give_up_unread_answers)
+
+    def _give_up_unread_answers(self) -> None:
+        """Close the connections that have not read for longest, until the unread answers are within their budget."""
         stalled = self.table.stalled
         while stalled.total_bytes > self.limits.unread_answers_bytes:
             victim = stalled.oldest(self.loop.time() - self.limits.stalled_s)
@@ -254,7 +276,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if in_body:  # the application reads that the client is gone, and its answer is dropped
             cycle.disconnected = True
             cycle.message_event.set()
-        self._write_refusal(error, self.scope["path"] if in_body else "")
+        path = self.scope["path"] if in_body else ""
+        self.transport.write(write_refusal(error, path, self.server_state.default_headers))
+        self._linger()
 
     def _end_after_answer(self) -> None:
         """Read nothing more, and close once the requests that were read are answered."""
@@ -263,24 +287,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._sort()
         self.cycle.keep_alive = False
         self.flow.pause_reading()
-
-    def _write_refusal(self, error: AppError, path: str) -> None:
-        document = problem_document(
-            status=error.status, code=error.code, title=error.title, detail=error.detail, instance=path
-        )
-        body = orjson.dumps(document)
-        headers = {
-            "content-type": "application/problem+json",
-            "content-length": str(len(body)),
-            "cache-control": NO_STORE,
-            "connection": "close",
-            **{name.lower(): value for name, value in error.headers.items()},
-        }
-        lines = [f"HTTP/1.1 {error.status} {http.HTTPStatus(error.status).phrase}".encode()]
-        lines += [name + b": " + value for name, value in self.server_state.default_headers]
-        lines += [f"{name}: {value}".encode() for name, value in headers.items()]
-        self.transport.write(b"\r\n".join([*lines, b"", body]))
-        self._linger()
 
     def _linger(self) -> None:
         """Close once the client has had time to read the answer."""
@@ -372,3 +378,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._waits_in is not None:
             self._waits_in.remove(self)
             self._waits_in = None
+
+
+def _refusal_in(error: httptools.HttpParserError) -> AppError:
+    """Return the error that a callback has raised, or one for bytes that the parser itself refuses."""
+    cause = error.__context__
+    return cause if isinstance(cause, AppError) else MalformedRequest("The request is not valid HTTP.")

@@ -1,9 +1,11 @@
 """Hostile clients are refused, and others are served meanwhile."""
 
 import asyncio
+import gc
 
 import pytest
 
+from app.web.protocol import BoundedProtocol
 from tests.web.serving import BIG_BYTES, Client, get, post, serving
 
 KIB = 1024
@@ -144,6 +146,26 @@ async def test_what_is_not_http_is_refused(junk: bytes) -> None:
         answer = await client.answer()
         assert (answer.status, answer.problem["code"]) == (400, "bad_request")
         assert await client.rest() == b""
+
+
+@pytest.mark.parametrize(
+    "sent", [b"junk\r\n", get("/" + "a" * 17 * KIB), get("/", *["A: b"] * 101), post("/early", "Content-Length: 9")]
+)
+async def test_a_connection_is_freed_without_a_collection(sent: bytes) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        async with serving(body_s=0.1, keep_alive_s=1) as served:
+            for _ in range(3):
+                client = await served.connect()
+                await client.send(sent)
+                await client.answer()
+                client.writer.transport.abort()
+            await served.closed()
+            await served.until(lambda: True)
+            assert [one for one in gc.get_objects() if isinstance(one, BoundedProtocol)] == []
+    finally:
+        gc.enable()
 
 
 async def test_a_request_before_junk_is_answered_first() -> None:
