@@ -89,7 +89,7 @@ def create_app(
         notify=notifier.notify,
         pool_size=settings.database_pool,
     )
-    routers = list_routers(layers)
+    routers = [*list_routers(layers), docs_router()]
     app = Api(
         tags=reading_order(routers),
         title="Memobook",
@@ -108,6 +108,7 @@ def create_app(
     app.state.database = database
     app.state.notifier = notifier
     app.state.layers = layers
+    app.state.routers = routers
     app.state.keyring = DatabaseKeyring(
         database,
         clock=clock,
@@ -119,7 +120,6 @@ def create_app(
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     for router in routers:
         app.include_router(router)
-    app.include_router(docs_router())
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

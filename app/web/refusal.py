@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import orjson
 
 from app.kit.errors import AppError, problem_document
-from app.kit.etags import NO_STORE
+from app.kit.etags import NO_SNIFF, NO_STORE
 
 
 def write_refusal(error: AppError, path: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -25,7 +25,7 @@ def write_refusal(error: AppError, path: str, headers: Iterable[tuple[bytes, byt
         "content-type": "application/problem+json",
         "content-length": str(len(body)),
         "cache-control": NO_STORE,
-        "x-content-type-options": "nosniff",
+        "x-content-type-options": NO_SNIFF,
         "connection": "close",
         **{name.lower(): value for name, value in error.headers.items()},
     }
