@@ -95,7 +95,7 @@ def create_app(
         limits=settings.wait_limits,
         statement_s=settings.database_timeout_s,
     )
-    routers = list_routers(layers)
+    routers = [*list_routers(layers), docs_router()]
     app = Api(
         tags=reading_order(routers),
         title="Memobook",
@@ -120,6 +120,7 @@ def create_app(
         token=_rate(settings.rate_limit_token, settings.rate_limit_burst_s),
         redis_url=settings.redis_url,
     )
+    app.state.routers = routers
     app.state.keyring = DatabaseKeyring(
         database,
         clock=clock,
@@ -133,7 +134,6 @@ def create_app(
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     for router in routers:
         app.include_router(router)
-    app.include_router(docs_router())
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

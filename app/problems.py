@@ -5,16 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.kit.errors import MAX_ERRORS, AppError
-from app.kit.etags import NO_STORE
+from app.kit.errors import MAX_ERRORS, AppError, problem_document
+from app.kit.etags import NO_SNIFF, NO_STORE
 from app.kit.validation_errors import error_location, word_error
 
 log = logging.getLogger(__name__)
@@ -101,20 +102,12 @@ def problem(
     if unlisted := len(errors[MAX_ERRORS:]):
         others = "error is" if unlisted == 1 else "errors are"
         detail = f"{detail.rstrip('.')}; {unlisted} more {others} not listed"
-    document: dict[str, Any] = {
-        "type": "about:blank",
-        "title": title,
-        "status": status,
-        "detail": detail,
-        "code": code,
-        "instance": instance,
-        **(extra or {}),
-    }
+    document = problem_document(status=status, code=code, title=title, detail=detail, instance=instance, extra=extra)
     if errors:
         document["errors"] = errors[:MAX_ERRORS]
     body = orjson.dumps(document, default=str)
-    # Responses to unexpected errors bypass the middleware NoStore, so the header is set here.
-    headers = {"Cache-Control": NO_STORE, **(headers or {})}
+    # Responses to unexpected errors bypass the middleware NoStore, so its headers are set here.
+    headers = {"Cache-Control": NO_STORE, "X-Content-Type-Options": NO_SNIFF, **(headers or {})}
     return Response(body, status, headers=headers, media_type="application/problem+json")
 
 
@@ -160,6 +153,9 @@ async def _http(request: Request, error: Exception) -> Response:
             instance=request.url.path,
             errors=[{"loc": ["body"], "msg": "is not valid JSON"}],
         )
+    headers = dict(error.headers or {})
+    if error.status_code == 405 and (methods := _list_methods(request)):
+        headers["Allow"] = ", ".join(methods)
     title = _TITLES.get(error.status_code, "Refused")
     return problem(
         error.status_code,
@@ -167,8 +163,16 @@ async def _http(request: Request, error: Exception) -> Response:
         title=title,
         detail=str(error.detail),
         instance=request.url.path,
-        headers=error.headers,
+        headers=headers,
     )
+
+
+def _list_methods(request: Request) -> list[str]:
+    """Return the methods of all routes with the path of `request`; the framework only names those of the first."""
+    routers: Sequence[APIRouter] = getattr(request.app.state, "routers", ())
+    routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    matching = [route for route in routes if route.path_regex.match(request.scope["path"])]
+    return sorted({method for route in matching for method in route.methods or ()})
 
 
 async def _hung_up(request: Request, _error: Exception) -> Response:

@@ -134,7 +134,7 @@ def _moved_on(row: dict[str, Any], times: int, by: int) -> dict[str, Any]:
             memo
             | {
                 "number": memo["number"] + memos,
-                "sort_key": memo["place"] + 2 * seqs,
+                "sort_key": memo["sort_key"] + 2 * seqs,
                 "first_seq": memo["first_seq"] + seqs,
                 "last_seq": memo["last_seq"] + seqs,
             }

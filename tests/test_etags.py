@@ -349,6 +349,7 @@ async def test_whatever_has_no_tag_must_not_be_stored(api: httpx.AsyncClient, ch
         await api.delete("/v1/chats/c"),
     ]
     assert {answer.headers["Cache-Control"] for answer in answers} == {"no-store"}
+    assert {answer.headers["X-Content-Type-Options"] for answer in answers} == {"nosniff"}
     assert not any("ETag" in answer.headers for answer in answers)
 
 
@@ -359,6 +360,7 @@ async def test_an_unexpected_error_must_not_be_stored(app: FastAPI, api: httpx.A
 
     answer = await api.get("/broken")
     assert (answer.status_code, answer.headers["Cache-Control"]) == (500, "no-store")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 async def test_a_page_of_another_origin_can_read_the_tag(fresh_database_url: str, clock: SteppedClock) -> None:

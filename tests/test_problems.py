@@ -21,7 +21,9 @@ from app.kit.settings import Settings
 from app.main import MAX_BODY_BYTES, create_app
 from app.problems import Problem, install_handlers
 from app.registry import LAYERS
+from app.web import errors as connection_errors
 from tests.conftest import NOON, client_of
+from tests.path_parameters import SCHEMA
 from tests.talk import Json, append, said, talk
 
 MEMBERS = {"type", "title", "status", "detail", "code", "instance"}
@@ -40,6 +42,17 @@ async def test_a_problem_says_what_it_is_to_a_person_and_to_a_program(api: httpx
         assert told["title"]
         assert told["detail"]
         assert ("errors" in told) == (status == 422)
+
+
+@pytest.mark.parametrize("path", SCHEMA["paths"])
+async def test_a_405_lists_all_methods_of_the_path(api: httpx.AsyncClient, path: str) -> None:
+    url = re.sub(r"\{.*?\}", "x", path)
+    answer = await api.request("TRACE", url)
+    _problem(answer, 405)
+    listed = set(answer.headers["allow"].split(", "))
+    assert {method.upper() for method in SCHEMA["paths"][path]} <= listed
+    for method in {"GET", "PUT", "POST", "PATCH", "DELETE"} - listed:
+        assert (await api.request(method, url)).status_code == 405
 
 
 async def test_a_wrong_shape_lists_each_location_in_errors(api: httpx.AsyncClient) -> None:
@@ -197,6 +210,7 @@ async def test_a_validation_error_outside_a_request_is_500() -> None:
 
 
 def test_every_error_is_in_the_tree_at_its_place() -> None:
+    assert connection_errors.__name__ == "app.web.errors"  # imported by the server, not by the application
     drawn = re.findall(r"^([│ ]*[├└]── )(\w+)", inspect.getdoc(errors) or "", re.MULTILINE)
     expected = {(depth, error.__name__) for depth, error in _children(AppError, 1) if not _layer_of(error)}
     assert {(len(branch) // 4, name) for branch, name in drawn} == expected

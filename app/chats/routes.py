@@ -16,13 +16,13 @@ from app.chats.presets import PRESET_TEXTS
 from app.chats.schemas import CharacterRename, ChatOut, ChatPut, PresetOut, Presets
 from app.chats.settings import effective, schema
 from app.chats.tags import read_tag
-from app.kit.auth import Reader, Writer
+from app.kit.auth import KeyedRoute, Reader, Writer
 from app.kit.deps import Db, Now, Pool
 from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import OrjsonResponse
 
-router = APIRouter(prefix="/v1", tags=["chats"])
+router = APIRouter(prefix="/v1", tags=["chats"], route_class=KeyedRoute)
 
 
 @router.put("/chats/{chat_id}", response_model=ChatOut, responses={201: {"model": ChatOut}})

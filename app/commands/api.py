@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+import logging
 import signal
+from typing import Any
 
 import uvicorn
 
@@ -14,8 +16,15 @@ from app.kit.clock import system_clock
 from app.kit.db import Database
 from app.kit.settings import Settings, SettingsError, configure_logging, load_settings
 from app.main import create_app
+from app.web.connections import ConnectionLimits
+from app.web.open_files import allow_open_files
+from app.web.protocol import bounded_protocol
+
+log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+RESERVED_FILES = 100
+"""Open files besides connections of clients and of the database pool."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,19 +40,31 @@ def run(options: argparse.Namespace) -> int:
     # The first process of a container ignores SIGTERM unless it handles it, and this may wait for the database.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     asyncio.run(_prepare(settings, options.host))
-    uvicorn.run(
-        create_app(settings),
-        host=options.host,
-        port=options.port,
-        loop="uvloop",
-        http="httptools",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=10,
-    )
+    uvicorn.run(create_app(settings), host=options.host, port=options.port, **server_options(settings))
     return 0
+
+
+def server_options(settings: Settings) -> dict[str, Any]:
+    """Return uvicorn's options, without the address."""
+    max_connections = allow_open_files(settings.max_connections, reserved=settings.database_pool + RESERVED_FILES)
+    if max_connections < settings.max_connections:
+        log.warning("the limit of open files allows only %d connections (ulimit -n)", max_connections)
+    limits = ConnectionLimits(
+        max_connections=max_connections,
+        head_s=settings.head_timeout_s,
+        body_s=settings.body_timeout_s,
+        write_s=settings.write_timeout_s,
+    )
+    return {
+        "loop": "uvloop",
+        "http": bounded_protocol(limits),
+        "ws": "none",
+        "access_log": False,
+        "log_config": None,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_graceful_shutdown": 10,
+    }
 
 
 async def _prepare(settings: Settings, host: str) -> None:

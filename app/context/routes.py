@@ -8,6 +8,7 @@ from app.chats.deps import Line, ReadingChat, Seq, WritingChat, read_reading, re
 from app.context.report import list_inclusion
 from app.context.schemas import AppendIn, AppendOut, ContextOptions, ContextOut, ContextQuery, InclusionOut
 from app.context.service import assemble_context, assemble_unless_known
+from app.kit.auth import KeyedRoute
 from app.kit.deps import Db, Now, Pool
 from app.kit.errors import AppError
 from app.kit.etags import TAGGED, KnownTags, not_modified, read_known, tagged
@@ -17,7 +18,7 @@ from app.kit.wire import OrjsonResponse
 from app.layers.deps import Layers
 from app.messages.service import append_messages
 
-router = APIRouter(prefix="/v1/chats/{chat_id}")
+router = APIRouter(prefix="/v1/chats/{chat_id}", route_class=KeyedRoute)
 
 
 async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now) -> Response:

@@ -81,9 +81,9 @@ def word_savings(account: Account) -> Iterator[str]:
     yield "\n" + fill(
         "The numbers are input tokens. A token that repeats the previous call, up to a breakpoint, is read from the"
         f" cache and costs {READ_PRICE}; a token written to the cache costs {WRITE_PRICE['5m']} if it is kept for"
-        f" {TTL_S['5m'] // 60} minutes, {WRITE_PRICE['1h']} if for an hour. {account.cold} of the calls came after the cache had expired."
-        " A replay has no pauses, and so cannot show that the service cuts the history early in a pause, and that with"
-        " `cache: auto` it chooses how long the cache is kept.",
+        f" {TTL_S['5m'] // 60} minutes, {WRITE_PRICE['1h']} if for an hour. {account.cold} of the calls came after the"
+        " cache had expired. A replay has no pauses, and so cannot show that the service cuts the history early in a"
+        " pause, and that with `cache: auto` it chooses how long the cache is kept.",
         2,
     )
 

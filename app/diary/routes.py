@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.diary import book
 from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut
+from app.kit.auth import KeyedRoute
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import Name, OrjsonResponse
@@ -15,7 +16,7 @@ from app.kit.wire import Name, OrjsonResponse
 EntryId = Annotated[UUID, Path(description="The entry's id.")]
 OfCharacter = Annotated[Name | None, Query(description="The character whose diary it is.")]
 
-router = APIRouter(prefix="/v1/chats/{chat_id}/diary", tags=["narratives"])
+router = APIRouter(prefix="/v1/chats/{chat_id}/diary", tags=["narratives"], route_class=KeyedRoute)
 
 
 @router.get("", response_model=Page[EntryOut])

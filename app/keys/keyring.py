@@ -171,7 +171,8 @@ class DatabaseKeyring:
         if not await self._is_open():
             raise Unauthorized("Send `Authorization: Bearer <key>`.")
         peer = request.client.host if request.client else None
-        reason = sign_of_a_stranger(request.scope["headers"], peer, self._trusted_origins)
+        version = request.scope.get("http_version", "1.1")
+        reason = sign_of_a_stranger(request.scope["headers"], peer, self._trusted_origins, version)
         if reason:
             raise LoopbackOnly(
                 f"While no key exists, only requests from this machine are served, and the request {reason}. "

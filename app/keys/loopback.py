@@ -1,8 +1,9 @@
 """Checks whether a request comes from a user of this machine. Pure.
 
 While no key exists, every request that reaches the service is trusted. Requests are therefore rejected if they come
-from another machine (the peer's address), through a proxy (forwarding headers), or from a web page in a browser on this
-machine. A page's request has the page's host in `Host` after DNS rebinding, or in `Origin` if it is cross-site.
+from another machine (the peer's address), through a proxy (forwarding headers, or HTTP/1.0, which
+nginx uses by default, without such headers), or from a web page in a browser on this machine. A page's request has the
+page's host in `Host` after DNS rebinding, or in `Origin` if it is cross-site.
 """
 
 import re
@@ -13,12 +14,22 @@ _LOOPBACK = rb"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?"
 _HOST = re.compile(_LOOPBACK, re.IGNORECASE)
 _ORIGIN = re.compile(rb"https?://" + _LOOPBACK, re.IGNORECASE)
 _FORWARDING = re.compile(
-    rb"forwarded|via|x-forwarded(-.*)?|x-original-.*|(x-real|x-client|true-client|cf-connecting)-ip"
+    rb"(.*-)?forward(ed|er)(-.*)?|(.*-)?(client|connecting|remote|real|originating|proxyuser)-ip(v6)?"
+    rb"|via|proxy|proxy-.*|cdn-loop|front-end-https|cf-(ipcountry|ray|visitor)"
+    rb"|x-(original|envoy|azure|amzn|appengine|arr|rewrite|cloud-trace|http-host|ssl|proxy)-.*"
+    rb"|x-(host|scheme|url-scheme|remote-addr|real-port|client-(verify|cert.*))"
 )
+"""Headers that a reverse proxy, a load balancer or a CDN adds."""
+
+_CURRENT = "1.1"
+"""The version of HTTP that browsers, curl and HTTP libraries use. The server does not offer a later one."""
 
 
 def sign_of_a_stranger(
-    headers: Iterable[tuple[bytes, bytes]], peer: str | None, trusted_origins: Collection[str] = ()
+    headers: Iterable[tuple[bytes, bytes]],
+    peer: str | None,
+    trusted_origins: Collection[str] = (),
+    http_version: str = _CURRENT,
 ) -> str | None:
     """Return why a request may come from elsewhere, as the end of a sentence, or None if it is local.
 
@@ -26,10 +37,13 @@ def sign_of_a_stranger(
         headers: The headers as in ASGI, with names in lower case.
         peer: The client's address; None if it is unknown, which counts as not local.
         trusted_origins: Origins of web pages that are allowed besides local ones.
+        http_version: The version of HTTP that the request uses, such as `1.0`.
 
     """
     if peer is None or not _is_loopback(peer):
         return "came over the network"
+    if http_version != _CURRENT:
+        return f"uses HTTP/{http_version}, as proxies do"
     hosts = 0
     for name, value in headers:
         if name == b"host":

@@ -10,12 +10,12 @@ from app.keys.credentials import KEY_ID_PATTERN
 from app.keys.models import Key
 from app.keys.schemas import KeyIn, KeyOut, NewKeyOut, TokenIn, TokenOut
 from app.keys.service import DatabaseKeyring
-from app.kit.auth import Admin, Caller
+from app.kit.auth import Admin, Anyone, KeyedRoute
 from app.kit.db import after_commit
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 
-router = APIRouter(prefix="/v1", tags=["keys"])
+router = APIRouter(prefix="/v1", tags=["keys"], route_class=KeyedRoute)
 
 
 async def keyring(request: Request) -> DatabaseKeyring:
@@ -24,13 +24,7 @@ async def keyring(request: Request) -> DatabaseKeyring:
     return found
 
 
-async def anyone(request: Request) -> Caller:
-    """Return the caller, with any scopes."""
-    return await (await keyring(request)).identify(request)
-
-
 Ring = Annotated[DatabaseKeyring, Depends(keyring)]
-Anyone = Annotated[Caller, Depends(anyone)]
 KeyId = Annotated[str, Path(pattern=KEY_ID_PATTERN, description="The key's id.", examples=["3f9c2a7be014"])]
 
 

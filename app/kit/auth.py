@@ -1,19 +1,23 @@
 """Authentication: the caller of a request and the scopes that a route requires.
 
 Routes depend on `Reader`, `Writer` or `Admin`. The keyring in `app.state.keyring` checks the key or token; `app/keys`
-implements it.
+implements it. Routers of operations with a body use `KeyedRoute`.
 """
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
 from app.kit.errors import AppError
 
 Scope = Literal["read", "write", "admin"]
 DEFAULT_TENANT = "default"
+_CALLER: Final = "memobook.caller"
 
 bearer = HTTPBearer(auto_error=False, description="A key (`mb_…`) or a short-lived token.")
 """Declares the scheme for the Authorize button at `/docs`. The keyring reads the header itself."""
@@ -74,24 +78,58 @@ class Keyring(Protocol):
         ...
 
 
+async def anyone(request: Request) -> Caller:
+    """Return the caller, with any scopes. A request's key is checked once. Raises what `Keyring.identify` raises."""
+    caller: Caller | None = request.scope.get(_CALLER)
+    if caller is None:
+        keyring: Keyring = request.app.state.keyring
+        caller = request.scope[_CALLER] = await keyring.identify(request)
+    return caller
+
+
 async def reader(request: Request) -> Caller:
     """Return the caller. Raises Forbidden without the scope `read`."""
-    keyring: Keyring = request.app.state.keyring
-    return (await keyring.identify(request)).require("read")
+    return (await anyone(request)).require("read")
 
 
 async def writer(request: Request) -> Caller:
     """Return the caller. Raises Forbidden without the scope `write`."""
-    keyring: Keyring = request.app.state.keyring
-    return (await keyring.identify(request)).require("write")
+    return (await anyone(request)).require("write")
 
 
 async def admin(request: Request) -> Caller:
     """Return the caller. Raises Forbidden without the scope `admin`."""
-    keyring: Keyring = request.app.state.keyring
-    return (await keyring.identify(request)).require("admin")
+    return (await anyone(request)).require("admin")
 
 
+Anyone = Annotated[Caller, Depends(anyone)]
 Reader = Annotated[Caller, Depends(reader)]
 Writer = Annotated[Caller, Depends(writer)]
 Admin = Annotated[Caller, Depends(admin)]
+
+_CHECKS = (anyone, reader, writer, admin)
+
+
+class KeyedRoute(APIRoute):
+    """A route that checks the key before it reads the body.
+
+    FastAPI reads and parses the body before it runs dependencies, so anyone could make the service parse 8 MiB.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's handler, after the checks that the route depends on."""
+        handler = super().get_route_handler()
+        checks = [check for check in _CHECKS if _depends_on(self.dependant, check)]
+        if not checks or self.body_field is None:
+            return handler
+
+        async def checked(request: Request) -> Response:
+            for check in checks:
+                await check(request)
+            return await handler(request)
+
+        return checked
+
+
+def _depends_on(dependant: Dependant, check: object) -> bool:
+    return any(one.call is check or _depends_on(one, check) for one in dependant.dependencies)

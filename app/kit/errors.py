@@ -28,6 +28,10 @@ AppError
 │   ├── LineIsCheckpoint          chats/errors.py
 │   ├── BeforeHistory             context/errors.py
 │   └── FirstKeyNotAdmin          keys/errors.py
+├── MalformedRequest         400  web/errors.py
+├── RequestTimeout           408  web/errors.py
+├── UrlTooLong               414  web/errors.py
+├── HeadTooLarge             431  web/errors.py
 ├── Invalid                  422  a request that its schema accepts but the service does not
 │   ├── UnknownCharacter          context/errors.py
 │   ├── WrongArguments            tools/errors.py
@@ -35,7 +39,8 @@ AppError
 └── Unavailable              503  raised in kit/unavailable.py
     ├── DatabaseRejected          raised in kit/unavailable.py
     ├── WritesRefused             raised in kit/unavailable.py
-    └── ChatBusy                  also raised in chats/errors.py
+    ├── ChatBusy                  also raised in chats/errors.py
+    └── ServerFull                web/errors.py
 
 Each memory layer derives its own errors from these in its errors.py (app/registry.py lists the layers).
 """
@@ -79,6 +84,21 @@ class AppError(Exception):
     def headers(self) -> dict[str, str]:
         """Headers of the response."""
         return {}
+
+
+def problem_document(
+    *, status: int, code: str, title: str, detail: str, instance: str, extra: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the members of a problem document (RFC 9457). `instance` is the path of the request, if it is known."""
+    return {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "instance": instance,
+        **(extra or {}),
+    }
 
 
 class NotFound(AppError):

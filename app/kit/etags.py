@@ -22,6 +22,8 @@ REVALIDATE = "private, no-cache"
 """Cache-Control of a response with a tag: the client may store it and must revalidate it before each use."""
 
 NO_STORE = "no-store"
+NO_SNIFF = "nosniff"
+_DEFAULTS = ((b"cache-control", NO_STORE.encode()), (b"x-content-type-options", NO_SNIFF.encode()))
 
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 
@@ -93,7 +95,7 @@ KnownTags = Annotated[str | None, Depends(_known)]
 
 
 class NoStore:
-    """Middleware that adds `Cache-Control: no-store` to responses without a Cache-Control header."""
+    """Middleware that adds `Cache-Control: no-store` and `X-Content-Type-Options: nosniff` where they are not set."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -106,9 +108,8 @@ class NoStore:
 
         async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = message["headers"]
-                if not any(name == b"cache-control" for name, _ in headers):
-                    message["headers"] = [*headers, (b"cache-control", NO_STORE.encode())]
+                present = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in _DEFAULTS if one[0] not in present)]
             await send(message)
 
         await self._app(scope, receive, send_with_header)

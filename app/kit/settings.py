@@ -144,6 +144,11 @@ class Settings(BaseSettings):
         dict[str, Annotated[MonthlyTokens, Field(strict=True)] | None] | None, NoDecode, BeforeValidator(_json_object)
     ] = None
 
+    max_connections: Annotated[int, Field(ge=10, le=100_000)] = 1_000
+    head_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
+    body_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    write_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 30.0
+
     settle_s: Seconds = 2.0
     work_late_s: Annotated[float, Field(gt=0, le=2_592_000)] = 600.0
     sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0

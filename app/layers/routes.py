@@ -8,12 +8,13 @@ from pydantic import BaseModel, Field
 
 from app.chats.deps import Line, ReadingChat
 from app.chats.service import get_line
+from app.kit.auth import KeyedRoute
 from app.kit.deps import Db
 from app.kit.wire import OrjsonResponse
 from app.layers.deps import Layers
 from app.layers.state import read_state
 
-router = APIRouter(prefix="/v1/chats/{chat_id}", tags=["chats"])
+router = APIRouter(prefix="/v1/chats/{chat_id}", tags=["chats"], route_class=KeyedRoute)
 
 
 class StateOut(BaseModel):

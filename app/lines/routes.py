@@ -13,7 +13,7 @@ from app.chats.deps import ReadingChat, WritingChat
 from app.chats.models import CURRENT
 from app.chats.presenters import present_chats
 from app.chats.schemas import ChatOut
-from app.kit.auth import Writer
+from app.kit.auth import KeyedRoute, Writer
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
@@ -22,7 +22,7 @@ from app.lines import service as lines
 from app.lines.queries import LineRow
 from app.lines.schemas import CheckpointIn, CheckpointName, CheckpointOut, CurrentLine, ForkIn, LineOut
 
-router = APIRouter(prefix="/v1/chats/{chat_id}", tags=["lines"])
+router = APIRouter(prefix="/v1/chats/{chat_id}", tags=["lines"], route_class=KeyedRoute)
 
 NamePath = Annotated[CheckpointName, Path(description="The checkpoint's name.", examples=["before the storm"])]
 LinePath = Annotated[UUID, Path(description="The line's id.")]

@@ -10,6 +10,7 @@ from app.chats.chat_lock import ChatRef
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.chats.service import get_line
 from app.chats.tags import tag_of
+from app.kit.auth import KeyedRoute
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
@@ -34,7 +35,7 @@ from app.memos.segment import source_of
 
 MemoId = Annotated[UUID, Path(description="The memo's id.")]
 
-router = APIRouter(prefix="/v1/chats/{chat_id}/memos", tags=["memo book"])
+router = APIRouter(prefix="/v1/chats/{chat_id}/memos", tags=["memo book"], route_class=KeyedRoute)
 
 
 @router.get("", response_model=Page[MemoOut], responses=TAGGED)

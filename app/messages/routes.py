@@ -15,6 +15,7 @@ from app.chats.coverage import Coverage
 from app.chats.covering_layer import CoveringLayer
 from app.chats.deps import Layers, Line, MessageIdPath, ReadingChat, Seq, WritingChat
 from app.chats.models import Message
+from app.kit.auth import KeyedRoute
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
@@ -31,7 +32,7 @@ from app.messages.schemas import (
 )
 from app.messages.service import Bounds
 
-router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"])
+router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"], route_class=KeyedRoute)
 
 
 @router.get("", response_model=Page[MessageDetail])

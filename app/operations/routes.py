@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from app.kit.auth import Admin, Forbidden, Reader, Writer
+from app.kit.auth import Admin, Forbidden, KeyedRoute, Reader, Writer
 from app.kit.deps import Db, Now, Pool
 from app.kit.limits import UNLIMITED, TokenLimits
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
@@ -30,7 +30,7 @@ from app.operations.schemas import (
     WorkOut,
 )
 
-router = APIRouter(tags=["operations"])
+router = APIRouter(tags=["operations"], route_class=KeyedRoute)
 
 
 async def holding_limits(request: Request) -> TokenLimits:

@@ -3,12 +3,13 @@
 from fastapi import APIRouter, Response
 
 from app.chats.deps import WritingChat
+from app.kit.auth import KeyedRoute
 from app.kit.deps import Db, Now
 from app.kit.wire import OrjsonResponse
 from app.messages.schemas import MessagesPut, MessagesPutOut
 from app.reimport import service
 
-router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"])
+router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"], route_class=KeyedRoute)
 
 
 @router.put("", response_model=MessagesPutOut)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Response
 
 from app.chats.chat_lock import ChatRef
 from app.chats.deps import Line, ReadingChat, WritingChat
+from app.kit.auth import KeyedRoute
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
@@ -27,7 +28,7 @@ from app.scenes.schemas import (
 BreakSeq = Annotated[int, Path(ge=1, le=MAX_SEQ, description="The seq of the last message of the scene.", examples=[2])]
 SceneId = Annotated[UUID, Path(description="The scene's id.")]
 
-router = APIRouter(prefix="/v1/chats/{chat_id}/scenes", tags=["narratives"])
+router = APIRouter(prefix="/v1/chats/{chat_id}/scenes", tags=["narratives"], route_class=KeyedRoute)
 
 
 @router.get("", response_model=Page[SceneOut])
@@ -97,7 +98,7 @@ async def _changed(db_session: DbSession, ref: ChatRef, scene_id: UUID) -> dict[
     return scene_out(await book.get_scene(db_session, ref, scene_id))
 
 
-recap_router = APIRouter(prefix="/v1/chats/{chat_id}/recap", tags=["narratives"])
+recap_router = APIRouter(prefix="/v1/chats/{chat_id}/recap", tags=["narratives"], route_class=KeyedRoute)
 
 
 @recap_router.get("", response_model=VersionOut)

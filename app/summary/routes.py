@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 
 from app.chats.chat_lock import ChatRef
 from app.chats.deps import Line, ReadingChat, WritingChat
+from app.kit.auth import KeyedRoute
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor
@@ -15,7 +16,7 @@ from app.narratives.schemas import ChooseVersion, RegenerateNarrative, VersionPa
 from app.summary import book
 from app.summary.schemas import RegeneratingSummary, SummaryIn, SummaryOut, summary_out
 
-router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"])
+router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"], route_class=KeyedRoute)
 
 
 @router.get("", response_model=SummaryOut)

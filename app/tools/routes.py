@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from app.bindings import service as bindings
 from app.bindings.models import Binding
 from app.chats.deps import Line, ReadingChat, WritingChat, read_writing
-from app.kit.auth import Reader
+from app.kit.auth import KeyedRoute, Reader
 from app.kit.deps import Db, Now
 from app.kit.errors import MAX_ERRORS
 from app.kit.fast_path import handled_by, read_body, read_query
@@ -34,7 +34,7 @@ ToolName = Annotated[Text, Path(description="The tool's name.", examples=["save_
 
 def make_tool_router(layers: tuple[Layer, ...]) -> APIRouter:
     """Return the routes of the tools that the layers offer; OpenAPI shows the arguments of each tool."""
-    router = APIRouter(prefix="/v1", tags=["tools"])
+    router = APIRouter(prefix="/v1", tags=["tools"], route_class=KeyedRoute)
     router.add_api_route("/tools", list_tools, methods=["GET"], response_model=ToolsOut)
     router.add_api_route("/chats/{chat_id}/tools/discard", discard_calls, methods=["POST"], response_model=DiscardedOut)
     router.add_api_route("/chats/{chat_id}/tools/calls", list_calls, methods=["GET"], response_model=Page[CallOut])

@@ -1,1 +1,1 @@
-"""The API explorer and the OpenAPI schema."""
+"""What lies between HTTP and the application: connections, the OpenAPI schema, the API explorer."""

@@ -60,10 +60,10 @@ def sqlalchemy_url(url: str) -> str:
     return Settings(database_url=url, _env_file=None).sqlalchemy_url
 
 
-def request_with(**headers: str) -> Request:
+def request_with(http_version: str = "1.1", **headers: str) -> Request:
     """A request from this machine, as the keyring sees it."""
     raw = [(name.encode(), value.encode()) for name, value in {"host": "localhost", **headers}.items()]
-    return Request({"type": "http", "headers": raw, "client": ("127.0.0.1", 50_000)})
+    return Request({"type": "http", "http_version": http_version, "headers": raw, "client": ("127.0.0.1", 50_000)})
 
 
 async def made_key(database: Database, *scopes: str, tenant: str = "default") -> CreatedKey:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
+from app.keys.errors import LoopbackOnly
 from app.keys.keyring import KEY_TTL_S, OPEN_TTL_S, DatabaseKeyring
 from app.keys.service import revoke_key
 from app.kit.auth import Forbidden, Unauthorized
@@ -246,3 +247,9 @@ async def test_without_a_database_nobody_is_let_in_or_turned_away(clock: Stepped
         with pytest.raises(Unavailable):
             await keyring.identify(request_with(**headers))
     await away.close()
+
+
+async def test_without_a_key_http_1_0_is_refused(open_keyring: DatabaseKeyring) -> None:
+    assert await open_keyring.identify(request_with())
+    with pytest.raises(LoopbackOnly, match=r"HTTP/1\.0"):
+        await open_keyring.identify(request_with("1.0"))

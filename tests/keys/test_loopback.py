@@ -55,18 +55,90 @@ def test_a_remote_client_with_a_forged_host_is_not_local(peer: str | None) -> No
     [
         "forwarded",
         "via",
+        "cf-connecting-ip",
+        "cf-connecting-ipv6",
+        "cf-ipcountry",
+        "cf-ray",
+        "cf-visitor",
+        "cdn-loop",
+        "client-ip",
+        "cluster-client-ip",
+        "do-connecting-ip",
+        "fastly-client-ip",
+        "fly-client-ip",
+        "front-end-https",
+        "proxy",
+        "proxy-connection",
+        "proxy-client-ip",
+        "proxy-authorization",
+        "true-client-ip",
+        "wl-proxy-client-ip",
+        "x-amzn-trace-id",
+        "x-arr-ssl",
+        "x-appengine-user-ip",
+        "x-azure-clientip",
+        "x-client-ip",
+        "x-client-verify",
+        "x-cloud-trace-context",
+        "x-cluster-client-ip",
+        "x-envoy-external-address",
+        "x-envoy-expected-rq-timeout-ms",
+        "x-forwarded",
         "x-forwarded-for",
         "x-forwarded-host",
+        "x-forwarded-port",
+        "x-forwarded-prefix",
         "x-forwarded-proto",
-        "x-real-ip",
+        "x-forwarded-server",
+        "x-forwarder-for",
+        "x-host",
+        "x-http-host-override",
+        "x-original-for",
+        "x-original-forwarded-for",
         "x-original-host",
-        "true-client-ip",
-        "cf-connecting-ip",
+        "x-original-uri",
+        "x-original-url",
+        "x-originating-ip",
+        "x-proxyuser-ip",
+        "x-real-ip",
+        "x-real-port",
+        "x-remote-addr",
+        "x-remote-ip",
+        "x-rewrite-url",
+        "x-scheme",
+        "x-ssl-client-verify",
+        "x-url-scheme",
+        "x-vercel-forwarded-for",
     ],
 )
 def test_a_proxy_betrays_itself(header: str) -> None:
     sign = sign_of_a_stranger([HERE, (header.encode(), b"127.0.0.1")], "127.0.0.1")
     assert sign == f"was forwarded (its header {header})"
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.9"])
+def test_a_proxy_may_add_no_header_but_speaks_http_1_0(version: str) -> None:
+    headers = [(b"host", b"127.0.0.1:8000"), (b"connection", b"close")]  # as nginx sends them by default
+    sign = sign_of_a_stranger(headers, "127.0.0.1", http_version=version)
+    assert sign == f"uses HTTP/{version}, as proxies do"
+
+
+def test_a_browser_and_curl_on_this_machine_may_call() -> None:
+    names = (
+        *("accept", "accept-encoding", "accept-language", "authorization", "cache-control", "connection"),
+        *("content-length", "content-type", "cookie", "dnt", "if-none-match", "priority", "referer", "te"),
+        *(
+            "sec-ch-ua",
+            "sec-fetch-mode",
+            "sec-fetch-site",
+            "upgrade-insecure-requests",
+            "user-agent",
+            "x-requested-with",
+        ),
+        *("x-stainless-lang", "x-request-id", "traceparent", "expect", "transfer-encoding", "http2-settings"),
+    )
+    headers = [HERE, *((name.encode(), b"x") for name in names)]
+    assert sign_of_a_stranger(headers, "127.0.0.1", http_version="1.1") is None
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:3000", "http://127.0.0.1:8000", "https://[::1]"])

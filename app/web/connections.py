@@ -1,0 +1,99 @@
+"""Limits of HTTP connections, and the order in which connections are given up. Pure."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+KIB = 1024
+MIB = 1024 * KIB
+
+Connection = TypeVar("Connection")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """What one connection, and all of them together, may use.
+
+    Attributes:
+        max_connections: Open connections. At the limit, a new one replaces the one that has waited longest.
+        head_s: Seconds for the request line and the headers, from the connection or from their first byte.
+        body_s: Seconds for a body, from the end of the headers.
+        write_s: Seconds in which a client has to read a further `min_read_bytes` of an answer that it reads slowly.
+        overhead_bytes: Bytes of a request that are not its body: request line, headers, trailers, sizes of chunks.
+        url_bytes: Bytes of the URL.
+        fields: Header fields.
+        pipelined: Requests that wait on one connection for the answers to earlier ones.
+        discarded_bytes: Bytes of a body that are read after the request was answered.
+        linger_s: Seconds in which a client can read a refusal before its connection is closed.
+        lingering_bytes: Bytes that are read and dropped meanwhile.
+        min_read_bytes: See `write_s`.
+        stalled_s: Seconds after which a connection that does not read its answer can be given up for memory.
+        unfinished_heads_bytes: Bytes of unfinished heads on all connections together.
+        unread_answers_bytes: Bytes of unread answers on all connections together.
+
+    """
+
+    max_connections: int = 1_000
+    head_s: float = 10.0
+    body_s: float = 60.0
+    write_s: float = 30.0
+    overhead_bytes: int = 64 * KIB
+    url_bytes: int = 16 * KIB
+    fields: int = 100
+    pipelined: int = 16
+    discarded_bytes: int = 8 * MIB
+    linger_s: float = 2.0
+    lingering_bytes: int = 256 * KIB
+    min_read_bytes: int = 64 * KIB
+    stalled_s: float = 0.5
+    unfinished_heads_bytes: int = 12 * MIB
+    unread_answers_bytes: int = 16 * MIB
+
+
+class Waiting(Generic[Connection]):
+    """Connections in the order in which they began to wait.
+
+    Attributes:
+        total_bytes: The bytes that they hold together.
+
+    """
+
+    def __init__(self) -> None:
+        self.total_bytes = 0
+        self._entries: OrderedDict[Connection, tuple[float, int]] = OrderedDict()
+
+    def add(self, connection: Connection, now_s: float, size_bytes: int = 0) -> None:
+        """Add a connection that holds `size_bytes`. One that waits already keeps its place and time."""
+        since_s, former_bytes = self._entries.get(connection, (now_s, 0))
+        self._entries[connection] = (since_s, size_bytes)
+        self.total_bytes += size_bytes - former_bytes
+
+    def remove(self, connection: Connection) -> None:
+        """Remove a connection. Raises KeyError if it does not wait here."""
+        _, size_bytes = self._entries.pop(connection)
+        self.total_bytes -= size_bytes
+
+    def oldest(self, until_s: float = float("inf")) -> Connection | None:
+        """Return the connection that has waited longest, or None if none has waited since before `until_s`."""
+        connection, (since_s, _) = next(iter(self._entries.items()), (None, (0.0, 0)))
+        return connection if since_s <= until_s else None
+
+
+class ConnectionTable(Generic[Connection]):
+    """The connections that can be closed when there are too many: those without a request that is being served.
+
+    Attributes:
+        unfinished: Those that have not sent a whole head.
+        idle: Those that were answered and may send another request.
+        stalled: Those whose client does not read the answer.
+
+    """
+
+    def __init__(self) -> None:
+        self.unfinished = Waiting[Connection]()
+        self.idle = Waiting[Connection]()
+        self.stalled = Waiting[Connection]()
+
+    def next_victim(self) -> Connection | None:
+        """Return the connection to close first, or None if a request is being served on all of them."""
+        return self.unfinished.oldest() or self.idle.oldest() or self.stalled.oldest()

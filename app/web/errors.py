@@ -1,0 +1,42 @@
+"""Errors of HTTP connections, which are answered before a request reaches the application."""
+
+from app.kit.errors import AppError, Unavailable
+
+
+class MalformedRequest(AppError):
+    """The bytes are not a request of HTTP/1.1."""
+
+    status = 400
+    code = "bad_request"
+    title = "Bad request"
+
+
+class RequestTimeout(AppError):
+    """The request did not arrive in time."""
+
+    status = 408
+    code = "request_timeout"
+    title = "Request timeout"
+
+
+class UrlTooLong(AppError):
+    """The URL is too long."""
+
+    status = 414
+    code = "url_too_long"
+    title = "URL too long"
+
+
+class HeadTooLarge(AppError):
+    """The request has too many headers, or too many bytes besides its body."""
+
+    status = 431
+    code = "head_too_large"
+    title = "Head too large"
+
+
+class ServerFull(Unavailable):
+    """A request is being served on every connection."""
+
+    code = "server_full"
+    title = "Too many connections"
