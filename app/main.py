@@ -103,6 +103,7 @@ def create_app(
         summary="The memory service behind companion and roleplay chat.",
         description=DESCRIPTION,
         docs_url=None,
+        openapi_url=None,
         redoc_url=None,
         lifespan=_lifespan,
         generate_unique_id_function=_operation_id,

@@ -1,4 +1,4 @@
-"""The API explorer at `/docs`: Swagger UI, served by this application, so that it works offline.
+"""The API explorer at `/docs`: Swagger UI, served by this application, so that it works offline. And its schema.
 
 All URLs on the page are relative, so the page also works below a path prefix of a proxy. The content security policy
 prevents requests to other hosts.
@@ -6,13 +6,16 @@ prevents requests to other hosts.
 
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
-from fastapi import APIRouter
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 from swagger_ui_bundle import swagger_ui_path
+
+from app.web.schema import Api
 
 _BUNDLE: Path = swagger_ui_path
 _ASSETS = {
@@ -24,9 +27,9 @@ _UNSNIFFED = {"X-Content-Type-Options": "nosniff"}
 
 
 def docs_router() -> APIRouter:
-    """Return a router with the page and its three assets, which are not part of the schema.
+    """Return a router with the schema, the page and its three assets. They are not part of the schema.
 
-    The application must be created with `docs_url=None` and must serve its schema at `/openapi.json`.
+    The application must be an `Api` that is created with `docs_url=None` and `openapi_url=None`.
     """
     router = APIRouter(include_in_schema=False)
     assets = f"docs/assets/{_BUNDLE.name}"
@@ -41,19 +44,30 @@ def docs_router() -> APIRouter:
     async def explorer() -> HTMLResponse:
         return HTMLResponse(page, headers=headers)
 
+    @router.get("/openapi.json")
+    async def schema(request: Request) -> Response:
+        app: Api = request.app
+        return Response(app.rendered_schema, media_type="application/json")
+
     for name, media_type in _ASSETS.items():
         router.add_api_route(f"/{assets}/{name}", _asset(name, media_type))
     return router
 
 
-def _asset(name: str, media_type: str) -> Callable[[], Awaitable[FileResponse]]:
+def _asset(name: str, media_type: str) -> Callable[[], Awaitable[Response]]:
     """Return an endpoint for one file. Its URL contains the bundle's version, so it can be cached forever."""
     headers = _UNSNIFFED | {"Cache-Control": "public, max-age=31536000, immutable"}
 
-    async def asset() -> FileResponse:
-        return FileResponse(_BUNDLE / name, media_type=media_type, headers=headers)
+    async def asset() -> Response:
+        return Response(_read(name), media_type=media_type, headers=headers)
 
     return asset
+
+
+@cache
+def _read(name: str) -> bytes:
+    """Return a file of the bundle. All answers share it, so clients that do not read theirs use no memory for it."""
+    return (_BUNDLE / name).read_bytes()
 
 
 def _security_policy(page: str) -> str:

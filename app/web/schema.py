@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
+import orjson
 from fastapi import APIRouter, FastAPI
 
 from app.kit.auth import bearer
@@ -42,6 +44,11 @@ class Api(FastAPI):
                     if path.startswith("/v1/"):
                         operation["security"] = [{bearer.scheme_name: []}]
         return super().openapi()
+
+    @cached_property
+    def rendered_schema(self) -> bytes:
+        """The schema as JSON, rendered once: it needs no key, so a client may ask for it again and again."""
+        return orjson.dumps(self.openapi())
 
     def _position(self, path: tuple[str, dict[str, Any]]) -> int:
         """Return the position of a path among the others, by the tag of its first operation."""
