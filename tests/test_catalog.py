@@ -22,6 +22,38 @@ OF_THE_SERVICE = {"alembic_version", "keys", "secrets", "model_usage", "workers"
 which workers run.
 """
 
+WITHOUT_WORDS = {
+    "alembic_version": {"version_num"},
+    "bindings": {"layer", "tool", "asked_id", "message_id"},
+    "chats": {"line_status", "tenant", "chat_id", "user_id", "time_zone", "language"},
+    "diary_entries": {"origin", "model", "prompt_version"},
+    "keys": {"key_id", "tenant"},
+    "memos": {"first_message_id", "status", "origin", "model", "prompt_version"},
+    "messages": {"message_id", "role", "kind", "tool_call_id", "hidden_by"},
+    "model_usage": {"tenant", "layer"},
+    "narrative_versions": {"layer", "origin", "model", "prompt_version"},
+    "revisions": {"role"},
+    "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
+    "secrets": {"name"},
+    "work": {"layer", "key", "tenant", "user_id"},
+}
+"""Columns of text that hold ids, keys, roles and states, and no words of a conversation."""
+
+
+async def test_there_are_no_statistics_of_words(connection: Connection) -> None:
+    """ANALYZE stores frequent values and a histogram, which erasing a chat does not delete."""
+    columns = await connection.fetch(
+        """
+        SELECT c.relname AS table, a.attname AS column, coalesce(a.attstattarget, -1) AS samples
+        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_index i ON i.indexrelid = c.oid
+        WHERE c.relnamespace = 'public'::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
+            AND (c.relkind = 'r' OR i.indexprs IS NOT NULL)
+            AND a.atttypid = ANY('{text, varchar, jsonb, json, tsvector}'::regtype[])
+        """
+    )
+    sampled = {(row["table"], row["column"]) for row in columns if row["samples"]}
+    assert sampled == {(table, column) for table, names in WITHOUT_WORDS.items() for column in names}
+
 
 async def test_every_row_lies_under_a_line_a_user_or_a_tenant(connection: Connection) -> None:
     """A table of lines has a primary key that begins (chat_key, line_id), one of lines, users and tenants (owner_key,

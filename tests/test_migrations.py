@@ -51,6 +51,19 @@ async def test_going_up_twice_changes_nothing(fresh_database_url: str) -> None:
     assert await _fetch(fresh_database_url, _CATALOG) == whole
 
 
+async def test_samples_of_words_are_deleted(fresh_database_url: str) -> None:
+    await asyncio.to_thread(migrate, sqlalchemy_url(fresh_database_url), "a3c6f0e81b27")
+    word = """INSERT INTO swipes (chat_key, line_id, seq, swipe_index, content)
+        SELECT gen_random_uuid(), gen_random_uuid(), 1, 0, 'a secret' FROM generate_series(1, 100)"""
+    count = "SELECT count(*) FROM pg_stats WHERE tablename = 'swipes' AND attname = 'content'"
+    await _fetch(fresh_database_url, word)
+    await _fetch(fresh_database_url, "ANALYZE swipes")
+    assert (await _fetch(fresh_database_url, count))[0][0] == 1
+    await asyncio.to_thread(migrate, sqlalchemy_url(fresh_database_url))
+    await _fetch(fresh_database_url, "ANALYZE swipes")
+    assert (await _fetch(fresh_database_url, count))[0][0] == 0
+
+
 async def test_work_of_lines_survives_going_down(fresh_database_url: str) -> None:
     insert = """INSERT INTO work (owner_key, line_id, user_id, tenant, layer, key, work_id, at_seq, run_after,
         first_due_at) VALUES (gen_random_uuid(), {}, 't', 'memos', '1', gen_random_uuid(), 1, now(), now())"""

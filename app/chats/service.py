@@ -20,12 +20,15 @@ from app.chats.schemas import ChatPut
 from app.chats.settings import check_overrides, merge, still_valid
 from app.kit.auth import Caller, Forbidden
 from app.kit.db import Database, DbSession, defer, list_tables
-from app.kit.errors import Invalid
+from app.kit.errors import Invalid, Unavailable
 from app.kit.fast_path import placed
 from app.kit.ids import chat_key, user_key, uuid7
 from app.kit.owners import NO_LINE, Owner, OwnerErased
 from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
+
+_ERASING_ROUNDS = 10
+"""How often the chats of a user are listed and erased, while other requests fork or create chats of the user."""
 
 
 async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: datetime) -> tuple[ChatLine, bool]:
@@ -114,17 +117,25 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
 
     Each chat is deleted in a separate transaction: a transaction that locks several chats could deadlock with a fork of
     one of them to the id of another. If the process dies in between, the same call deletes the rest.
+
+    A fork locks the chat that it copies, so a fork that was being made is finished when its chat is deleted. Chats are
+    therefore listed again until there is none.
     """
     if caller.chat_id is not None or caller.user_id not in (None, user_id):
         raise ChatNotFound(f"There is no user {user_id!r}.")
-    async with database.unit_of_work(caller.tenant) as db_session:
-        keys = await queries.list_user_chat_keys(db_session, user_key(caller.tenant, user_id))
-    for key in keys:
-        async with database.unit_of_work(caller.tenant, key) as db_session:
-            # The list was read without a lock: the chat may have been erased or given to another user since.
-            if set(await lock_lines(db_session, key)) == {user_id}:
-                await _erase(db_session, key)
-                defer(db_session, OwnerErased(caller.tenant, key, user_id))
+    for _ in range(_ERASING_ROUNDS):
+        async with database.unit_of_work(caller.tenant) as db_session:
+            keys = await queries.list_user_chat_keys(db_session, user_key(caller.tenant, user_id))
+        if not keys:
+            break
+        for key in keys:
+            async with database.unit_of_work(caller.tenant, key) as db_session:
+                # The list was read without a lock: the chat may have been erased or given to another user since.
+                if set(await lock_lines(db_session, key)) == {user_id}:
+                    await _erase(db_session, key)
+                    defer(db_session, OwnerErased(caller.tenant, key, user_id))
+    else:
+        raise Unavailable("New chats of this user are created all the time; try again.")
     async with database.unit_of_work(caller.tenant) as db_session:
         owner = Owner.of_user(caller.tenant, user_id)
         await _erase_owned(db_session, owner)

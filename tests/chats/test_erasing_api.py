@@ -1,5 +1,6 @@
 """Erasing takes everything that belongs to a chat or a user, and nothing of another owner with the same key."""
 
+import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from app.kit.ids import chat_key, user_key
 from app.kit.owners import Owner
 from app.kit.scopes import raise_scope
 from app.kit.work_queue import NewWork
+from tests.chats.test_locks import PATIENCE_S, holding, until_waited_for
 from tests.conftest import client_of
 from tests.revisions import read_scope
 from tests.talk import append, get, ok, put, talk
@@ -98,3 +100,21 @@ async def test_erasing_a_user_erases_its_revision(api: httpx.AsyncClient, databa
     assert None not in [await read_scope(database, owner) for owner in owners]
     ok(await api.delete("/v1/users/mira"), 204)
     assert [await read_scope(database, owner) is None for owner in owners] == [True, False, False]
+
+
+async def test_erasing_a_user_erases_forks_made_meanwhile(
+    api: httpx.AsyncClient, database_url: str, tenant: str
+) -> None:
+    for chat in ("a", "b"):
+        await put(api, chat, user_id="mira")
+        await append(api, talk(1, 2), chat)
+    lock = f"SELECT FROM chats WHERE chat_key = '{min(chat_key(tenant, chat) for chat in 'ab')}' FOR UPDATE"
+    other = max("ab", key=lambda chat: chat_key(tenant, chat))
+    async with asyncio.timeout(PATIENCE_S):
+        async with holding(database_url, lock) as holder:
+            erasing = asyncio.create_task(api.delete("/v1/users/mira"))
+            await until_waited_for(holder)
+            ok(await api.post(f"/v1/chats/{other}/fork", json={"chat_id": "fork"}), 201)
+        ok(await erasing, 204)
+    assert ok(await api.get("/v1/chats", params={"user_id": "mira"}), 200)["items"] == []
+    ok(await api.get("/v1/chats/fork"), 404)
