@@ -23,6 +23,8 @@ from app.kit.fair_share import allocate_to_owners
 from app.kit.job_context import JobContext
 from app.kit.limits import UNLIMITED, TokenLimits
 from app.kit.llm.metered import MeteredModel
+from app.kit.log.fields import set_fields
+from app.kit.log.formatter import describe
 from app.kit.owners import Owner
 from app.kit.ripe_work import RipeOwner, list_revivable, list_ripe_owners, next_ripe_at
 from app.kit.usage import list_held_tenants
@@ -122,7 +124,7 @@ class Dispatcher:
         except Unavailable:
             return AWAY_S
         except asyncpg.PostgresError as error:
-            log.warning("polling for due work failed: %s", error)
+            log.warning("polling for due work failed: %s", describe(error))
             return AWAY_S
 
     async def _poll(self) -> float:
@@ -181,9 +183,10 @@ class Dispatcher:
         self._running.pop(task, None)
         self._bell.set()
         if not task.cancelled() and (error := task.exception()):
-            log.error("an item failed to run and is due again when its lease expires: %s", error)
+            log.error("an item failed to run and is due again when its lease expires: %s", describe(error))
 
     async def _make(self, claimed: Claimed) -> None:
+        set_fields(work=str(claimed.work_id))
         ctx, model = self._ctx, None
         if ctx.model is not None:
             asked = ctx.layer_models.get(claimed.layer, ctx.model)

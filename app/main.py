@@ -33,6 +33,7 @@ from app.registry import LAYERS
 from app.reimport.routes import router as reimport_router
 from app.tools.routes import make_tool_router
 from app.web.docs import docs_router
+from app.web.request_ids import RequestIds
 from app.web.schema import Api, reading_order
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -141,9 +142,10 @@ def create_app(
             allow_origins=list(settings.cors_origins),
             allow_methods=["*"],
             allow_headers=["Authorization", "Content-Type", "If-None-Match"],
-            expose_headers=["ETag", "Retry-After"],
+            expose_headers=["ETag", "X-Request-Id", "Retry-After"],
         )
     app.add_middleware(NoStore)
+    app.add_middleware(RequestIds)
     return app
 
 

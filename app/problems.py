@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.kit.errors import MAX_ERRORS, AppError, problem_document
 from app.kit.etags import NO_SNIFF, NO_STORE
+from app.kit.log.fields import current_fields
 from app.kit.validation_errors import error_location, word_error
 
 log = logging.getLogger(__name__)
@@ -113,7 +114,7 @@ def problem(
 
 async def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, AppError)
-    log.info("%s %s: %s", request.method, request.url.path, error.code)
+    log.info("%s: %s", _name(request), error.code)
     return problem(
         error.status,
         code=error.code,
@@ -177,19 +178,26 @@ def _list_methods(request: Request) -> list[str]:
 
 async def _hung_up(request: Request, _error: Exception) -> Response:
     """Return an empty response, which is not sent because the client has disconnected."""
-    log.info("%s %s: the client disconnected", request.method, request.url.path)
+    log.info("%s: the client disconnected", _name(request))
     return Response(status_code=400)
 
 
 async def _everything_else(request: Request, error: Exception) -> Response:
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    log.error("%s failed", _name(request), exc_info=error)
     return problem(
         500,
         code="internal",
         title="Internal error",
         detail="An unexpected error occurred. It has been logged.",
         instance=request.url.path,
+        headers={"X-Request-Id": request_id} if (request_id := current_fields().get("request")) else None,
     )
+
+
+def _name(request: Request) -> str:
+    """Return the method and the path of the route, without the ids of chats and users."""
+    route = request.scope.get("route")
+    return f"{request.method} {route.path if isinstance(route, APIRoute) else 'an unknown path'}"
 
 
 def _sound(text: str) -> str:

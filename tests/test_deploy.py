@@ -236,3 +236,9 @@ def _files(directory: Path) -> set[str]:
         for name in names
         if not parent.endswith("__pycache__")
     }
+
+
+def test_postgresql_logs_no_rows_and_no_statements() -> None:
+    command = SERVICES["postgres"]["command"]
+    assert command[0] == "postgres"
+    assert set(command[2::2]) == {"log_error_verbosity=terse", "log_min_error_statement=panic"}

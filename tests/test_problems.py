@@ -242,7 +242,7 @@ async def test_what_is_the_callers_fault_is_logged_in_one_line(
 ) -> None:
     with caplog.at_level(logging.INFO, logger="app"):
         await api.get("/v1/chats/c")
-    assert [record.getMessage() for record in caplog.records] == ["GET /v1/chats/c: chat_not_found"]
+    assert [record.getMessage() for record in caplog.records] == ["GET /v1/chats/{chat_id}: chat_not_found"]
     assert caplog.records[0].exc_info is None
 
 

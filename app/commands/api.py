@@ -14,7 +14,8 @@ from app.commands.prompts import load_prompt_set
 from app.keys.service import ensure_admin_key, has_keys
 from app.kit.clock import system_clock
 from app.kit.db import Database
-from app.kit.settings import Settings, SettingsError, configure_logging, load_settings
+from app.kit.log.formatter import configure_logging
+from app.kit.settings import Settings, SettingsError, load_settings
 from app.main import create_app
 from app.web.connections import ConnectionLimits
 from app.web.open_files import allow_open_files

@@ -8,7 +8,8 @@ from contextlib import suppress
 from app.commands.database import wait_for_schema
 from app.commands.prompts import load_prompt_set
 from app.kit.db import Database
-from app.kit.settings import Settings, configure_logging, load_settings
+from app.kit.log.formatter import configure_logging
+from app.kit.settings import Settings, load_settings
 from app.summarising.prompt_folder import PromptSet
 from app.worker import run_worker
 

@@ -5,10 +5,8 @@ not silently ignored.
 """
 
 import json
-import logging
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, urlsplit
@@ -235,14 +233,3 @@ def _names_in_env_file(path: Path) -> list[str]:
         raise SettingsError(f"{path}: cannot be read ({error})") from None
     lines = (line.strip().removeprefix("export ") for line in text.splitlines())
     return [line.split("=", 1)[0].strip() for line in lines if "=" in line and not line.startswith("#")]
-
-
-def configure_logging(level: str) -> None:
-    """Log to stderr: the service at `level`, libraries at `warning`."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING)
-    logging.getLogger("app").setLevel(level.upper())
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

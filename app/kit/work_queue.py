@@ -6,6 +6,7 @@ by the database's clock and writes each result in one transaction that checks th
 therefore be called twice for an item, but the result is written once. `ripe_work` finds the owners with ripe items.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,10 +18,12 @@ from sqlalchemy import CheckConstraint, Index, Text, select, text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.kit.db import DbSession, Table, defer
+from app.kit.db import DbSession, Table, after_commit, defer
 from app.kit.ids import uuid7
 from app.kit.owners import NO_LINE, Owner
 from app.kit.refusals import Refusal, read_refusals
+
+log = logging.getLogger(__name__)
 
 Time = TIMESTAMP(timezone=True)
 
@@ -28,8 +31,7 @@ RETRY_DELAYS_S = (1, 10, 60, 600, 3_600)
 MAX_ATTEMPTS = len(RETRY_DELAYS_S) + 1
 MAX_WAIT_S = 30
 """The maximum time by which repeated edits can postpone an item."""
-LEASE_S = 15
-RENEW_S = 5
+LEASE_S, RENEW_S = 15, 5
 
 # A new id with the timestamp of the original, because the list of work is ordered by id.
 _NEW_WORK_ID = "overlay(gen_random_uuid()::text PLACING left(work_id::text, 15) FROM 1 FOR 15)::uuid"
@@ -104,6 +106,7 @@ class Claimed:
     key: str
     attempts: int
     lease: UUID
+    work_id: UUID
     payload: dict[str, Any] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     progress: dict[str, Any] = field(default_factory=dict)
@@ -136,10 +139,12 @@ async def schedule(
     An item that has failed for good is replaced, including its payload and the time it was first scheduled. If
     `parked`, the items are parked at once, like all others of their owner.
     """
-    rows = [(item.key, uuid7(), item.at_seq, _dump(item.payload)) for item in items]
+    rows = [
+        (new.key, uuid7(), new.at_seq, orjson.dumps(new.payload).decode() if new.payload else None) for new in items
+    ]
     # Rows are locked in this order; all transactions use the same order to avoid deadlocks.
     rows.sort()
-    await db_session.raw.execute(
+    scheduled = await db_session.raw.fetch(
         """
         INSERT INTO work (owner_key, line_id, user_id, layer, key, work_id, tenant, at_seq, run_after, first_due_at,
             payload)
@@ -155,6 +160,7 @@ async def schedule(
                 THEN coalesce(excluded.payload, work.payload) ELSE excluded.payload END,
             attempts = 0, error = NULL, transient = false, failed_at = NULL, refusals = '[]', progress = NULL,
             lease = NULL, leased_until = NULL
+        RETURNING work_id
         """,
         owner.key,
         owner.line_id,
@@ -170,6 +176,8 @@ async def schedule(
         parked,
         owner.user_id,
     )
+    fields = {"work": [row["work_id"] for row in scheduled]}
+    after_commit(db_session, lambda: log.info("scheduled %s", layer, extra={"fields": fields}))
     defer(db_session, WorkScheduled())
 
 
@@ -194,8 +202,8 @@ async def claim(
         UPDATE work SET attempts = attempts + 1, lease = $6,
             leased_until = clock_timestamp() + make_interval(secs => $7)
         FROM ripe WHERE owner_key = $1 AND line_id = $2 AND work.layer = ripe.layer AND work.key = ripe.key
-        RETURNING work.layer, work.key, work.attempts, work.payload::text AS payload, work.refusals::text AS refusals,
-            work.progress::text AS progress
+        RETURNING work.layer, work.key, work.work_id, work.attempts, work.payload::text AS payload,
+            work.refusals::text AS refusals, work.progress::text AS progress
         """,
         owner.key,
         owner.line_id,
@@ -212,6 +220,7 @@ async def claim(
             key=row["key"],
             attempts=row["attempts"],
             lease=lease,
+            work_id=row["work_id"],
             payload=orjson.loads(row["payload"]) if row["payload"] else {},
             refusals=read_refusals(row["refusals"]),
             progress=orjson.loads(row["progress"]) if row["progress"] else {},
@@ -388,7 +397,3 @@ async def cancel_automatic(db_session: DbSession, owner: Owner, layer: str, keys
 
 def _where(claimed: Claimed) -> tuple[UUID, UUID, str, str, UUID]:
     return claimed.owner.key, claimed.owner.line_id, claimed.layer, claimed.key, claimed.lease
-
-
-def _dump(payload: dict[str, Any] | None) -> str | None:
-    return orjson.dumps(payload).decode() if payload else None

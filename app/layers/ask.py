@@ -76,7 +76,7 @@ class Inquiry:
 
         async def store(refusal: Refusal) -> bool:
             found = {"layer": claimed.layer, "refusal": refusal}
-            log.info("an answer for %s was refused: %s", claimed.layer, refusal.reason, extra=found)
+            log.info("an answer for %s was refused: %s", claimed.layer, refusal.kind, extra=found)
             async with database.unit_of_work() as db_session:
                 return await record_refusal(db_session, claimed, refusal)
 

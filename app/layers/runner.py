@@ -51,6 +51,8 @@ async def run_job(ctx: JobContext, layers: Sequence[Layer], claimed: Claimed) ->
     except Exception as error:
         log.exception("making %s failed", claimed.layer)
         await _fail(ctx, claimed, ModelError(f"unexpected: {type(error).__name__}", transient=False))
+    else:
+        log.info("finished %s", claimed.layer)
 
 
 async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
@@ -101,6 +103,7 @@ async def _lock_head(db_session: DbSession, claimed: Claimed) -> Head | None:
 
 async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
     """Record a failure on the work item, and defer `LayerChanged` if it is final."""
+    log.info("%s failed%s", claimed.layer, " for now" if error.transient else "")
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
         is_recorded = await _record_failure(ctx, db_session, claimed, error)

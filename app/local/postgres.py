@@ -33,6 +33,9 @@ _SETTINGS = {
     "log_checkpoints": "off",
 }
 
+_QUIET = {"log_error_verbosity": "terse", "log_min_error_statement": "panic"}
+"""Settings of the service's role: otherwise the log quotes the rows and statements of errors, with texts of chats."""
+
 
 class Postgres:
     """A PostgreSQL server with its data in `DATA/postgres`.
@@ -131,6 +134,8 @@ class Postgres:
             known = await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", _ROLE)
             verb = "ALTER" if known else "CREATE"
             await connection.execute(f"{verb} ROLE {_ROLE} LOGIN CREATEDB PASSWORD '{self._role_password}'")
+            for name, value in _QUIET.items():
+                await connection.execute(f"ALTER ROLE {_ROLE} SET {name} = {value}")
         finally:
             await connection.close()  # a template with open connections cannot be copied
         connection = await self._connect("postgres")

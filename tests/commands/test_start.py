@@ -4,6 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+import orjson
 import pytest
 
 from app.local.running import Urls
@@ -47,10 +48,9 @@ async def test_a_migration_ends_without_a_server(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["api", "worker"])
 async def test_a_service_waits_for_its_server(
-    tmp_path: Path, short_path: Path, servers: Urls, template: str, command: str
+    tmp_path: Path, short_path: Path, fresh_database_url: str, command: str
 ) -> None:
-    url = f"{servers.database_url.rsplit('/', 1)[0]}/{template}?{servers.database_url.split('?', 1)[1]}"
-    proxy = FreezingProxy(url, short_path)
+    proxy = FreezingProxy(fresh_database_url.replace("+asyncpg", ""), short_path)
     arguments = (command, "--port", "0") if command == "api" else (command,)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *arguments),
@@ -62,7 +62,9 @@ async def test_a_service_waits_for_its_server(
         async with asyncio.timeout(30):
             assert process.stderr is not None
             said = (await process.stderr.readline()).decode()
-            assert said.endswith("MEMOBOOK_DATABASE_URL: The database is not reachable. Waiting for it.\n")
+            assert (
+                orjson.loads(said)["message"] == "MEMOBOOK_DATABASE_URL: The database is not reachable. Waiting for it."
+            )
             async with proxy:
                 await proxy.connected.wait()
                 process.terminate()

@@ -86,6 +86,22 @@ async def test_what_was_stored_is_there_the_next_time(data: Path) -> None:
         await connection.close()
 
 
+async def test_the_log_of_postgresql_quotes_no_row(data: Path) -> None:
+    async with servers_only(data) as stack:
+        connection = await asyncpg.connect(stack.urls.database_url.replace("+asyncpg", ""))
+        await connection.execute("CREATE TABLE kept (word text CHECK (length(word) < 3))")
+        for statement in ("INSERT INTO kept VALUES ('the secret')", "SELECT 'the secret'::int"):
+            with pytest.raises(asyncpg.PostgresError):
+                await connection.execute(statement)
+        with pytest.raises(asyncpg.PostgresError):
+            await connection.execute("INSERT INTO kept VALUES ($1)", "the secret")
+        await connection.close()
+    logs = "".join(path.read_text() for path in (data / "logs").glob("*postgres*"))
+    assert "violates check constraint" in logs
+    assert "INSERT" not in logs
+    assert logs.count("the secret") == 1, "the message of an invalid number quotes it; the service casts no texts"
+
+
 async def test_an_initdb_that_was_killed_is_begun_anew(open_place: Path) -> None:
     directory = DataDirectory(open_place / "data")
     directory.make()

@@ -12,6 +12,7 @@ from app.kit.db import Database
 from app.kit.errors import Unavailable
 from app.kit.llm.client import ChatMessage, Completion, LanguageModel, ModelError
 from app.kit.llm.request_settings import RequestSettings
+from app.kit.log.formatter import describe
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.kit.usage import ModelCall, count_call
 
@@ -91,7 +92,7 @@ class MeteredModel:
             async with self._database.raw() as connection:
                 await count_call(connection, call)
         except (Unavailable, asyncpg.PostgresError) as error:
-            log.warning("a call of the model for %s was not counted: %s", self._layer, error)
+            log.warning("a call of the model for %s was not counted: %s", self._layer, describe(error))
 
 
 def _prompt_tokens(messages: Sequence[ChatMessage], answer: Completion) -> int:

@@ -1,0 +1,1 @@
+"""Logs: one JSON object for each event, without the words of a conversation."""

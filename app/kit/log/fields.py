@@ -1,0 +1,20 @@
+"""Fields that every log line of a task has: the id of the request, or the id of the work item."""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Final
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+_fields: ContextVar[Mapping[str, str]] = ContextVar("log_fields", default=_NONE)
+
+
+def set_fields(**fields: str) -> None:
+    """Set the fields of all lines that this task, and tasks that it starts from now on, write."""
+    _fields.set(fields)
+
+
+def current_fields() -> Mapping[str, str]:
+    """Return the fields of this task."""
+    return _fields.get()

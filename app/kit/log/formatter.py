@@ -1,0 +1,84 @@
+"""Writes log records as JSON.
+
+The text of an error can contain what a user wrote: PostgreSQL quotes the row that violates a constraint, a parser the
+text that it could not parse. So of an error only its type, its SQLSTATE and its traceback are written.
+"""
+
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+import orjson
+
+from app.kit.errors import AppError
+from app.kit.log.fields import current_fields
+
+_MAX_FRAMES = 30
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as a line of JSON: time, level, logger, message, the fields of the task, and the error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **current_fields(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info and (error := record.exc_info[1]):
+            line["error"] = [describe(one) for one in _chain(error)]
+            line["traceback"] = [frame for one in _chain(error) for frame in _frames(one)]
+        return orjson.dumps(line, default=str).decode()
+
+
+class OneTraceback(logging.Filter):
+    """Drops uvicorn's record of an error in the application, which has logged the error already."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the record is kept."""
+        return not record.exc_info
+
+
+def configure_logging(level: str) -> None:
+    """Log to stderr: the service at `level`, libraries at `warning`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("app").setLevel(level.upper())
+    uvicorn = logging.getLogger("uvicorn.error")
+    uvicorn.setLevel(logging.WARNING)
+    uvicorn.filters[:] = [OneTraceback()]
+
+
+def describe(error: BaseException) -> str:
+    """Return the type of an error, with the SQLSTATE of PostgreSQL's and the text of the service's own."""
+    name = type(error).__name__
+    if isinstance(error, asyncpg.PostgresError):
+        return f"{name} ({error.sqlstate})"
+    return f"{name}: {error.code}" if isinstance(error, AppError) else name
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what caused it."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+
+
+def _frames(error: BaseException) -> Iterator[str]:
+    """Yield where an error was raised: file, line and function of each frame."""
+    for frame in traceback.extract_tb(error.__traceback__, limit=-_MAX_FRAMES):
+        yield f"{frame.filename}:{frame.lineno} in {frame.name}"
