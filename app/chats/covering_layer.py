@@ -61,7 +61,7 @@ class CoveringLayer(Protocol):
 
 
 def edges_in_effect(settings: ChatSettings, layers: Sequence[CoveringLayer]) -> str:
-    """Return the edges of a chat: those of its settings, or every 8th message if the layer that gives them is off."""
+    """Return the edges of a chat: those of its settings, or every eighth seq if the layer that gives them is off."""
     chosen = settings.history.edges
     if chosen in BUILT_IN_EDGES or any(layer.edges == chosen and layer.is_enabled(settings) for layer in layers):
         return chosen

@@ -35,7 +35,8 @@ EVERY_8, EVERY_MESSAGE = BUILT_IN_EDGES = ("every_8", "every_message")
 """The edges that need no layer; `SettingsSchema` adds those of the layers."""
 
 FORCED_MARGIN_MESSAGES = 32
-"""A history that waits for memos may exceed its limit by this many messages, or by more if a layer needs it."""
+"""The default of `max_messages` is `keep_messages` + `grow_messages` + this number, or more if a layer can have more
+messages uncovered."""
 
 
 class Section(BaseModel):
@@ -116,7 +117,7 @@ class HistorySettings(Section):
         "By default `keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
     )
     edges: str = Field(
-        EVERY_8, description="Where a cut may fall. If the layer that makes these edges is off, at every 8th message."
+        EVERY_8, description="Where a cut may fall. If the layer that makes these edges is off, at every eighth seq."
     )
     keep_scenes: int = Field(2, ge=0, le=50, description="With scene edges: how many of the last scenes a cut leaves.")
 
@@ -206,10 +207,14 @@ class ChatSettings(Section):
     )
     history: HistorySettings = Field(HistorySettings(), description="Which messages are sent verbatim.")
     pinned: PinnedSettings = Field(PinnedSettings(), description="Pinned messages.")
-    consolidation: ConsolidationSettings = Field(ConsolidationSettings(), description="Consolidation.")
-    memories: MemorySettings = Field(MemorySettings(), description="Long-term memories.")
-    recall: RecallSettings = Field(RecallSettings(), description="Recall.")
-    sessions: SessionSettings = Field(SessionSettings(), description="Sessions.")
+    consolidation: ConsolidationSettings = Field(
+        ConsolidationSettings(), description="Consolidation. Planned: has no effect yet."
+    )
+    memories: MemorySettings = Field(MemorySettings(), description="Long-term memories. Planned: has no effect yet.")
+    recall: RecallSettings = Field(
+        RecallSettings(), description="Recall. Planned: finds nothing yet; with `auto`, contexts have no `ETag`."
+    )
+    sessions: SessionSettings = Field(SessionSettings(), description="Sessions. Planned: has no effect yet.")
 
     @property
     def max_messages(self) -> int:

@@ -22,7 +22,10 @@ router = APIRouter(prefix="/v1/chats/{chat_id}", route_class=KeyedRoute)
 
 
 async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now) -> Response:
-    """Append messages. Sending the same messages again changes nothing. Returns 200 if all of them existed already."""
+    """Append messages. Sending messages with the same ids again changes nothing.
+
+    Returns 200 if all of them existed already.
+    """
     async with pool.unit_of_work(ref.tenant, ref.key) as db_session:
         appended = await append_messages(db_session, ref, body.messages, now=clock())
     answer: dict[str, Any] = {"messages": appended.messages, "created": appended.created}

@@ -108,7 +108,9 @@ def word_recent(entries: Sequence[Written], time_zone: str) -> dict[str, Any] | 
 def word_known(
     cached: Mapping[str, Any], known: Sequence[Written], time_zone: str, limit: int, *, knows_diary: bool
 ) -> dict[str, Any]:
-    """Return the segments of a context for a message as they would be cached; it contains only earlier entries.
+    """Return the segments of a context that ends before a message, in the form in which they are cached.
+
+    They contain only entries from before the message.
 
     Args:
         cached: The cached segments of the diary.

@@ -1,7 +1,7 @@
 """Ends child processes that a killed run left behind; they are found by their pid files.
 
-A pid file is only used if it was written for this data directory, because a copy of DATA names the processes of the
-original, and if the start time of the process matches the file.
+A pid file is used only if two things are true. It was written for this data directory: in a copy of DATA, the files
+name the processes of the original. And the start time of the process is the one in the file.
 """
 
 import asyncio

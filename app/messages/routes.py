@@ -69,7 +69,10 @@ async def cut_off_messages(
     db_session: Db,
     clock: Now,
 ) -> None:
-    """Delete all messages from `from_seq` on; their ids and seqs are not reused on this line."""
+    """Delete all messages from `from_seq` on.
+
+    No other messages get their ids or seqs on this line. A `PUT` of the messages that contains their ids restores them.
+    """
     await editing.cut_off_end(db_session, ref, from_seq, now=clock())
 
 
@@ -130,7 +133,10 @@ async def edit_message(
 
 @router.delete("/{message_id:path}", status_code=204)
 async def delete_message(ref: WritingChat, message_id: MessageIdPath, db_session: Db, clock: Now) -> None:
-    """Delete a message; its id and seq are not reused on this line."""
+    """Delete a message.
+
+    No other message gets its id or its seq on this line. A `PUT` of the messages that contains its id restores it.
+    """
     await editing.delete_message(db_session, ref, message_id, now=clock())
 
 

@@ -75,7 +75,7 @@ class Chain:
         return next((link for link in self._newest_valid(by_person) if before is None or link.last_unit < before), None)
 
     def find_valid(self, version: int) -> Link | None:
-        """Return a version of the chain, or None if it is not valid, deleted or not in the chain."""
+        """Return a version of the chain. None if it is not in the chain, was deleted, or is not valid."""
         return next((link for link in self._newest_valid() if link.version == version), None)
 
     def latest_usable(self, before: int, *, by_person: bool = False) -> Link | None:

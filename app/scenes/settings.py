@@ -31,7 +31,13 @@ class SceneSettings(LayerSettings):
         2, ge=0, le=50, description="How many of the newest messages a search reads without setting a break on them."
     )
     min_messages: int = Field(10, ge=1, le=1_000, description="The fewest messages of a scene that a search closes.")
-    max_messages: int = Field(100, ge=10, le=1_000, description="The most messages read in one search for a break.")
+    max_messages: int = Field(
+        100,
+        ge=10,
+        le=1_000,
+        description="The most messages not yet decided about that one search reads. It also reads up to 10 earlier "
+        "ones as context.",
+    )
     auto_hide: int | None = Field(
         2,
         ge=-1,

@@ -24,7 +24,8 @@ class Prompt:
     """A prompt that contains each of its placeholders exactly once.
 
     Raises ValueError, with one line, if `system` or `user` is blank, or if together they lack one of `placeholders`,
-    contain one twice (it would take twice the tokens that it was fitted to), or contain any other.
+    contain one twice, or contain any other. Texts are shortened so that they fit the budget once; a text that is
+    inserted twice would exceed it.
 
     Attributes:
         name: Its purpose, and the name of the file that replaces it.

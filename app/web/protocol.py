@@ -1,6 +1,6 @@
-"""HTTP/1.1 for hostile clients: uvicorn's protocol with limits of size and time for each connection.
+"""HTTP/1.1 that withstands hostile clients: uvicorn's protocol with limits of size and time for each connection.
 
-uvicorn's parser of httptools accepts heads and trailers of any length, waits for requests and readers forever, and
+uvicorn's protocol for httptools accepts heads and trailers of any length, waits for requests and readers forever, and
 accepts any number of connections. The limits are in `app.web.connections`; ADR 0027 has the reasons.
 """
 

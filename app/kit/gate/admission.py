@@ -4,8 +4,9 @@ A transaction that changes a chat waits for the chat's row, and holds a connecti
 waits here, in memory: for its turn in the chat, then for a connection.
 
 - A chat has one turn, so of all requests that change one chat a single one holds a connection. Turns are FIFO.
-- Requests that change chats never hold all connections, and those of one tenant at most half of them.
-- A tenant never holds all connections, so a request of another tenant does not wait for one to become free.
+- With 2 or more connections, requests that change chats never hold all of them, and those of one tenant at most half.
+- With 4 or more connections, a single tenant never holds all of them, so its load alone never keeps the requests of
+  another tenant waiting for one.
 - A free connection goes to the tenant that holds the fewest, in turn among those that hold as many. Requests of one
   tenant are FIFO, except that reads pass writes which have to wait for these limits.
 
@@ -131,7 +132,9 @@ class Admission:
         self._reads_waiting: OrderedDict[str | None, _Queue] = OrderedDict()
         self._writes_waiting: OrderedDict[str | None, _Queue] = OrderedDict()
         self._waiting: dict[str | None, int] = {}
-        self._served: dict[str | None, int] = {}  # the grant that each waiting tenant got last, or waits since
+        # For each waiting tenant, the number of its last grant; if it has had none since it began to wait, the number
+        # of grants at that moment.
+        self._served: dict[str | None, int] = {}
         self._all_waiting = 0
         self._numbers = 0
         self._grants = 0
@@ -167,7 +170,7 @@ class Admission:
         return ticket.phase is Phase.HOLDING
 
     def end(self, ticket: Ticket) -> list[Ticket]:
-        """Return what the ticket holds, or its place in a queue; return the tickets that now hold a connection."""
+        """Give up the ticket's connection, or its place in a queue. Return the tickets that now hold a connection."""
         phase, ticket.phase = ticket.phase, Phase.ENDED
         if phase is Phase.HOLDING:
             self._give_back(ticket)
