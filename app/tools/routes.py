@@ -118,7 +118,8 @@ def _document_call(tools: list[Tool]) -> Any:
         What the tool writes belongs to a reply, and contexts contain it only while that reply has the same text. If the
         newest message is a reply of the character, it belongs to that one; if it calls tools, to the reply that ends
         the chain of calls; else to the character's next reply. Until that reply is appended, the call is open. A
-        message of the user that is appended first drops it, and so does `POST …/tools/discard`. Send the id of the
+        message of the user that is appended first drops it, and so do `POST …/tools/discard` and deleting or hiding the
+        message that it answers. Send the id of the
         reply as `message_id` if no further reply follows the message that makes the call, or if you generate the reply
         before you append the message that it answers. When the end of the chat is truncated, what its replies wrote is
         deleted.
