@@ -20,7 +20,7 @@ from app.chats.events import (
     MessagesChanged,
     MessagesMoved,
     SettingsChanged,
-    SwipeAdded,
+    TextsAdded,
 )
 from app.chats.head import Head
 from app.chats.heads import lock_line, update_head
@@ -78,7 +78,7 @@ class Pipeline:
         """Return the follower of each type of event."""
         return {
             MessagesAppended: self._on_append,
-            SwipeAdded: self._on_swipe,
+            TextsAdded: self._on_texts,
             BindingsChanged: self._on_bindings,
             MessagesChanged: self._on_change,
             LineTruncated: self._on_truncate,
@@ -102,9 +102,9 @@ class Pipeline:
             await self._refresh_caches(db_session, event.head)
         await update_head(db_session, event.head)
 
-    async def _on_swipe(self, db_session: DbSession, event: SwipeAdded) -> None:
-        """Bind the tool calls that wait for this alternative."""
-        if changed := await bindings.on_swipe(db_session, event):
+    async def _on_texts(self, db_session: DbSession, event: TextsAdded) -> None:
+        """Bind the tool calls that wait for these texts."""
+        if changed := await bindings.on_texts(db_session, event):
             await self._on_bindings(db_session, changed)
 
     async def _on_bindings(self, db_session: DbSession, event: BindingsChanged) -> None:

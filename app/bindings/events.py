@@ -17,7 +17,8 @@ class Bound(NamedTuple):
         binding_id: The id of what it wrote.
         at_seq: The reply's seq.
         sent_at: When the reply was sent.
-        matches: False if a person has hidden the reply meanwhile; the reply's text is always the bound text.
+        matches: Whether the reply has the bound text now, and is neither deleted nor hidden by a person. An alternative
+            that a re-import adds need not be the selected one.
 
     """
 

@@ -29,6 +29,10 @@ _NEWEST = f"""
         AND m.hidden_by IS DISTINCT FROM 'user'
     ORDER BY m.seq DESC LIMIT 1"""  # noqa: S608 - constants only
 
+_AT = f"""
+    SELECT {_SPOKEN} FROM messages m
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq = ANY($3) ORDER BY m.seq"""  # noqa: S608
+
 _NAMED = f"""
     SELECT {_SPOKEN}, m.deleted_at IS NOT NULL, m.hidden_by IS DISTINCT FROM 'user' FROM messages m
     WHERE m.chat_key = $1 AND m.line_id = $2 AND m.message_id = $3"""  # noqa: S608
@@ -42,13 +46,15 @@ _KNOWN = """
     ORDER BY created_at DESC LIMIT 1"""
 
 _OPEN = """
-    SELECT binding_id, layer, character, message_id, next_swipe, awaits_user, at_seq FROM bindings
+    SELECT binding_id, layer, character, message_id, next_swipe, awaits_user, at_seq, asked_id FROM bindings
     WHERE chat_key = $1 AND line_id = $2 AND is_open ORDER BY created_at, binding_id"""
 
 _BIND = f"""
-    UPDATE bindings b SET message_id = m.message_id, at_seq = m.seq, text_hash = {TEXT_HASH}, is_open = false,
+    UPDATE bindings b SET message_id = m.message_id, at_seq = m.seq, is_open = false,
+        text_hash = substr(sha256(convert_to(coalesce(n.content, m.content), 'UTF8')), 1, {HASH_BYTES}),
         matches = m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user'
-    FROM unnest($3::uuid[], $4::text[]) AS n (binding_id, message_id), messages m
+            AND coalesce(n.content = m.content, true)
+    FROM unnest($3::uuid[], $4::text[], $5::text[]) AS n (binding_id, message_id, content), messages m
     WHERE b.chat_key = $1 AND b.line_id = $2 AND b.binding_id = n.binding_id
         AND m.chat_key = $1 AND m.line_id = $2 AND m.message_id = n.message_id
     RETURNING b.layer, b.binding_id, b.at_seq, m.sent_at, b.matches"""  # noqa: S608
@@ -89,7 +95,10 @@ _COPY_OPEN = f"""
     INSERT INTO bindings (chat_key, line_id, binding_id, {_COPIED}, at_seq, is_open, created_at)
     SELECT $1, $2, b.binding_id, {_COPIED_OF_B}, n.at_seq, true, b.created_at
     FROM unnest($4::uuid[], $5::int[]) AS n (binding_id, at_seq)
-    JOIN bindings b ON b.chat_key = $1 AND b.line_id = $3 AND b.binding_id = n.binding_id"""  # noqa: S608
+    JOIN bindings b ON b.chat_key = $1 AND b.line_id = $3 AND b.binding_id = n.binding_id
+    WHERE (b.message_id IS NOT NULL AND NOT b.next_swipe) OR EXISTS (
+        SELECT FROM messages m WHERE m.chat_key = $1 AND m.line_id = $2 AND m.deleted_at IS NULL
+            AND m.message_id = coalesce(b.message_id, b.asked_id))"""  # noqa: S608
 
 _PLACES = """
     SELECT binding_id, message_id, at_seq, matches FROM bindings
@@ -123,6 +132,11 @@ async def find_newest(db_session: DbSession, line: Line) -> LogMessage | None:
     """Return the newest message that is not deleted, hidden by a person or a thought; None if there is none."""
     row = await db_session.raw.fetchrow(_NEWEST, *line)
     return LogMessage(*row) if row else None
+
+
+async def list_at(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[LogMessage]:
+    """Return the messages at `seqs`, in order."""
+    return [LogMessage(*row) for row in await db_session.raw.fetch(_AT, *line, list(seqs))]
 
 
 async def find_named(db_session: DbSession, line: Line, message_id: str) -> Named | None:
@@ -169,12 +183,14 @@ async def list_open(db_session: DbSession, line: Line) -> list[Open]:
     return [Open(*row) for row in await db_session.raw.fetch(_OPEN, *line)]
 
 
-async def bind(db_session: DbSession, line: Line, pairs: Sequence[tuple[UUID, str]]) -> list[asyncpg.Record]:
-    """Bind open bindings to the current texts of messages; `pairs` are (binding_id, message_id).
+async def bind(
+    db_session: DbSession, line: Line, found: Sequence[tuple[UUID, str, str | None]]
+) -> list[asyncpg.Record]:
+    """Bind open bindings to texts of messages; `found` are (binding_id, message_id, text), None for the selected text.
 
     Return (layer, binding_id, at_seq, sent_at, matches) of each.
     """
-    return await db_session.raw.fetch(_BIND, *line, *zip(*pairs, strict=True)) if pairs else []
+    return await db_session.raw.fetch(_BIND, *line, *zip(*found, strict=True)) if found else []
 
 
 async def await_reply(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> None:
@@ -214,7 +230,7 @@ async def copy_bound(db_session: DbSession, line: Line, from_line_id: UUID, afte
 
 
 async def copy_open(db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int]]) -> None:
-    """Copy open bindings of another line to `places` (binding_id, at_seq)."""
+    """Copy open bindings of another line to `places` (binding_id, at_seq), unless `is_discarded` holds on this line."""
     if places:
         await db_session.raw.execute(_COPY_OPEN, *line, from_line_id, *zip(*places, strict=True))
 

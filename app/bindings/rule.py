@@ -78,6 +78,18 @@ class Open:
     next_swipe: bool
     awaits_user: bool
     at_seq: int
+    asked_id: str | None
+
+
+class Changed(Protocol):
+    """A message after a change."""
+
+    @property
+    def message_id(self) -> str: ...  # noqa: D102 - fields
+    @property
+    def deleted(self) -> bool: ...  # noqa: D102
+    @property
+    def hidden_by(self) -> str | None: ...  # noqa: D102
 
 
 Outcome = Literal["bound", "dropped", "waits"]
@@ -153,9 +165,33 @@ def resolve(one: Open, fresh: Sequence[Appended]) -> Resolved:
     return Resolved("waits", awaits_user=awaits_user)
 
 
-def resolve_swipe(waiting: Iterable[Open], message_id: str) -> list[Open]:
-    """Return the open bindings that wait for the alternative that was added to a message."""
-    return [one for one in waiting if one.next_swipe and one.message_id == message_id]
+def resolve_texts(waiting: Iterable[Open], texts: Iterable[tuple[str, str]]) -> list[tuple[UUID, str, str]]:
+    """Return (binding_id, message_id, text) of the open bindings that wait for the next alternative of a message.
+
+    `texts` are the (message_id, text) of messages that got a text that they did not have.
+    """
+    fresh = dict(texts)
+    return [
+        (one.binding_id, one.message_id, fresh[one.message_id])
+        for one in waiting
+        if one.next_swipe and one.message_id in fresh
+    ]
+
+
+def is_discarded(one: Open, changed: Iterable[Changed]) -> bool:
+    """Return whether one of the changed messages is gone without which the reply cannot come.
+
+    The reply follows the message that was the newest when the tool was called. When that one is deleted, or hidden by a
+    person, the next reply answers another one. A next alternative needs its message. A reply that the call names is
+    recognised whatever precedes it.
+    """
+    if one.next_swipe:
+        return any(message.deleted for message in changed if message.message_id == one.message_id)
+    if one.message_id is not None:
+        return False
+    return any(
+        message.deleted or message.hidden_by == "user" for message in changed if message.message_id == one.asked_id
+    )
 
 
 def hash_text(content: str) -> bytes:

@@ -14,7 +14,18 @@ from app.bindings import queries
 from app.bindings.events import BindingsChanged, Bound, Dropped, Toggled
 from app.bindings.models import Binding
 from app.bindings.queries import Named, Place
-from app.bindings.rule import LogMessage, Open, Placement, Target, is_reply, place, resolve, resolve_swipe
+from app.bindings.rule import (
+    Appended,
+    LogMessage,
+    Open,
+    Placement,
+    Target,
+    is_discarded,
+    is_reply,
+    place,
+    resolve,
+    resolve_texts,
+)
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import (
     CharacterRenamed,
@@ -23,7 +34,7 @@ from app.chats.events import (
     MessagesAppended,
     MessagesChanged,
     MessagesMoved,
-    SwipeAdded,
+    TextsAdded,
 )
 from app.chats.head import Head
 from app.chats.revision import record, record_nothing
@@ -137,35 +148,38 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> BindingsC
         return None
     waiting = await queries.list_open(db_session, head.line)
     fresh = [message for message in event.fresh if message.seq not in event.moved]
-    resolved = [(one, resolve(one, fresh)) for one in waiting]
-    found = [(one.binding_id, what.message_id) for one, what in resolved if what.outcome == "bound" and what.message_id]
-    dropped = [one for one, what in resolved if what.outcome == "dropped"]
-    waits = [(one, what) for one, what in resolved if what.outcome == "waits"]
-    answered = [one for one, what in waits if one.awaits_user and not what.awaits_user]
-    if answered:
-        record(db_session, head.line, *(one.layer for one in answered), in_context=False)
-        await queries.await_reply(db_session, head.line, [one.binding_id for one in answered])
-    return await _finish(db_session, event, found, dropped, left=len(waits))
+    return await _resolve(db_session, event, waiting, fresh)
 
 
-async def on_swipe(db_session: DbSession, event: SwipeAdded) -> BindingsChanged | None:
-    """Bind the open calls that wait for the next alternative of the message."""
+async def on_texts(db_session: DbSession, event: TextsAdded) -> BindingsChanged | None:
+    """Bind the open calls that wait for the next alternatives of the messages."""
     head = event.head
     if not _count_open(head):
         return None
     waiting = await queries.list_open(db_session, head.line)
-    bound = [(one.binding_id, event.message_id) for one in resolve_swipe(waiting, event.message_id)]
-    return await _finish(db_session, event, bound, [], left=len(waiting) - len(bound))
+    found = resolve_texts(waiting, event.texts)
+    return await _finish(db_session, event, found, left=len(waiting) - len(found))
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> BindingsChanged | None:
-    """Compare the changed messages with the texts that are bound to them."""
+    """Compare the changed messages with the texts that are bound to them, and resolve the open calls.
+
+    The open calls whose reply cannot come any more are dropped. Restored messages count as appended ones.
+    """
     head = event.head
     if CURSOR not in head.cursors:
         return None
     rows = await queries.recheck(db_session, head.line, [after.seq for _, after in event.pairs])
     toggled = [Toggled(row["layer"], row["binding_id"], row["matches"]) for row in rows]
-    return _changed(event, toggled=toggled) if toggled else None
+    if not _count_open(head):
+        return _changed(event, toggled=toggled) if toggled else None
+    waiting = await queries.list_open(db_session, head.line)
+    changed = [after for _, after in event.pairs]
+    dropped = [one for one in waiting if is_discarded(one, changed)]
+    seqs = [after.seq for before, after in event.pairs if before.deleted and not after.deleted]
+    restored = await queries.list_at(db_session, head.line, seqs) if seqs else []
+    waiting = [one for one in waiting if one not in dropped]
+    return await _resolve(db_session, event, waiting, restored, toggled=toggled, dropped=dropped)
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
@@ -196,25 +210,51 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     await _recount_open(db_session, head)
 
 
+async def _resolve(
+    db_session: DbSession,
+    event: LineEvent,
+    waiting: Sequence[Open],
+    fresh: Sequence[Appended],
+    *,
+    toggled: Sequence[Toggled] = (),
+    dropped: Sequence[Open] = (),
+) -> BindingsChanged | None:
+    """Write what becomes of the open calls `waiting` when `fresh` messages arrive, and of the other bindings."""
+    head = event.head
+    resolved = [(one, resolve(one, fresh)) for one in waiting]
+    found = [
+        (one.binding_id, what.message_id, None) for one, what in resolved if what.outcome == "bound" and what.message_id
+    ]
+    dropped = [*dropped, *(one for one, what in resolved if what.outcome == "dropped")]
+    waits = [(one, what) for one, what in resolved if what.outcome == "waits"]
+    answered = [one for one, what in waits if one.awaits_user and not what.awaits_user]
+    if answered:
+        record(db_session, head.line, *(one.layer for one in answered), in_context=False)
+        await queries.await_reply(db_session, head.line, [one.binding_id for one in answered])
+    return await _finish(db_session, event, found, dropped, toggled, left=len(waits))
+
+
 async def _finish(
     db_session: DbSession,
     event: LineEvent,
-    pairs: Sequence[tuple[UUID, str]],
-    dropped: Sequence[Open],
+    found: Sequence[tuple[UUID, str, str | None]],
+    dropped: Sequence[Open] = (),
+    toggled: Sequence[Toggled] = (),
     *,
     left: int,
 ) -> BindingsChanged | None:
-    """Write the outcomes of open calls; `left` is the number of calls that stay open."""
+    """Write the outcomes of open calls; `left` is the number of calls that stay open. `found` is as in `bind`."""
     _note_open(event.head, left)
-    if not pairs and not dropped:
+    if not found and not dropped and not toggled:
         return None
-    rows = await queries.bind(db_session, event.head.line, pairs)
+    rows = await queries.bind(db_session, event.head.line, found)
     if dropped:
         await queries.drop(db_session, event.head.line, [one.binding_id for one in dropped])
-    order = {binding_id: index for index, (binding_id, _) in enumerate(pairs)}
+    order = {binding_id: index for index, (binding_id, *_) in enumerate(found)}
     bound = [Bound(row[0], row[1], *list(row)[2:]) for row in rows]
     bound.sort(key=lambda one: order[one.binding_id])
-    return _changed(event, bound=bound, dropped=[Dropped(one.layer, one.binding_id) for one in dropped])
+    gone = [Dropped(one.layer, one.binding_id) for one in dropped]
+    return _changed(event, bound=bound, toggled=toggled, dropped=gone)
 
 
 async def _find_named(db_session: DbSession, head: Head, target: Target, asked: LogMessage | None) -> Named | None:

@@ -44,7 +44,8 @@ class MessagesAppended(LineEvent):
         former_head_seq: The newest seq before them.
         former_history_messages: How many messages the history (the part that is sent word for word) contained before
             them.
-        moved: The seqs of the messages that are not new: a re-import moved them here from the former line.
+        moved: The seqs of the messages that are not new: a re-import moved them here from the former line. A message
+            that it restored is new.
 
     """
 
@@ -56,10 +57,18 @@ class MessagesAppended(LineEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SwipeAdded(LineEvent):
-    """An alternative text was added to a message and selected; `MessagesChanged` follows if it is another text."""
+class TextsAdded(LineEvent):
+    """Messages got new texts: added swipes or edits. A known swipe that is selected is no new text.
 
-    message_id: str
+    `MessagesChanged` follows if the selected text is another one.
+
+    Attributes:
+        texts: (message id, text) of each message. If several texts were added to a message, it is the selected one, or
+            the first one if none of them is selected.
+
+    """
+
+    texts: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.errors import MessageNotFound
-from app.chats.events import LineTruncated, MessagesChanged, Pair, count_changes
+from app.chats.events import LineTruncated, MessagesChanged, Pair, TextsAdded, count_changes
 from app.chats.head import Head, RangeMessage
 from app.chats.models import Message, Revision
 from app.chats.revision import MESSAGES, record, record_nothing
@@ -42,6 +42,7 @@ async def edit_message(
         await keep_revision(db_session, message, now)
         say(head, message, content)
         message.edited_at = now
+        note_texts(db_session, head, [(message_id, content)], now)
     if "hidden" in given:
         _set_hidden(message, given["hidden"])
     for name in ("excluded", "pinned"):
@@ -165,6 +166,12 @@ async def save_message(
         record_nothing(db_session, head.line)
     await db_session.flush()
     record_changes(db_session, head, [(before, as_range(message))], now)
+
+
+def note_texts(db_session: DbSession, head: Head, texts: Sequence[tuple[str, str]], now: datetime) -> None:
+    """Defer `TextsAdded` for new texts, given as (message id, text)."""
+    if texts:
+        defer(db_session, TextsAdded(head=head, now=now, settle_s=db_session.settle_s, texts=texts))
 
 
 def record_changes(

@@ -9,13 +9,12 @@ from datetime import datetime
 
 from app.chats.chat_lock import ChatRef
 from app.chats.errors import SwipeNotFound, TooManySwipes
-from app.chats.events import SwipeAdded
 from app.chats.models import Message, Swipe
 from app.chats.revision import record_nothing
-from app.kit.db import DbSession, defer
+from app.kit.db import DbSession
 from app.messages import change_queries
 from app.messages.echoes import drop_echo
-from app.messages.editing import as_range, lock_message, save_message, say
+from app.messages.editing import as_range, lock_message, note_texts, save_message, say
 from app.messages.schemas import MAX_SWIPES
 
 
@@ -28,7 +27,7 @@ async def add_swipe(db_session: DbSession, ref: ChatRef, message_id: str, conten
     _put_aside(db_session, message)
     message.selected_swipe = swipe_index
     say(head, message, drop_echo(head, message.role, message.name, content))
-    defer(db_session, SwipeAdded(head=head, now=now, settle_s=db_session.settle_s, message_id=message_id))
+    note_texts(db_session, head, [(message_id, message.content)], now)
     await save_message(db_session, head, before, message, now)
     return message
 

@@ -30,6 +30,8 @@ class Match:
         differs: Whether there is a row and it differs from `wanted`.
         swipe: The swipe of the row to select, before it gets the wanted text, and the swipes to add; None if both are
             as they were.
+        new_text: The text that none of the row's swipes has yet: the wanted one, or else the first swipe that is added;
+            None if there is none.
 
     """
 
@@ -38,6 +40,7 @@ class Match:
     former: NewMessage | None = None
     differs: bool = False
     swipe: SwipeChoice | None = None
+    new_text: str | None = None
 
     @property
     def may_change_swipes(self) -> bool:
@@ -64,6 +67,11 @@ class Plan:
     matches: Sequence[Match]
     removed: Sequence[asyncpg.Record]
     diverges_at: int | None
+
+    @property
+    def new_texts(self) -> list[tuple[str, str]]:
+        """(message id, text) of the rows that get a text that they did not have."""
+        return [(match.wanted.message_id, match.new_text) for match in self.matches if match.new_text is not None]
 
     @property
     def is_in_place(self) -> bool:
@@ -120,6 +128,8 @@ def _choose_swipe(match: Match, unselected: Mapping[int, Mapping[int, str]]) -> 
     selected = row["selected_swipe"]
     known = {selected: row["content"], **unselected.get(row["seq"], {})}
     swipe = choose_swipe(known, selected, wanted.content, wanted.swipes, wanted.selected_swipe)
+    added = next((text for _, text in swipe.added), None)
+    match = replace(match, new_text=added if wanted.content in known.values() else wanted.content)
     return match if swipe == (selected, []) else replace(match, swipe=swipe, differs=True)
 
 

@@ -25,7 +25,7 @@ from app.kit.db import DbSession, defer
 from app.lines.service import begin_line, truncate_copy
 from app.messages.change_queries import list_swipes, recounting_turns
 from app.messages.echoes import without_echo
-from app.messages.editing import record_changes
+from app.messages.editing import note_texts, record_changes
 from app.messages.queries import insert_given_swipes, insert_messages, insert_swipes
 from app.messages.schemas import MessageIn
 from app.messages.service import make_messages
@@ -68,6 +68,7 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
             check_swipes(match.wanted.message_id, match.swipe.added[-1][0])
     if plan.is_in_place:
         await _change(db_session, head, plan.matches, plan.removed, now)
+        note_texts(db_session, head, plan.new_texts, now)
         fresh = await _append(db_session, head, [match.wanted for match in plan.matches if match.row is None])
         if not (fresh or plan.removed or any(match.differs or match.is_added for match in plan.matches)):
             record_nothing(db_session, head.line)
@@ -91,7 +92,8 @@ async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now:
     await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted
     await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
     fresh = await _move(db_session, head, plan.moved, former.line_id, now)
-    moved = frozenset(one.seq for one, match in zip(fresh, plan.moved, strict=True) if match.row)
+    note_texts(db_session, head, plan.new_texts, now)
+    moved = frozenset(one.seq for one, match in zip(fresh, plan.moved, strict=True) if not match.is_added)
     event = count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=False, moved=moved)
     defer(db_session, event)
     return line_id

@@ -121,10 +121,10 @@ def _document_call(tools: list[Tool]) -> Any:
         newest message is a reply, of any character, what the tool writes belongs to that reply. If the newest message
         calls tools, it belongs to the reply that ends the chain of calls. Otherwise it belongs to the character's next
         reply. Until that reply is appended, the call is open. If a message of the user is appended before that reply,
-        the call is dropped; `POST …/tools/discard` drops it too. Send the id of the reply as `message_id` if another
-        character spoke last, if no further reply follows the message that makes the call, or if you generate the reply
-        before you append the message that it answers. When the end of the chat is cut off, what its replies wrote is
-        deleted.
+        the call is dropped; so it is by `POST …/tools/discard`, and if the message that it answers is deleted or
+        hidden. Send the id of the reply as `message_id` if another character spoke last, if no further reply follows
+        the message that makes the call, or if you generate the reply before you append the message that it answers.
+        When the end of the chat is cut off, what its replies wrote is deleted.
         """
         raise NotImplementedError(ref, tool, query, arguments)
 

@@ -26,7 +26,7 @@ def newest(role: str = "assistant", *, seq: int = 4, calls: bool = False) -> Log
 
 
 def waiting(message_id: str | None = None, *, awaits_user: bool = False, next_swipe: bool = False) -> Open:
-    return Open(uuid7(), "diary", "Kai", message_id, next_swipe, awaits_user, 4)
+    return Open(uuid7(), "diary", "Kai", message_id, next_swipe, awaits_user, 4, "m4")
 
 
 ASKED = Fresh("u", "user", name="Mira")

@@ -104,11 +104,21 @@ def resolve(calls: Iterable[Call], fresh: Sequence["Message"]) -> list[Call]:
     return [call for call in calls if not call.is_open or _remains(call, fresh)]
 
 
-def bind_swipe(line: "Line", message: "Message") -> None:
-    """Bind the calls that wait for the alternative that a message has got."""
+def is_discarded(line: "Line", call: Call) -> bool:
+    """Whether the message that an open call answers is gone, or the one of whose next alternative it is."""
+    message_id, next_swipe = call.named
+    if not call.is_open or (message_id and not next_swipe):
+        return False
+    asked_id = call.asked[0] if call.asked else ""
+    message = line.find(message_id or asked_id)
+    return message is None or message.deleted or (message.hidden and not next_swipe)
+
+
+def bind_text(line: "Line", message: "Message", text: str) -> None:
+    """Bind the calls that wait for the next alternative of a message, which has got the text."""
     for call in line.calls:
         if call.is_open and call.named == (message.id, True):
-            call.bound, call.is_open = (message.id, message.text), False
+            call.bound, call.is_open = (message.id, text), False
 
 
 def move_calls(former: "Line", result: "Line", kept_seq: int, moved: Collection[str]) -> list[Call]:
@@ -123,7 +133,7 @@ def move_calls(former: "Line", result: "Line", kept_seq: int, moved: Collection[
             found = result.find(followed[-1].id) if followed else None
             call.at = found.seq if found else kept_seq
         calls.append(call)
-    return calls
+    return [call for call in calls if not is_discarded(result, call)]
 
 
 def _remains(call: Call, fresh: Sequence["Message"]) -> bool:

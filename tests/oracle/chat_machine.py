@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
-from tests.oracle.call_reference import bind_swipe
+from tests.oracle.call_reference import bind_text
 from tests.oracle.driver import ANSWERS, Chat, Checkpoint, Driver
 from tests.oracle.reference import Line
 from tests.oracle.reimport import Wanted
@@ -91,8 +91,11 @@ class ChatMachine(Driver):
                 (before for swipe, before in reversed(message.revisions) if swipe == message.selected), message.text
             )
         if self.change_message("PATCH", message, "", 200, {"content": text}):
+            former = message.text
             with self.line.changing():
                 message.set_text(text)
+            if text != former:
+                bind_text(self.line, message, text)
             revisions = self.request("GET", f"{self.chat.path}/messages/{message.id}/revisions", 200)["items"]
             assert [(item["swipe"], item["content"]) for item in reversed(revisions)] == message.revisions
             self.check_id_conflict(message)
@@ -105,7 +108,7 @@ class ChatMachine(Driver):
             with self.line.changing():
                 message.texts.append(text)
                 message.selected = len(message.texts) - 1
-            bind_swipe(self.line, message)
+            bind_text(self.line, message, text)
 
     @precondition(lambda self: any(len(message.texts) > 1 for message in self.line.messages))
     @rule(pick=picks, index=picks)
@@ -163,7 +166,9 @@ class ChatMachine(Driver):
 
     @precondition(lambda self: self.line.messages)
     @rule(
-        how=st.sets(st.sampled_from(["texts", "missing", "inserted", "moved", "appended", "revived"]), max_size=3),
+        how=st.sets(
+            st.sampled_from(["texts", "missing", "inserted", "moved", "appended", "revived", "swipes"]), max_size=3
+        ),
         pick=picks,
         other=picks,
         named=st.booleans(),
@@ -174,6 +179,8 @@ class ChatMachine(Driver):
         deleted = [message for message in self.line.messages if message.deleted]
         if wanted and "texts" in how:
             wanted[pick % len(wanted)].text = self.new_text()
+        if wanted and "swipes" in how:
+            self.add_swipes(wanted[pick % len(wanted)], other)
         if wanted and "missing" in how:
             del wanted[other % len(wanted) : other % len(wanted) + 2]
         if wanted and "moved" in how:
@@ -188,6 +195,14 @@ class ChatMachine(Driver):
         if "appended" in how:
             wanted.append(Wanted(fresh[1], fresh[1].text, known=False))
         self.put_messages(wanted, named=named)
+
+    def add_swipes(self, entry: Wanted, other: int) -> None:
+        """Send all swipes of a message with up to two new ones, and select one; only if its texts differ."""
+        message = entry.message
+        if len(set(message.texts)) < len(message.texts) or any(not text.strip() for text in message.texts):
+            return
+        entry.swipes = [*message.texts, *(self.new_text() for _ in range(other % 3))]
+        entry.text = entry.swipes[-1 if other % 2 else other % len(entry.swipes)]
 
     # --- lines ---
 

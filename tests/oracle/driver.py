@@ -179,7 +179,8 @@ class Driver(RuleBasedStateMachine):
             message = entry.message
             found = is_found_by_text(entry) or is_found_by_neighbours(self.line, wanted, index)
             without_id = {"id": None} if found and not named else {}
-            body.append(as_posted(message) | {"content": entry.text} | without_id)
+            swipes = {"swipes": entry.swipes, "selected_swipe": entry.swipes.index(entry.text)} if entry.swipes else {}
+            body.append(as_posted(message) | {"content": entry.text} | swipes | without_id)
         self.chat.posted += deepcopy([entry.message for entry in wanted if not entry.known])
         answer = self.request("PUT", f"{self.chat.path}/messages", 200, {"messages": body})
         line, counts = reimport(self.line, wanted)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from app.kit.tokens import count_tokens
-from tests.oracle.call_reference import Call, resolve
+from tests.oracle.call_reference import Call, is_discarded, resolve
 from tests.talk import Json
 
 Source = list[tuple[int, str, str | None, str]]
@@ -344,10 +344,11 @@ class Line:
         """Apply changes of messages in the block; failed work becomes due again if its input has changed.
 
         A requested text that failed is no longer requested then. A failure is also cleared if the memo's text is
-        valid again without new work.
+        valid again without new work. Open tool calls are dropped with the message that they answer.
         """
         before = {memo.number: self.current_source(memo) for memo in self.batches}
         yield
+        self.calls = [call for call in self.calls if not is_discarded(self, call)]
         for memo in self.batches:
             says = self.current_source(memo)
             if says == before[memo.number] or memo.deleted or memo.by_person:

@@ -2,23 +2,48 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from tests.oracle.call_reference import move_calls, resolve
+from tests.oracle.call_reference import bind_text, move_calls, resolve
 from tests.oracle.reference import Line, Message
 
 
 @dataclass
 class Wanted:
-    """An entry of the wanted list: a known message with its wanted text, or a new message."""
+    """An entry of the wanted list: a known message with its wanted text, or a new message.
+
+    `swipes` are the texts that are sent for it: those that it has, and new ones. `text` is one of them.
+    """
 
     message: Message
     text: str
     known: bool = True
+    swipes: list[str] = field(default_factory=list)
 
     @property
     def added(self) -> bool:
         return not self.known or self.message.deleted
+
+    @property
+    def differs(self) -> bool:
+        return self.text != self.message.text or len(self.swipes) > len(self.message.texts)
+
+    @property
+    def new_text(self) -> str | None:
+        """The text that the message has not had: the wanted one, or else the first new swipe; None if there is none."""
+        added = self.swipes[len(self.message.texts) :]
+        if not self.known or self.message.deleted or self.text in added:
+            return self.text if self.text in added else None
+        is_edited = self.text != self.message.text and not self.swipes
+        return self.text if is_edited else next(iter(added), None)
+
+    def apply(self, message: Message) -> None:
+        """Give a message the wanted text: one of its swipes, or an edit of the selected one."""
+        message.deleted = False
+        if self.swipes:
+            message.texts, message.selected = list(self.swipes), self.swipes.index(self.text)
+        else:
+            message.set_text(self.text)
 
 
 def is_found_by_text(entry: Wanted) -> bool:
@@ -59,7 +84,7 @@ def reimport(line: Line, wanted: Sequence[Wanted]) -> tuple[Line, dict[str, int]
     gone = {message.seq for message in line.not_deleted} - seqs
     counts = {
         "added": sum(entry.added for entry in wanted),
-        "changed": sum(not entry.added and entry.text != entry.message.text for entry in wanted),
+        "changed": sum(not entry.added and entry.differs for entry in wanted),
         "removed": len(gone),
     }
     at = divergence(wanted)
@@ -69,20 +94,24 @@ def reimport(line: Line, wanted: Sequence[Wanted]) -> tuple[Line, dict[str, int]
     else:
         kept, moved = list(wanted[:at]), list(wanted[at:])
         result = line.copy(max((entry.message.seq for entry in kept), default=0))
+    texts = [(entry.message.id, entry.new_text) for entry in wanted if entry.new_text]
+    restored = {entry.message.id for entry in wanted if entry.known and entry.message.deleted}
     with result.changing():
         for message in result.messages:
             message.deleted = message.deleted or message.seq in gone
         for entry in kept:
-            kept_message = result.messages[entry.message.seq - 1]
-            kept_message.deleted = False
-            kept_message.set_text(entry.text)
-    if moved:
-        known = {entry.message.id for entry in moved if entry.known}
-        waiting, result.calls = result.calls, []
-        fresh = [_copy_of(entry) for entry in moved]
-        result.append(fresh)
-        result.calls = waiting if at is None else move_calls(line, result, result.head - len(fresh), known)
-        result.calls = resolve(result.calls, [message for message in fresh if message.id not in known])
+            entry.apply(result.messages[entry.message.seq - 1])
+    waiting, result.calls = result.calls, []
+    known = {entry.message.id for entry in moved if entry.known}
+    fresh = [_copy_of(entry) for entry in moved]
+    result.append(fresh)
+    kept_seq = result.head - len(fresh)
+    result.calls = waiting if at is None else move_calls(line, result, kept_seq, known)
+    result.calls = resolve(result.calls, [one for one in result.messages[:kept_seq] if one.id in restored])
+    for message_id, text in texts:
+        if found := result.find(message_id):
+            bind_text(result, found, text)
+    result.calls = resolve(result.calls, [message for message in fresh if message.id not in known - restored])
     if at is not None:
         _carry_over_edits(line, result, max((entry.message.seq for entry in kept), default=0), moved)
     return result, counts
@@ -106,6 +135,5 @@ def _carry_over_edits(line: Line, result: Line, last: int, moved: Sequence[Wante
 
 def _copy_of(entry: Wanted) -> Message:
     message = deepcopy(entry.message)
-    message.deleted = False
-    message.set_text(entry.text)
+    entry.apply(message)
     return message

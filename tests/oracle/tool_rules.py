@@ -7,6 +7,7 @@ from tests.oracle.call_reference import find_retried, make_call
 from tests.oracle.chat_machine import ChatMachine, picks
 from tests.oracle.driver import Chat
 from tests.oracle.reference import Message
+from tests.oracle.reimport import Wanted
 from tests.oracle.tables import Tables
 from tests.talk import Json
 
@@ -65,6 +66,26 @@ class ToolRules(ChatMachine):
         names = self.awaited()
         message = Message(0, names[pick % len(names)], "user" if by_user else "assistant", [self.new_text()])
         self.post_messages([*(self.new_messages(["user"]) if asked else []), message], set())
+
+    @precondition(lambda self: self.swiped())
+    @rule(pick=picks, other=picks, how=st.sampled_from(["edit", "swipes", "swipes"]), named=st.booleans(), on=picks)
+    def import_awaited(self, pick: int, other: int, how: str, named: bool, on: int) -> None:
+        """Import the chat again with a new text for a message whose next alternative is awaited."""
+        names = self.swiped()
+        wanted = [Wanted(message, message.text) for message in self.line.not_deleted]
+        entry = next(one for one in wanted if one.message.id == names[pick % len(names)])
+        if how == "edit":
+            entry.text = self.new_text()
+        else:
+            self.add_swipes(entry, other)
+        fresh = self.new_messages(["user", "assistant"])[: on % 3]
+        at = on % (len(wanted) + 1) if on % 4 == 0 else len(wanted)
+        wanted[at:at] = [Wanted(message, message.text, known=False) for message in fresh]
+        self.put_messages(wanted, named=named)
+
+    def swiped(self) -> list[str]:
+        """Return the ids of messages whose next alternatives are awaited by calls."""
+        return sorted({str(call.named[0]) for call in self.line.calls if call.is_open and call.named[1]})
 
     def awaited(self) -> list[str]:
         """Return the ids of messages that calls have named and that are still to come."""
