@@ -37,7 +37,7 @@ async def test_a_call_says_in_words_what_was_done(api: httpx.AsyncClient) -> Non
 
 async def test_a_deletion_hides_an_entry_and_a_truncation_deletes_it(api: httpx.AsyncClient) -> None:
     schema = ok(await api.get("/openapi.json"), 200)["paths"]["/v1/chats/{chat_id}/tools/{tool}"]["post"]
-    assert "truncated" in schema["description"]
+    assert "cut off" in schema["description"]
     await keep_diary(api)
     await append(api, talk(1, 2))
     await save(api)
