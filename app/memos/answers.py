@@ -16,6 +16,7 @@ from app.memos.answer_lines import INNER_LABEL, SENTENCE_ENDS, Line, join_lines,
 from app.memos.highlights import Highlight
 from app.summarising.answer_text import FENCE, UnusableAnswer, refuses, says_nothing, spoken
 from app.summarising.judging.judge import Profile
+from app.summarising.offers import without_offers
 
 MAX_HIGHLIGHTS = 3
 MAX_HIGHLIGHT_CHARS = 400
@@ -111,7 +112,7 @@ def _keep_usable(found: Sequence[Line]) -> list[Highlight]:
         if says_nothing(line.text):
             is_nothing = True
         elif line.text and not _PLACEHOLDER.fullmatch(line.text):
-            text = _shortened(line.text)
+            text = _shortened(without_offers(line.text))
             kept.setdefault(text, Highlight(text, line.category))
     if not kept and not is_nothing:
         raise UnusableAnswer("every highlight in the answer is blank")

@@ -20,6 +20,7 @@ from app.summarising.answer_text import (
     without_controls,
 )
 from app.summarising.judging.judge import Profile
+from app.summarising.offers import without_offers
 from app.summarising.prose import is_offer, read_prose
 
 StateLine = tuple[int, str]
@@ -309,7 +310,7 @@ def _tidy(line: str) -> str | None:
     """
     line = line.strip()
     lead = _LEAD.match(line)
-    text = line[lead.end() :] if lead else line
+    text = without_offers(line[lead.end() :] if lead else line)
     has_content = any(char.isalnum() for char in text) and not _PLACEHOLDERS.fullmatch(text)
     is_nothing = len(text) <= _MOST_CHARS_OF_NOTHING and _is_nothing(text)
     content = f"- {text}" if lead and lead[0].strip("# ") else text

@@ -18,6 +18,7 @@ from app.summarising.answer_text import (
     spoken,
     without_controls,
 )
+from app.summarising.offers import offers, without_offers
 from app.summarising.sentences import count_words
 
 _MOST_CHARS_OF_NOTHING = 200
@@ -32,8 +33,8 @@ _MOST_LABEL_WORDS = 20
 
 _ACKNOWLEDGEMENT = re.compile(r"\s*(?:sure|certainly|of course|okay|ok|understood|got it)\s*[.!]\s*", re.I)
 _PREAMBLE = re.compile(
-    r"\s*(?:(?:sure|certainly|of course|okay)[,.!]?\s+)?here(?:['’]s| is| are)\b[^:：\n]{0,80}"
-    r"\b(?:summary|recap|diary|entry|entries|narrative|version|story|text)\b[^:：\n]{0,40}[:：]\s*"
+    r"\s*(?:(?:sure|certainly|of course|okay)[,.!]?\s+)?(?:based on [^,:：\n]{1,60},\s)?here(?:['’]s| is| are)\b"
+    r"[^:：\n]{0,80}\b(?:summary|recap|diary|entry|entries|narrative|version|story|text|so far)\b[^:：\n]{0,40}[:：]\s*"
     r"|\s*[*_]{0,2}(?:(?:the|updated|new|whole|running|former)\s){0,3}(?:summary|recap|diary(?: entry)?|entry)[*_]{0,2}"
     r"\s?[:：][*_]{0,2}\s*",
     re.I,
@@ -82,7 +83,7 @@ def is_only_empty(text: str) -> bool:
 
 def is_offer(line: str) -> bool:
     """Whether `line` is not part of the text, but a note about it or an offer to change it."""
-    return _OFFER.match(line) is not None
+    return _OFFER.match(line) is not None or offers(line.strip())
 
 
 def _out_of_json(text: str) -> str:
@@ -128,6 +129,12 @@ def _drop_closing(text: str) -> str:
     return "\n".join([first, *reversed(kept)])
 
 
+def _drop_offers(text: str) -> str:
+    """Return `text` without the offers after the last sentence of its last line."""
+    before, newline, line = text.rpartition("\n")
+    return f"{before}{newline}{without_offers(line)}"
+
+
 def _drop_preambles(text: str) -> str:
     line, newline, rest = text.partition("\n")
     while preamble := _PREAMBLE.match(line):
@@ -164,6 +171,7 @@ _WRAPPINGS: tuple[Callable[[str], str], ...] = (
     _drop_fences,
     _drop_opening,
     _drop_closing,
+    _drop_offers,
     _drop_preambles,
     _drop_heading_marks,
     _drop_gaps,

@@ -10,6 +10,24 @@ from tests.scripted_model import Request, Step, refuses
 DECLINES = "I'm sorry, but I can't help with that request."
 """An answer that is refused; after two of these a layer quotes the messages."""
 
+REFUSED = ("rubbish", "misbehaving")
+"""The names of the answers that are always refused."""
+
+
+MISBEHAVIOURS = (
+    '*She takes your hand.* "Then stay with me tonight," I say, and you let me hold you until the rain has passed.',
+    "They spoke of the sea and of it all. They spoke of the sea and of it all. They spoke of the sea and of it all.",
+    "Mira: *looks up slowly* You came back.\nKai: Of course. Did you doubt it?",
+    "It seems that the messages are missing. Could you please provide the messages to summarize?",
+)
+"""Answers that are refused for different faults: a story, a repeated line, a script, a request for material."""
+
+
+def misbehave(request: Request) -> str:
+    """Return one of the misbehaviours. The next request names the fault, so it mostly gets another one."""
+    content = str(request["messages"][-1]["content"])
+    return MISBEHAVIOURS[zlib.crc32(content.encode()) % len(MISBEHAVIOURS)]
+
 
 def echo(request: Request) -> str:
     """Return the answer to any prompt of the service: the words of the former text, then the new words."""
@@ -61,6 +79,7 @@ ANSWERS: dict[str, Step] = {
     "well": echo,
     "nothing": "NONE",
     "rubbish": DECLINES,
+    "misbehaving": misbehave,
     "refusal": refuses(503),
 }
 

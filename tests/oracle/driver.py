@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis.stateful import RuleBasedStateMachine
 
 from tests.oracle import checks
-from tests.oracle.answers import DECLINES
+from tests.oracle.answers import DECLINES, REFUSED, misbehave
 from tests.oracle.reference import NAMES, Line, Memo, Message
 from tests.oracle.reimport import Wanted, divergence, is_found_by_neighbours, is_found_by_text, reimport
 from tests.oracle.service import WORD, Service, Snapshot, echo_memo
@@ -20,6 +20,7 @@ ANSWERS: dict[str, Step] = {
     "well": echo_memo,
     "nothing": "NONE",
     "rubbish": DECLINES,
+    "misbehaving": misbehave,
     "refusal": refuses(503),
 }
 
@@ -219,8 +220,8 @@ class Driver(RuleBasedStateMachine):
             memo.text, memo.status = book[memo.id]["text"], book[memo.id]["status"]
             memo.by_person = memo.edited = memo.requested = memo.failed = False
             words = WORD.findall(" ".join(text for _, _, _, text in memo.made_from))
-            assert answer in ("well", "nothing", "rubbish") or not memo.made_from
-            memo.quoted = answer == "rubbish"  # after three refused answers, the memo quotes the messages
+            assert answer in ("well", "nothing", *REFUSED) or not memo.made_from
+            memo.quoted = answer in REFUSED  # after three refused answers, the memo quotes the messages
             if memo.quoted:
                 assert set(WORD.findall(memo.text)) <= set(words)
             else:

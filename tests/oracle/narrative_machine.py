@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests.oracle import checks, narrative_checks
-from tests.oracle.answers import ANSWERS
+from tests.oracle.answers import ANSWERS, REFUSED
 from tests.oracle.chat_machine import kind_lists, picks
 from tests.oracle.driver import Chat
 from tests.oracle.narrative_reference import NarrativeLine, NarrativeSettings
@@ -118,7 +118,7 @@ class NarrativeMachine(ToolRules):
         line.anchor = snapshot.anchor
 
     def drain(self, answer: str, wait_s: float) -> None:
-        self.complete = self.complete and answer not in ("nothing", "rubbish")
+        self.complete = self.complete and answer not in ("nothing", *REFUSED)
         super().drain(answer, wait_s)
 
     def learn_results(self, chat: Chat, answer: str, snapshot: Snapshot) -> None:

@@ -12,12 +12,16 @@ from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
 from app.kit.refusals import Refusal, RefusalKind
-from app.summarising.answer_text import UnusableAnswer
+from app.summarising.answer_text import UnusableAnswer, spoken
+from app.summarising.judging.declining import find_declining
+from app.summarising.judging.dialogue import invents_dialogue, is_script
 from app.summarising.judging.examples import find_copy
-from app.summarising.judging.person import count_persons, is_about
+from app.summarising.judging.person import count_persons, is_about, without_reported_speech
+from app.summarising.judging.remarks import find_remark
 from app.summarising.judging.repetition import find_repetition
+from app.summarising.judging.retention import share_kept
 from app.summarising.judging.scripts import find_script_fault, select_main_script
-from app.summarising.judging.speech import begins_with_action, count_letters, divide, fold
+from app.summarising.judging.speech import Divided, begins_with_action, count_letters, divide, fold
 
 Value = TypeVar("Value")
 
@@ -30,9 +34,9 @@ MIN_LANGUAGE_LETTERS = 200
 _ONCE: frozenset[RefusalKind] = frozenset({"shrunk", "unfinished"})
 _MIN_FORMER_CHARS = 300
 _MIN_UNFINISHED_CHARS = 200
+_MOST_REMARK_CHARS = 2_000
 _MUCH_MATERIAL_LETTERS = 1_000
-_MOST_SPEECH_SHARE = 0.4
-_MIN_SPEECH_LETTERS = 12
+_LEAST_KEPT_SHARE = 0.2
 _MIN_VOTE_LETTERS = 80
 _MOST_VOTES = 40
 _ALIKE = (
@@ -146,7 +150,12 @@ def judge(
         identify: Identifies the language of a text.
 
     """
-    value = profile.read(answer, material)
+    try:
+        value = profile.read(answer, material)
+    except UnusableAnswer as error:
+        if error.kind == "form" and (fault := _find_remark_in_answer(answer, profile, material)):
+            raise UnusableAnswer(fault.reason, fault.kind) from error
+        raise
     text = profile.text(value)
     if text is None or material.former in (value, text):
         return value
@@ -161,26 +170,48 @@ def _find_faults(
 ) -> Iterator[Refusal]:
     """Yield the faults of `text`, the gravest first."""
     finders: list[Callable[[], Refusal | None]] = [
+        lambda: _find_remark(text, profile, material),
         lambda: _find_story(text, profile, material, identify),
         lambda: find_repetition(text, material.folded),
         lambda: find_copy(text, rules, material.sources),
         lambda: _find_language_fault(text, material, identify),
         lambda: _find_shortness(text, profile, material),
-        lambda: None if profile.may_shrink else _find_shrinking(text, material),
+        lambda: None if profile.may_shrink else _find_shrinking(text, material, identify),
         lambda: _find_unfinished(text) if profile.ends else None,
     ]
     yield from (fault for find in finders if (fault := find()))
+
+
+def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
+    """Return a refusal if the model declines in `text`, or talks about the task or the roleplay.
+
+    Quotations and the speech after a speaker's colon are not judged.
+    """
+    narration, first_person = divide(text).narration, profile.person == "first"
+    if not (first_person or narration.startswith("I ")):
+        narration = without_reported_speech(narration)
+    former = fold(material.former)
+    return find_declining(narration, first_person=first_person, known=material.folded, former=former) or find_remark(
+        narration, first_person=first_person, former=former
+    )
+
+
+def _find_remark_in_answer(answer: str, profile: Profile[Value], material: Material) -> Refusal | None:
+    """Return a refusal if the model declines in an answer that cannot be read, such as a recap without headings."""
+    try:
+        text = spoken(answer)
+    except UnusableAnswer:
+        return None
+    return _find_remark(text[:_MOST_REMARK_CHARS], profile, material)
 
 
 def _find_story(text: str, profile: Profile[Value], material: Material, identify: Identify) -> Refusal | None:
     """Return a refusal if `text` goes on with the story, or is about the task instead of the story."""
     if profile.person is None or material.wished:
         return None
-    if begins_with_action(text) and not begins_with_action(material.former):
-        return _story("it begins with an action between asterisks")
     divided = divide(text)
-    if not profile.may_quote and _speaks_anew(text, divided.speech, material):
-        return _story("much of it is new dialogue")
+    if fault := _find_dialogue(text, divided, profile, material):
+        return fault
     language = identify(divided.narration) or identify("\n".join(material.texts))
     persons = count_persons(divided.narration, language, material.names)
     if persons is None:
@@ -198,6 +229,19 @@ def _find_story(text: str, profile: Profile[Value], material: Material, identify
     return None
 
 
+def _find_dialogue(text: str, divided: Divided, profile: Profile[Value], material: Material) -> Refusal | None:
+    """Return a refusal if `text` is written as roleplay or as a script, or invents what somebody says."""
+    if begins_with_action(text) and not begins_with_action(material.former):
+        return _story("it begins with an action between asterisks")
+    first_person = profile.person == "first"
+    if is_script(text, first_person=first_person) and not is_script(material.former, first_person=first_person):
+        return _story("it is a dialogue")
+    may_translate = material.language is not None
+    if not profile.may_quote and invents_dialogue(text, divided.speech, material.folded, may_translate=may_translate):
+        return _story("much of it is new dialogue")
+    return None
+
+
 def _goes_on(former: str, language: str | None, material: Material) -> bool:
     """Return whether the text that a person or an earlier fold wrote says "I" or "you" for a person."""
     persons = count_persons(divide(former).narration, language, material.names)
@@ -211,13 +255,6 @@ def _addresses(texts: str, language: str | None, material: Material) -> bool:
 
 def _story(why: str) -> Refusal:
     return Refusal("story", f"the answer goes on with the story instead of reporting it: {why}")
-
-
-def _speaks_anew(text: str, speech: Sequence[str], material: Material) -> bool:
-    """Return whether much of `text` is quoted, in words that do not occur in the material."""
-    said = [quote for quote in speech if count_letters(quote) >= _MIN_SPEECH_LETTERS]
-    new_letters = sum(count_letters(quote) for quote in said if fold(quote).strip() not in material.folded)
-    return new_letters >= _MOST_SPEECH_SHARE * max(count_letters(text), 1)
 
 
 def _find_language_fault(text: str, material: Material, identify: Identify) -> Refusal | None:
@@ -247,11 +284,18 @@ def _are_alike(one: str, other: str | None) -> bool:
     return one == other or any(one in alike and other in alike for alike in _ALIKE)
 
 
-def _find_shrinking(text: str, material: Material) -> Refusal | None:
+def _find_shrinking(text: str, material: Material, identify: Identify) -> Refusal | None:
+    """Return a refusal if `text` is much shorter than the former text, or keeps hardly any of its words."""
     former = material.former
-    if material.wished or len(former) <= _MIN_FORMER_CHARS or 2 * len(text) >= len(former):
+    if material.wished or len(former) <= _MIN_FORMER_CHARS:
         return None
-    return Refusal("shrunk", "the answer keeps less than half of the former text")
+    if 2 * len(text) < len(former):
+        return Refusal("shrunk", "the answer keeps less than half of the former text")
+    if share_kept(text, former, "\n".join(material.texts)) >= _LEAST_KEPT_SHARE:
+        return None
+    if not _are_alike(identify(text) or "", identify(former)):
+        return None  # a translation has other words
+    return Refusal("shrunk", "the answer keeps hardly anything of the former text")
 
 
 def _find_shortness(text: str, profile: Profile[Value], material: Material) -> Refusal | None:

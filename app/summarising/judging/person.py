@@ -88,7 +88,7 @@ def count_persons(narration: str, language: str | None, names: Collection[str] =
     patterns = _PATTERNS.get(language or "")
     if patterns is None:
         return None
-    text = _SET_PHRASES.sub(" ", _without_reported_speech(narration))
+    text = _SET_PHRASES.sub(" ", without_reported_speech(narration))
     if known := [re.escape(name) for name in sorted(names, key=len, reverse=True) if name.strip()]:
         text = re.sub(rf"(?<!\w)(?:{'|'.join(known)})(?!\w)", " ", text)
     first, second = (len(pattern.findall(text)) for pattern in patterns)
@@ -103,7 +103,8 @@ def is_about(narration: str, name: str, language: str | None) -> bool:
     return re.search(rf"\b{re.escape(name)}\b['’]?\w*[ \t]+\w", narration) is not None
 
 
-def _without_reported_speech(narration: str) -> str:
+def without_reported_speech(narration: str) -> str:
+    """Return `narration` without the speech that follows a colon without quotation marks."""
     return "\n".join(
         line if "：" not in line and ":" not in line else _AFTER_COLON.sub(r"\1", line)
         for line in narration.split("\n")

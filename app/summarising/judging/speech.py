@@ -31,6 +31,7 @@ _AMBIGUOUS = "”»›'‘"
 _ACTION = re.compile(r"\*(?=[^\s*])([^*\n]{1,300})\*(?!\*)\s*")
 _STARTS_ANEW = tuple("\"“„«»「『—–'‘*")
 _CONTENT_WORD = re.compile(r"\w+")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)*_\]]{0,4}\s+|(?<=[。！？])[」』）]{0,4}|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,11 @@ def begins_with_action(text: str) -> bool:
         return False
     after = text.lstrip()[action.end() :]
     return after.startswith(_STARTS_ANEW) or after[:1].isupper() or action[0].endswith("\n")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of `text`, which end with a mark or with their line, without blank ones."""
+    return [part for part in _SENTENCE_END.split(text) if part.strip()]
 
 
 def count_letters(text: str) -> int:

@@ -43,8 +43,21 @@ MATERIALS = {
     name: Material(**{**values, "former": values.get("former", "").strip()})
     for name, values in load("materials").items()
 }
-GOOD: list[dict[str, Any]] = load("good")["answers"]
-REFUSED: list[dict[str, Any]] = load("refused")["answers"]
+ABOUT = {"recap": "recap", "diary": "diary"}
+
+
+def load_wide(name: str) -> list[dict[str, Any]]:
+    """Return the answers of a file in which each answer is one to several prompts."""
+    return [
+        {"about": ABOUT.get(prompt, "en"), "name": "Kai", **case, "prompt": prompt}
+        for case in load(name)["answers"]
+        for prompt in case["prompts"]
+    ]
+
+
+LOOKALIKES = load_wide("lookalikes")
+GOOD: list[dict[str, Any]] = [*load("good")["answers"], *LOOKALIKES]
+REFUSED: list[dict[str, Any]] = [*load("refused")["answers"], *load_wide("misbehaving")]
 
 
 def judged(case: dict[str, Any]) -> Any:
@@ -73,13 +86,47 @@ def test_a_bad_answer_is_refused_for_its_fault(case: dict[str, Any]) -> None:
 
 
 def test_the_corpus_is_wide_enough() -> None:
-    assert len(GOOD) >= 50
-    assert len(GOOD) + len(REFUSED) >= 120
+    assert len(GOOD) >= 130
+    assert len(REFUSED) >= 350
+    assert {case["prompt"] for case in LOOKALIKES} == set(PROMPTS)
     languages = {case["about"] for case in GOOD if len(case["about"]) == 2}
     assert languages >= {"en", "de", "fr", "es", "pt", "it", "ru", "pl", "tr", "ja", "zh", "ko"}
     kinds = Counter(case["kind"] for case in REFUSED)
     assert set(kinds) == {"declined", "form", "story", "repetition", "examples", "language", "shrunk", "unfinished"}
     assert {case["prompt"] for case in GOOD} == {case["prompt"] for case in REFUSED} == set(PROMPTS)
+
+
+DECLINING = "I'm sorry, but I can't summarize the newer messages, as they contain explicit content."
+
+
+def test_a_refusal_in_the_former_text_is_not_judged_again() -> None:
+    former = f"Kai came ashore in April with a broken boat. {DECLINING}"
+    judge_summary(f"{former} Mira mended the boat.", Material([MINE], former))
+    with pytest.raises(UnusableAnswer):
+        judge_summary(f"Kai came ashore. {DECLINING}", Material([MINE], "Kai came ashore."))
+
+
+def test_a_character_may_decline_in_the_words_of_the_story() -> None:
+    entry = "I told the director that I can't write explicit content for the theatre. Mira was proud of me."
+    story = Material(["He wants explicit content for the theatre, and I refused."], name="Kai")
+    assert judge(entry, DIARY_ENTRY_PROFILE, story, identify=identify) == entry
+    with pytest.raises(UnusableAnswer):
+        judge(entry, DIARY_ENTRY_PROFILE, Material([MINE], name="Kai"), identify=identify)
+
+
+def test_a_recap_that_cannot_be_read_may_be_a_refusal() -> None:
+    for answer, kind in ((DECLINING, "declined"), ("They talked.", "form"), (f"<think>{DECLINING}", "form")):
+        with pytest.raises(UnusableAnswer) as caught:
+            judge(answer, RECAP_PROFILE, MATERIALS["recap"], identify=identify)
+        assert caught.value.kind == kind
+
+
+def test_a_story_of_the_same_length_is_refused_the_first_time() -> None:
+    story = next(case["answer"] for case in REFUSED if "throwing gold" in case["answer"])
+    with pytest.raises(UnusableAnswer, match="keeps hardly anything"):
+        judge_summary(story, MATERIALS["former"])
+    assert judge_summary(story, MATERIALS["former"], refused=["shrunk"]) == story
+    assert judge_summary(story, replace(MATERIALS["former"], wished=True)) == story
 
 
 def judge_summary(answer: str, material: Material, **given: Any) -> str:

@@ -1,0 +1,118 @@
+"""Finds the sentence in which a model declines the task, or a provider blocks it, in the major languages. Pure.
+
+A sentence declines if its author cannot or does not want to do what the prompts ask for: to summarise, to write, to
+continue. A narration in the third person never does. A diary may: its author can be unable to write, and can be an AI.
+So in a text in the first person the sentence must also name the task (explicit content, a usage policy, a summary of
+this conversation) in words that the material does not contain. An answer in the first person that is only a refusal
+with less evidence, such as "I can't help with that.", is recognised by the parser of the diary.
+
+Each pattern is applied to the beginning of one sentence, so the time is linear.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from app.kit.refusals import Refusal
+from app.summarising.judging.declining_words import ENGLISH_MARKS, ENGLISH_POLICY, LANGUAGES
+from app.summarising.judging.speech import fold, split_sentences
+
+_DECLINED = Refusal("declined", "the model refuses")
+
+_MOST_CHARS = 600
+"""No refusal is so long; what follows in a sentence without an end is not examined."""
+
+
+def find_declining(narration: str, *, first_person: bool, known: str = "", former: str = "") -> Refusal | None:
+    """Return a refusal if a sentence of `narration` declines the task, or says that content was blocked.
+
+    `known` and `former` are the folded words of the material and of the former text. What the former text says is not
+    judged again.
+    """
+    sentences = split_sentences(narration)
+    if first_person and _only_refuses(sentences, known):
+        return _DECLINED
+    for sentence in sentences:
+        said = sentence[:_MOST_CHARS]
+        declines = _is_notice(said, known) or any(
+            words.declines(said, known, must_name_task=first_person) for words in _LANGUAGES
+        )
+        if declines and fold(sentence) not in former:
+            return _DECLINED
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Language:
+    """How models decline in one language.
+
+    Attributes:
+        unable: "I cannot", "I am not comfortable", with the verb of what is declined.
+        task: What hardly anybody but a model declines.
+
+    """
+
+    unable: re.Pattern[str]
+    task: re.Pattern[str]
+
+    def declines(self, sentence: str, known: str, *, must_name_task: bool) -> bool:
+        """Whether `sentence` declines; with `must_name_task` only if it names the task in words not in `known`."""
+        if not self.unable.search(sentence):
+            return False
+        return not must_name_task or _is_any_new(self.task, sentence, known)
+
+
+_LANGUAGES = tuple(
+    _Language(re.compile("|".join(words.unable), re.I), re.compile("|".join(words.task), re.I)) for words in LANGUAGES
+)
+
+_MOST_SENTENCES = 6
+_MIN_MARKS = 2
+_MARK = re.compile(rf"\b(?:{'|'.join(ENGLISH_MARKS)})\b", re.I)
+_FILLER = re.compile(r"\W*(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorry|i apologi[sz]e|unfortunately)\b", re.I)
+
+
+def _only_refuses(sentences: Sequence[str], known: str) -> bool:
+    """Whether each of a few English sentences declines, apologises or has a word of refusals, and one declines."""
+    said = [sentence[:_MOST_CHARS] for sentence in sentences]
+    if not 0 < len(said) <= _MOST_SENTENCES or not any(map(_LANGUAGES[0].unable.search, said)):
+        return False
+    marks = [{fold(mark) for mark in _find_all(_MARK, sentence)} for sentence in said]
+    return len({mark for found in marks for mark in found if mark not in known}) >= _MIN_MARKS and all(
+        found or _FILLER.match(sentence) or _LANGUAGES[0].unable.search(sentence)
+        for found, sentence in zip(marks, said, strict=True)
+    )
+
+
+_THING = r"(?:content|response|message|output|text|prompt|request|answer)s?"
+_BLOCKED = re.compile(
+    rf"\W*(?:the )?{_THING} (?:was |has been |is |were )?"
+    r"(?:filtered|blocked|removed|redacted|unavailable|hidden|censored|withheld|flagged|moderated)\W*"
+    r"|\W*redacted\W*|.*\b(?:content_filter|prohibited_content)\b.*",
+    re.I,
+)
+_ABOUT_REQUEST = re.compile(
+    r"\W*(?:(?:however|unfortunately|sorry),? )?(?:the|this|that|your|it)\b (?:\w+ ){0,3}?"
+    rf"(?:{_THING}|material|input|conversation|entries|is)\b",
+    re.I,
+)
+_WHY = re.compile(
+    rf"\bviolat(?:es?|ing|ed) (?:our|my)\b|\b{ENGLISH_POLICY}\b"
+    r"|\b(?:cannot|can['’]t|could not) be (?:fulfilled|completed|processed|summari[sz]ed)\b",
+    re.I,
+)
+
+
+def _is_notice(sentence: str, known: str) -> bool:
+    """Whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`."""
+    if _BLOCKED.fullmatch(sentence):
+        return fold(sentence) not in known
+    return _ABOUT_REQUEST.match(sentence) is not None and _is_any_new(_WHY, sentence, known)
+
+
+def _is_any_new(pattern: re.Pattern[str], sentence: str, known: str) -> bool:
+    return any(fold(phrase) not in known for phrase in _find_all(pattern, sentence))
+
+
+def _find_all(pattern: re.Pattern[str], sentence: str) -> Iterator[str]:
+    return (found[0] for found in pattern.finditer(sentence))
