@@ -26,6 +26,7 @@ from app.bindings.rule import (
     resolve,
     resolve_texts,
 )
+from app.chats.characters import accepts, word_unknown
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import (
     CharacterRenamed,
@@ -110,9 +111,16 @@ async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) 
 
 
 async def discard(db_session: DbSession, ref: ChatRef, *, character: str | None, now: datetime) -> int:
-    """Drop the open calls, of one character or of all, and return how many there were. Raises ChatNotFound."""
+    """Drop the open calls, of one character or of all, and return how many there were.
+
+    Raises ChatNotFound, and Invalid for a character that the chat does not have.
+    """
     head = await lock_head(db_session, ref)
-    character = None if character is None else head.current_name(character)
+    if character is not None:
+        characters = (await get_line(db_session, ref, head.line_id)).characters
+        if not accepts(characters, character):
+            raise _refused(word_unknown(characters), "character")
+        character = head.current_name(character)
     waiting = await queries.list_open(db_session, head.line) if _count_open(head) else []
     dropped = [one for one in waiting if character is None or one.character == character]
     if not dropped:
@@ -314,5 +322,5 @@ async def _recount_open(db_session: DbSession, head: Head) -> None:
     _note_open(head, await queries.count_open(db_session, head.line))
 
 
-def _refused(message: str) -> Invalid:
-    return Invalid(f"message_id: {message}", errors=[{"loc": ["query", "message_id"], "msg": message}])
+def _refused(message: str, field: str = "message_id") -> Invalid:
+    return Invalid(f"{field}: {message}", errors=[{"loc": ["query", field], "msg": message}])

@@ -73,6 +73,16 @@ def accepts(characters: Characters, name: str) -> bool:
     return not characters or current_name(characters, name) in list_names(characters)
 
 
+def word_unknown(characters: Characters) -> str:
+    """Return what is wrong with a name that `accepts` refuses, as the end of a sentence that begins with the field."""
+    return f"must be one of this chat's characters: {quote_names(characters)}"
+
+
+def quote_names(characters: Characters) -> str:
+    """Return the names of all characters in quotation marks, as errors list them."""
+    return ", ".join(f"“{name}”" for name in list_names(characters))
+
+
 def current_name(characters: Characters, named: str) -> str:
     """Return the current name of a character, given any of its names; another name is returned as it is."""
     return next((str(one["name"]) for one in characters if named in list_aliases(one)), named)

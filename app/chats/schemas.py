@@ -120,6 +120,17 @@ class ChatPut(RequestModel):
             raise FieldError(("characters",), "must not have the same id twice")
         return self
 
+    @model_validator(mode="after")
+    def _unique_aliases(self) -> Self:
+        known: set[str] = set()
+        for index, character in enumerate(self.characters or ()):
+            aliases = set(character.aliases or ())
+            if shared := sorted(aliases & known):
+                message = f"must not have the alias “{shared[0]}”, which another character has too"
+                raise FieldError(("characters", index, "aliases"), message)
+            known |= aliases
+        return self
+
 
 class Counters(BaseModel):
     """Counters of a chat."""

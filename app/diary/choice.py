@@ -1,8 +1,6 @@
 """Chooses the diary that a request refers to."""
 
-from collections.abc import Sequence
-
-from app.chats.characters import Characters, accepts, find_meant, list_names
+from app.chats.characters import Characters, accepts, find_meant, quote_names, word_unknown
 from app.kit.errors import Invalid
 
 
@@ -13,15 +11,11 @@ def choose_diary(characters: Characters, named: str | None, *, part: str) -> str
     none of that name, or if the request names none and the chat has no sole character.
     """
     if named is not None and not accepts(characters, named):
-        raise _unclear(part, f"must be one of this chat's characters: {_quoted(list_names(characters))}")
+        raise _unclear(part, word_unknown(characters))
     meant = find_meant(characters, named)
     if meant is None and characters:
-        raise _unclear(part, f"is required to choose a diary: {_quoted(list_names(characters))}")
+        raise _unclear(part, f"is required to choose a diary: {quote_names(characters)}")
     return meant or ""
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f"“{name}”" for name in names)
 
 
 def _unclear(part: str, message: str) -> Invalid:

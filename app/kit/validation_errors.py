@@ -44,16 +44,18 @@ def word_error(found: Mapping[str, Any]) -> str:
             return f"must have the form {limits['pattern']}"
         case "string_too_short" | "too_short" if limits["min_length"] == 1:
             return "must not be empty"
-        case "string_too_short":
-            return f"must have at least {limits['min_length']} characters"
-        case "string_too_long":
-            return f"must have at most {limits['max_length']} characters"
-        case "too_short":
-            return f"must have at least {limits['min_length']} items"
-        case "too_long":
-            return f"must have at most {limits['max_length']} items"
+        case "string_too_short" | "too_short":
+            return f"must have at least {limits['min_length']} {_word_unit(found)}"
+        case "string_too_long" | "too_long":
+            return f"must have at most {limits['max_length']} {_word_unit(found)}"
         case _:
             return _SHOULD.sub(lambda start: "" if start[0].startswith("Value error") else "must ", found["msg"])
+
+
+def _word_unit(found: Mapping[str, Any]) -> str:
+    """Return what a limit of length counts. Pydantic reports texts that have validators of their own like lists."""
+    is_text = found["type"].startswith("string") or isinstance(found.get("input"), str)
+    return "characters" if is_text else "items"
 
 
 def _word_unknown(loc: tuple[str | int, ...]) -> str:

@@ -155,7 +155,8 @@ async def test_a_discarded_generation_leaves_nothing(api: httpx.AsyncClient, cha
     await append(api, [said(1)])
     await save(api, ENGAGED)
     query = {} if character is None else {"character": character}
-    assert await drop(api, character="Mira") == 0
+    refused = ok(await api.post("/v1/chats/c/tools/discard", params={"character": "Mira"}), 422)
+    assert refused["errors"] == (await save(api, status=422, character="Mira"))["errors"]
     assert await drop(api, **query) == 1
     assert await drop(api, **query) == 0
     assert (await entries(api), await calls(api)) == ([], [])

@@ -138,3 +138,10 @@ async def test_an_echo_with_the_current_name_is_dropped(api: httpx.AsyncClient) 
     await rename(api, "Kai", "Cay")
     (stored,) = (await append(api, [said(2, name="Kai", content="[04/01 12:00] Cay: Hello.")]))["messages"]
     assert (stored["name"], stored["content"]) == ("Cay", "Hello.")
+
+
+async def test_two_characters_cannot_share_a_former_name(api: httpx.AsyncClient) -> None:
+    refused = await put(api, status=422, characters=[KAI | {"aliases": ["A"]}, {"name": "Mira", "aliases": ["A"]}])
+    message = "must not have the alias “A”, which another character has too"
+    assert refused["errors"] == [{"loc": ["body", "characters", 1, "aliases"], "msg": message}]
+    await put(api, characters=[KAI | {"aliases": ["A", "A"]}])

@@ -1,7 +1,7 @@
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from app.kit.validation_errors import FieldError, error_location, word_error
 
@@ -14,6 +14,7 @@ class Form(BaseModel):
     items: Annotated[list[int], Field(min_length=1, max_length=2)] = [1]
     pair: Annotated[list[int], Field(min_length=2)] = [1, 2]
     kind: Literal["a", "b"] = "a"
+    checked: Annotated[str, AfterValidator(str), Field(min_length=2, max_length=4)] = "xx"
     number: Annotated[int, Field(ge=1)] = 1
 
     @field_validator("number")
@@ -43,6 +44,8 @@ def errors_of(**given: Any) -> list[Any]:
         ({"items": [1, 2, 3]}, "must have at most 2 items"),
         ({"pair": [1]}, "must have at least 2 items"),
         ({"kind": "c"}, "must be 'a' or 'b'"),
+        ({"checked": "12345"}, "must have at most 4 characters"),
+        ({"checked": "1"}, "must have at least 2 characters"),
         ({"number": 0}, "must be greater than or equal to 1"),
         ({"number": 7}, "must not be 7"),
         ({"nmuber": 1}, "is not a known field"),
