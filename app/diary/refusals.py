@@ -68,8 +68,16 @@ _RUSSIAN = (
     r"(?:извините,? (?:но )?|простите,? (?:но )?|к сожалению,? )?я не могу \w+(?: \S+){0,3}?"
     r" (?:эт\w+|ваш\w*|данн\w+|так\w+|подобн\w+) (?:запрос|контент|задани|задач)\w*[.!]?"
 )
+_DUTCH = (
+    r"(?:(?:het spijt me|sorry|helaas),? (?:maar )?)?ik kan (?:je |u )?(?:hier|daar)(?:bij|mee)?(?: helaas)? niet"
+    r" (?:bij |mee |aan )?(?:helpen|meewerken)(?:,? het spijt me)?[.!]?"
+)
+_POLISH = r"(?:(?:przepraszam|przykro mi|niestety),? (?:ale )?)?nie mogę (?:ci )?(?:[wz] tym )?pomóc(?: [wz] tym)?[.!]?"
 _ELSEWHERE = re.compile(
-    "|".join((_CHINESE, _JAPANESE, _KOREAN, _GERMAN, _FRENCH, _SPANISH, _PORTUGUESE, _ITALIAN, _RUSSIAN)), re.I
+    "|".join(
+        (_CHINESE, _JAPANESE, _KOREAN, _GERMAN, _FRENCH, _SPANISH, _PORTUGUESE, _ITALIAN, _RUSSIAN, _DUTCH, _POLISH)
+    ),
+    re.I,
 )
 _OFFER_ELSEWHERE = re.compile(
     r"如果|如有|[请請]|有什[么麼]|もし|他に|別の|ほかに|혹시|다른"

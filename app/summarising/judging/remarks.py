@@ -36,6 +36,7 @@ _TASK = re.compile(
     r"|write) (?:the|a|an|all) (?:\w+ )?(?:summary|recap|messages|diary|entry|entries)\b)",
     re.I,
 )
+_REPEATS = re.compile(r"\bthe (?:former|previous) (?:summary|recap|diary) is (?:given|repeated|returned)\b", re.I)
 _THOUGHT = re.compile(
     r"^\W*(?:(?:draft|final(?: (?:answer|version|text))?|new(?: messages)?|check(?: length)?|plan|thinking|word count)"
     r"\s?(?:[:.]|$)|(?:that|this) (?:seems|looks|is) (?:good|fine|right)\b|wait\b"
@@ -58,7 +59,7 @@ def find_remark(narration: str, *, first_person: bool, former: str = "") -> Refu
             return _ASKS
         if _REMARK.match(sentence):
             return _OUT_OF_CHARACTER
-        if _TASK.match(sentence):
+        if _TASK.match(sentence) or _REPEATS.search(sentence):
             return _THINKS
     thoughts = 0 if first_person else sum(1 for sentence in sentences if _THOUGHT.match(sentence))
     return _THINKS if thoughts >= _MIN_THOUGHTS else None
