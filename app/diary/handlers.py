@@ -7,7 +7,7 @@ gets its number when it is scheduled, so that entries are in story order, even i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from app.chats.heads import find_cache, update_cache
 from app.chats.scheduling import cancel_automatic, find_scheduled, schedule
 from app.diary import queries
 from app.diary.folding import find_fold, step_hash
-from app.diary.held import Held, find_held, hold, word_held, word_recent
+from app.diary.held import Held, find_held, find_lost, hold, word_held, word_recent
 from app.diary.periods import OpenPeriod, Period, choose_writers, form_periods
 from app.diary.settings import DiarySettings
 from app.diary.wording import Written, count_lines, word_entry
@@ -117,22 +117,16 @@ async def _word_texts(
 ) -> dict[str, Any]:
     """Return the texts of a diary as they are cached, and what `diary` holds.
 
-    `held` is kept if it is given and its version is still valid. Otherwise it is chosen again, from the latest valid
-    version and the entries before `before_seq` (all entries if `before_seq` is None).
+    `held` is what it has held so far, or None at a cut; see `_choose`.
     """
     line, settings = head.line, DiarySettings.of(head.settings)
     chain = Chain()
     if settings.enabled:
-        from_unit = held.covered + 1 if held else MAX_SEQ
+        from_unit = min(held.covered, held.lost.covered if held.lost else held.covered) + 1 if held else MAX_SEQ
         chain = await narratives.read_chain(db_session, line, narrative_of(character), from_unit=from_unit)
-    base = chain.find_valid(held.version) if held and held.version is not None else None
-    if held is None or (held.version is not None and base is None):
-        diary = await _read_from(db_session, head, character, chain.latest_valid(), before_seq=before_seq)
-        base, folded = diary.base, diary.folded
-        version, covered = (base.version, base.last_unit) if base else (None, 0)
-        held = hold(version, folded, covered, diary.entries, settings.lines)
-    else:
-        folded = await _find_folded(db_session, line, character, base)
+    held = await _choose(db_session, head, character, held, chain, before_seq)
+    base = chain.find_valid(held.version) if held.version is not None else None
+    folded = await _find_folded(db_session, line, character, base)
     holds = await queries.list_numbered(db_session, line, character, held.numbers, by_service=settings.enabled)
     recent = await queries.list_newest(
         db_session,
@@ -152,6 +146,34 @@ async def _word_texts(
     if segment := word_recent(recent, time_zone):
         texts["recent"] = segment
     return texts
+
+
+async def _choose(
+    db_session: DbSession, head: Head, character: str, held: Held | None, chain: Chain, before_seq: int | None
+) -> Held:
+    """Return what `diary` holds from now on; `held` is what it has held so far, None at a cut.
+
+    That is kept if its version is still valid. Otherwise it is chosen again, from the latest valid version and the
+    entries before `before_seq` (all entries if `before_seq` is None). If a fold is due that will replace the version,
+    this choice is provisional (`Held.lost`).
+    """
+    settings, newest = DiarySettings.of(head.settings), chain.latest_valid()
+    is_valid = held is not None and (held.version is None or chain.find_valid(held.version) is not None)
+    if held and is_valid and not settings.enabled:
+        return held
+    lost = find_lost(held, chain, is_valid=is_valid) if settings.enabled else None
+    if lost and lost.version is not None and chain.find_valid(lost.version):
+        return lost
+    is_awaited = lost is not None and (newest is None or newest.last_unit < lost.covered)
+    if is_awaited:
+        latest = await _read_from(db_session, head, character, newest)
+        is_awaited = find_last_folded(latest, settings.lines) is not None
+    if held and is_valid and (is_awaited or held.lost is None):
+        return replace(held, lost=lost)
+    diary = await _read_from(db_session, head, character, newest, before_seq=before_seq)
+    version, covered = (newest.version, newest.last_unit) if newest else (None, 0)
+    chosen = hold(version, diary.folded, covered, diary.entries, settings.lines)
+    return replace(chosen, lost=lost if is_awaited else None)
 
 
 async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary:

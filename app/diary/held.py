@@ -4,14 +4,19 @@ The segment `diary` is in the part of the prompt that the provider caches. At a 
 the entries before the anchor, and holds them until the next cut. Between cuts it changes only if something that it
 holds changes or becomes invalid, or if the settings or the time zone change. Later entries are in the segment
 `diary_recent`, after the history.
+
+If the fold that it holds becomes invalid, the segment is chosen again at once. That choice is provisional: it ends when
+the lost fold is valid again, and then the former choice returns; or when the fold that replaces it is made, and then
+the segment is chosen once more.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.diary.wording import HEADING, RECENT_HEADING, Written, cut_to_lines, word_date, word_diary, word_entry
 from app.kit.tokens import count_tokens
+from app.narratives.chain import Chain
 
 RECENT_LINES = 20
 """The number of lines of `diary_recent`."""
@@ -27,6 +32,7 @@ class Held:
         after: Entries up to this number are not in `diary_recent`: the version covers them, or the segment had no room
             for them at the cut.
         numbers: The numbers of the entries that it holds, in order, including entries that have become invalid since.
+        lost: If the choice is provisional, what the segment held before; its version is None if it cannot return.
 
     """
 
@@ -34,10 +40,18 @@ class Held:
     covered: int
     after: int
     numbers: Sequence[int]
+    lost: "Held | None" = None
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Held":
+        """Return the value of `to_json`."""
+        lost = stored.get("lost")
+        return cls(**{**stored, "lost": cls.from_json(lost) if lost else None})
 
     def to_json(self) -> dict[str, Any]:
         """Return the value that is cached on the line's row."""
-        return asdict(self)
+        cached = {name: value for name, value in asdict(self).items() if name != "lost"}
+        return cached | {"lost": self.lost.to_json()} if self.lost else cached
 
 
 def hold(version: int | None, folded: str, covered: int, entries: Sequence[Written], limit: int) -> Held:
@@ -75,7 +89,26 @@ def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> H
     if is_adopted and name in former:
         return None
     stored = former.get("" if is_adopted else name, {})
-    return Held(**stored["held"]) if "held" in stored else None if stored else Held(None, 0, 0, [])
+    return Held.from_json(stored["held"]) if "held" in stored else None if stored else Held(None, 0, 0, [])
+
+
+def find_lost(held: Held | None, chain: Chain, *, is_valid: bool) -> Held | None:
+    """Return what a fold that is still to be made replaces, or None.
+
+    Args:
+        held: What the segment has held so far; None at a cut.
+        chain: The chain of the folded part.
+        is_valid: Whether the version in `held` is valid, or `held` has none.
+
+    """
+    if held is None:
+        last = chain.links[-1] if chain.links else None
+        return None if last is None or last == chain.latest_valid() else Held(None, last.last_unit, 0, [])
+    lost = held.lost or (None if is_valid else held)
+    if lost is None:
+        return None
+    is_there = any(link.version == lost.version for link in chain.links)
+    return replace(lost, version=lost.version if is_there else None, lost=None)
 
 
 def word_held(

@@ -96,8 +96,13 @@ class Walk:
         valid = _list_true(true, versions) if self._enabled else {}
         anchor_seq, held = await self._read_held()
         is_begun = any(row["at_seq"] for row in told)
-        if is_begun and anchor_seq == self._held[0] and self._held[1]["version"] in (None, *valid):
-            assert held == self._held[1]
+        former = self._held[1] if is_begun and anchor_seq == self._held[0] else {}
+        if former and "lost" not in former and former["version"] in (None, *valid):
+            assert held == former
+        elif former and self._enabled and former.get("lost", {}).get("version") in valid:
+            assert held == former["lost"]
+        if "lost" in held and self._enabled:
+            assert await self._is_fold_due()
         self._held = (anchor_seq, held)
         folded = "" if held["version"] is None else valid[held["version"]]
         worded = [_word(row) for row in true if row["number"] in held["numbers"]]
@@ -108,6 +113,16 @@ class Walk:
             word_diary(RECENT_HEADING, recent),
         )
         assert len({row["number"] for row in told}) == len(told)
+
+    async def _is_fold_due(self) -> bool:
+        """Whether a fold is to be made, or has failed for good; until then a diary can be without a lost fold."""
+        async with self._database.raw() as connection:
+            return bool(
+                await connection.fetchval(
+                    "SELECT count(*) FROM work WHERE owner_key = $1 AND layer = 'diary' AND key LIKE 'fold:%'",
+                    self._key,
+                )
+            )
 
     async def _read_held(self) -> tuple[int, Json]:
         """Return the anchor, and what the diary holds since the anchor is there."""

@@ -81,8 +81,11 @@ def check_held(line: NarrativeLine, tables: Tables) -> None:
     for name, one in held.items():
         valid = {None, *valid_folds(line, tables, name)}
         assert one["version"] in valid
-        if anchor == former_anchor and line.head and name in former and former[name]["version"] in valid:
+        stays = anchor == former_anchor and line.head and name in former
+        if stays and "lost" not in former[name] and former[name]["version"] in valid:
             assert one == former[name]
+        elif stays and former[name].get("lost", {}).get("version") in valid - {None}:
+            assert one == former[name]["lost"]
         elif anchor != former_anchor:
             _check_made(tables, name, one, anchor)
 
