@@ -26,6 +26,7 @@ from app.layers.layer import Layer
 from app.layers.routes import router as state_router
 from app.lines.routes import router as line_router
 from app.messages.routes import router as message_router
+from app.operations.readiness import DatabaseChecks
 from app.operations.routes import router as operation_router
 from app.pipeline import open_database
 from app.problems import BodyLimit, Problem, install_handlers
@@ -123,6 +124,7 @@ def create_app(
         redis_url=settings.redis_url,
     )
     app.state.routers = routers
+    app.state.database_checks = DatabaseChecks()
     app.state.keyring = DatabaseKeyring(
         database,
         clock=clock,
@@ -141,7 +143,7 @@ def create_app(
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
             allow_methods=["*"],
-            allow_headers=["Authorization", "Content-Type", "If-None-Match"],
+            allow_headers=["Authorization", "Content-Type", "If-None-Match", "X-Request-Id"],
             expose_headers=["ETag", "X-Request-Id", "Retry-After"],
         )
     app.add_middleware(NoStore)

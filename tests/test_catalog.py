@@ -27,7 +27,7 @@ WITHOUT_WORDS = {
     "bindings": {"layer", "tool", "asked_id", "message_id"},
     "chats": {"line_status", "tenant", "chat_id", "user_id", "time_zone", "language"},
     "diary_entries": {"origin", "model", "prompt_version"},
-    "keys": {"key_id", "tenant"},
+    "keys": {"key_id", "tenant", "scopes"},
     "memos": {"first_message_id", "status", "origin", "model", "prompt_version"},
     "messages": {"message_id", "role", "kind", "tool_call_id", "hidden_by"},
     "model_usage": {"tenant", "layer"},
@@ -35,7 +35,7 @@ WITHOUT_WORDS = {
     "revisions": {"role"},
     "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
     "secrets": {"name"},
-    "work": {"layer", "key", "tenant", "user_id"},
+    "work": {"layer", "tenant", "user_id"},
 }
 """Columns of text that hold ids, keys, roles and states, and no words of a conversation."""
 
@@ -48,7 +48,7 @@ async def test_there_are_no_statistics_of_words(connection: Connection) -> None:
         FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_index i ON i.indexrelid = c.oid
         WHERE c.relnamespace = 'public'::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
             AND (c.relkind = 'r' OR i.indexprs IS NOT NULL)
-            AND a.atttypid = ANY('{text, varchar, jsonb, json, tsvector}'::regtype[])
+            AND a.atttypid = ANY('{text, varchar, text[], varchar[], jsonb, jsonb[], json, tsvector}'::regtype[])
         """
     )
     sampled = {(row["table"], row["column"]) for row in columns if row["samples"]}

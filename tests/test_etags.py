@@ -372,7 +372,7 @@ async def test_a_page_of_another_origin_can_read_the_tag(fresh_database_url: str
         assert (await api.options("/v1/chats/c", headers=asked)).status_code == 200
         await put(api)
         answer = await api.get("/v1/chats/c", headers={"Origin": origin})
-        assert answer.headers["Access-Control-Expose-Headers"] == "ETag, Retry-After"
+        assert answer.headers["Access-Control-Expose-Headers"] == "ETag, X-Request-Id, Retry-After"
     await app.state.database.close()
 
 

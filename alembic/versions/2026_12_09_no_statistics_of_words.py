@@ -31,7 +31,7 @@ _COLUMNS = {
     "revisions": ("name", "content"),
     "scenes": ("reason", "title", "recap", "filters"),
     "swipes": ("content",),
-    "work": ("error", "payload", "refusals", "progress"),
+    "work": ("key", "error", "payload", "refusals", "progress"),
 }
 
 # ANALYZE skips such a column, so the samples that it took before would stay. PostgreSQL 18 can delete them.

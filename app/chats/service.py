@@ -8,6 +8,7 @@ from uuid import UUID
 import orjson
 from pydantic import ValidationError
 from sqlalchemy import Table as CoreTable
+from sqlalchemy import select
 
 from app.chats import queries
 from app.chats.character_list import merge_characters
@@ -147,8 +148,11 @@ async def _erase(db_session: DbSession, key: UUID) -> None:
 
     A user with the same id as the chat has the same key; rows of the user have no line and are kept.
     """
+    lines = (await db_session.scalars(select(ChatLine.line_id).where(ChatLine.chat_key == key))).all()
     for table in list_tables():
         if "chat_key" in table.c:
+            for line_id in lines:  # line by line, so that no statement takes longer than a statement may
+                await db_session.execute(table.delete().where(table.c.chat_key == key, table.c.line_id == line_id))
             await db_session.execute(table.delete().where(table.c.chat_key == key))
     for table in _list_owned():
         await db_session.execute(table.delete().where(table.c.owner_key == key, table.c.line_id != NO_LINE))

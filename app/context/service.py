@@ -24,8 +24,8 @@ from app.context.in_use import in_use
 from app.context.parts import Fitted, Omission, Parts
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
 from app.context.queries import find_context, read_history
-from app.context.schemas import ContextOptions, ContextQuery, OwnSegment
-from app.context.segments import HistoryMessage, RenderOptions, Segment
+from app.context.schemas import MAX_TOKENS, ContextOptions, ContextQuery, OwnSegment
+from app.context.segments import UNREAD, HistoryMessage, RenderOptions, Segment
 from app.context.tables import SegmentTables
 from app.context.tags import find_tag
 from app.context.wording import style_of
@@ -55,6 +55,10 @@ class Source:
     pinned: Sequence[HistoryMessage]
 
 
+class TextsMissing(Exception):
+    """A message fits into the context whose text was not read."""
+
+
 async def assemble_context(
     database: Database,
     ref: ChatRef,
@@ -68,7 +72,8 @@ async def assemble_context(
 
     Raises ChatNotFound, LineNotFound, MessageNotFound, BeforeHistory, UnknownCharacter and BudgetTooSmall.
     """
-    return assemble_row(ref, await _read_row(database, ref, options), options, layers, own=own, now=now)
+    row = await _read_row(database, ref, options)
+    return await _assemble(database, ref, row, options, layers, own=own, now=now)
 
 
 async def assemble_unless_known(
@@ -89,15 +94,42 @@ async def assemble_unless_known(
     tag = find_tag(ref, row, options, own)
     if tag is not None and lists_tag(known, tag):
         return tag, None
-    context = assemble_row(ref, row, options, layers, own=own, now=now)
+    context = await _assemble(database, ref, row, options, layers, own=own, now=now)
     return tag, None if tag is not None and is_known(known, tag) else context
 
 
-async def _read_row(database: Database, ref: ChatRef, options: ContextQuery) -> asyncpg.Record:
-    """Return the row of the statement. Raises ChatNotFound, LineNotFound, MessageNotFound and BeforeHistory."""
+async def _assemble(
+    database: Database,
+    ref: ChatRef,
+    row: asyncpg.Record,
+    options: ContextQuery,
+    layers: Sequence[Layer],
+    *,
+    own: Sequence[OwnSegment],
+    now: datetime,
+) -> dict[str, Any]:
+    """Return the context of a row; read everything if a message fits that was not read.
+
+    That is rare: a format has shortened a newer message, which ended with much white space.
+    """
+    try:
+        return assemble_row(ref, row, options, layers, own=own, now=now)
+    except TextsMissing:
+        whole = await _read_row(database, ref, options, max_tokens=MAX_TOKENS)
+        return assemble_row(ref, whole, options, layers, own=own, now=now)
+
+
+async def _read_row(
+    database: Database, ref: ChatRef, options: ContextQuery, *, max_tokens: int | None = None
+) -> asyncpg.Record:
+    """Return the row of the statement, with the texts that can fit `max_tokens`, by default that of `options`.
+
+    Raises ChatNotFound, LineNotFound, MessageNotFound and BeforeHistory.
+    """
+    limit = max_tokens or options.max_tokens
     async with database.raw(ref.tenant) as connection:
         row = await find_context(
-            connection, ref.tenant, ref.key, options.line, in_use().queries or {}, options.before, options.max_tokens
+            connection, ref.tenant, ref.key, options.line, in_use().queries or {}, options.before, limit
         )
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))
@@ -127,7 +159,7 @@ def assemble_row(
     own: Sequence[OwnSegment],
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the context of a row of the statement. Raises UnknownCharacter and BudgetTooSmall."""
+    """Return the context of a row of the statement. Raises UnknownCharacter, BudgetTooSmall and TextsMissing."""
     source = read_material(row, layers, options.character)
     _check_character(options, source.characters)
     settings = source.settings
@@ -151,6 +183,8 @@ def assemble_row(
             errors=[{"loc": _place(options, "max_tokens"), "msg": f"must be at least {error.needed_tokens}"}],
             extra={"needed_tokens": error.needed_tokens},
         ) from None
+    if any(message.text is UNREAD for message in fitted.layout.entries):
+        raise TextsMissing
     over_budget = [
         *(Omission(item.name, "budget", item.tokens) for one in parts.contributions for item in one.left_out),
         *(Omission(f"message:{line.message_id}", "budget", line.tokens) for line in pinned_over),

@@ -1,8 +1,11 @@
 """Identifies callers by the keys in the database, with a short-lived cache."""
 
+import asyncio
 import secrets
 from collections.abc import Iterable
+from contextvars import Context
 from dataclasses import dataclass
+from datetime import datetime
 from hmac import compare_digest
 from typing import Final
 
@@ -28,6 +31,12 @@ OPEN_TTL_S: Final = 1.0
 """The maximum time that this process accepts requests without a key after another process has created the first key."""
 
 MAX_ENTRIES: Final = 10_000
+
+SEEN_TTL_S: Final = 3_600.0
+"""For how long a key that was valid is looked up before the keys of strangers."""
+
+STRANGERS: Final = "?"
+"""The tenant whose share of connections lookups of unknown keys use; no tenant can have this name."""
 
 _ENVIRONMENT = "environment"
 _ANY = "any"
@@ -75,6 +84,8 @@ class DatabaseKeyring:
         # Separate caches, so that many unknown ids cannot evict known keys.
         self._known = ExpiringCache[KnownKey](ttl_s=KEY_TTL_S, max_entries=MAX_ENTRIES)
         self._unknown = ExpiringCache[bool](ttl_s=KEY_TTL_S, max_entries=MAX_ENTRIES)
+        self._lookups: dict[tuple[str, int], asyncio.Task[KnownKey | None]] = {}
+        self._seen = ExpiringCache[bool](ttl_s=SEEN_TTL_S, max_entries=MAX_ENTRIES)
         self._tokens = ExpiringCache[Claims](ttl_s=TOKEN_TTL_S, max_entries=MAX_ENTRIES)
         self._open = ExpiringCache[bool](ttl_s=OPEN_TTL_S, max_entries=1)
         self._closed = False
@@ -145,13 +156,28 @@ class DatabaseKeyring:
         return claims.caller() if await self._find(claims.key_id) else None
 
     async def _find(self, name: str) -> KnownKey | None:
-        """Return the key with the id `name`, or the environment's key for `_ENVIRONMENT`; None if it is not valid."""
+        """Return the key with the id `name`, or the environment's key for `_ENVIRONMENT`; None if it is not valid.
+
+        Requests that come during a lookup share its result.
+        """
         now = self._clock()
         key = self._known.get(name, now)
         if key or self._unknown.get(name, now):
             return key
+        of = name, self._generation  # a lookup that began before a key was revoked here may still find it
+        lookup = self._lookups.get(of)
+        if lookup is None:
+            # In a context of its own: the lookup goes on if the client of this request disconnects.
+            lookup = self._lookups[of] = asyncio.create_task(self._look_up(name, now), context=Context())
+            lookup.add_done_callback(lambda _: self._lookups.pop(of, None))
+        return await asyncio.shield(lookup)
+
+    async def _look_up(self, name: str, now: datetime) -> KnownKey | None:
+        key: KnownKey | None = None
         generation = self._generation
-        async with self._database.raw() as connection:
+        # Keys that were valid within the last hour do not wait behind guesses.
+        share = None if name == _ENVIRONMENT or self._seen.get(name, now) else STRANGERS
+        async with self._database.raw(share) as connection:
             if name == _ENVIRONMENT:
                 row = await queries.find_environment_key(connection)
             else:
@@ -162,6 +188,7 @@ class DatabaseKeyring:
         if generation == self._generation:  # otherwise the row may predate a change by this process
             if key:
                 self._known.put(name, key, now)
+                self._seen.put(name, True, now)
             else:
                 self._unknown.put(name, True, now)
         return key

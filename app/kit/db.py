@@ -289,7 +289,7 @@ class Database:
 
         Raises `Unavailable`, and what `ConnectionGate.enter` raises. `tenant` is as in `unit_of_work`.
         """
-        with unavailable_if_away():
+        with unavailable_if_away(self._note_refusal):
             async with self._taken(Ticket(tenant, None)) as pooled:
                 yield cast("Connection", pooled.driver_connection)
 

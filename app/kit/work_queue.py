@@ -294,7 +294,8 @@ async def record_failure(
         db_session: Open unit of work.
         claimed: The item.
         error: The cause, one line that is shown to people.
-        transient: Whether the same attempt may succeed later (connection, time-out, 429, 5xx).
+        transient: Whether another attempt may succeed later: the model was down or overloaded, or its key, account
+            or name was wrong.
         now: The service's time.
         retry_after_s: The minimum delay that the model's server asked for, or None.
 

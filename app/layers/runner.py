@@ -103,7 +103,7 @@ async def _lock_head(db_session: DbSession, claimed: Claimed) -> Head | None:
 
 async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
     """Record a failure on the work item, and defer `LayerChanged` if it is final."""
-    log.info("%s failed%s", claimed.layer, " for now" if error.transient else "")
+    log.info("%s failed%s", claimed.layer, " for now" if error.curable else "")
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
         is_recorded = await _record_failure(ctx, db_session, claimed, error)
@@ -118,7 +118,7 @@ async def _record_failure(ctx: JobContext, db_session: DbSession, claimed: Claim
         db_session,
         claimed,
         error=error.reason,
-        transient=error.transient,
+        transient=error.curable,
         now=ctx.clock(),
         retry_after_s=error.retry_after_s,
     )

@@ -7,6 +7,7 @@ is left behind.
 import asyncio
 import time
 from collections.abc import Coroutine
+from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeVar
@@ -58,6 +59,21 @@ async def check_database(database: Database, *, now: datetime, limits: TokenLimi
     if report.state == "ok" and refusal is not None and time.monotonic() - refusal.at_s < REFUSAL_S:
         return DatabaseReport(refusal.state, report.workers, report.lateness_s)
     return report
+
+
+class DatabaseChecks:
+    """Checks the database, one check at a time: requests that come during a check share its result."""
+
+    def __init__(self) -> None:
+        self._running: asyncio.Task[DatabaseReport] | None = None
+
+    async def report(self, database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
+        """Return what `check_database` returns."""
+        if self._running is None or self._running.done():
+            # In a context of its own: the check goes on if the client of this request disconnects.
+            check = check_database(database, now=now, limits=limits)
+            self._running = asyncio.create_task(check, context=Context())
+        return await asyncio.shield(self._running)
 
 
 async def check_redis(notifier: WorkerNotifier) -> RedisState:

@@ -19,7 +19,7 @@ from app.kit.worker_notifier import WorkerNotifier
 from app.kit.workers import count_workers, find_lateness_s
 from app.operations import queries, service
 from app.operations.metrics import MEDIA_TYPE, write_metrics
-from app.operations.readiness import RedisState, check_database, check_redis
+from app.operations.readiness import RedisState, check_redis
 from app.operations.schemas import (
     Health,
     Readiness,
@@ -58,7 +58,8 @@ async def readyz(request: Request, pool: Pool, clock: Now, limits: Holding) -> R
     """
     settings: Settings = request.app.state.settings
     report, redis = await asyncio.gather(
-        check_database(pool, now=clock(), limits=limits), _check_redis(request.app.state.notifier, settings)
+        request.app.state.database_checks.report(pool, now=clock(), limits=limits),
+        _check_redis(request.app.state.notifier, settings),
     )
     ready = Readiness(
         status="down",
@@ -112,9 +113,9 @@ async def read_work(work_id: WorkId, caller: Reader, db_session: Db, clock: Now,
 
 
 @router.post("/v1/work/{work_id}/retry", status_code=202, response_model=WorkAccepted)
-async def retry_work(work_id: WorkId, caller: Writer, db_session: Db, clock: Now) -> Response:
+async def retry_work(work_id: WorkId, caller: Writer, pool: Pool, clock: Now) -> Response:
     """Retry one item now; its attempts are counted from zero again. The result of a running attempt is dropped."""
-    await service.retry_work(db_session, caller, work_id, now=clock())
+    await service.retry_work(pool, caller, work_id, now=clock())
     return OrjsonResponse({"work_id": work_id}, status_code=202)
 
 

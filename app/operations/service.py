@@ -33,16 +33,18 @@ async def get_work(db_session: DbSession, caller: Caller, work_id: UUID) -> Any:
     return found
 
 
-async def retry_work(db_session: DbSession, caller: Caller, work_id: UUID, *, now: datetime) -> None:
+async def retry_work(database: Database, caller: Caller, work_id: UUID, *, now: datetime) -> None:
     """Reschedule an item for now; its attempts are counted from zero again. Raises WorkNotFound."""
-    work = (await get_work(db_session, caller, work_id)).WorkItem
+    async with database.unit_of_work(caller.tenant) as db_session:
+        work = (await get_work(db_session, caller, work_id)).WorkItem
     owner = Owner(work.tenant, work.owner_key, work.line_id, work.user_id)
-    head = await lock_line(db_session, *owner.line) if owner.is_line else None
-    if not await queries.retry_work(db_session, caller, work_id, now=now):
-        raise _not_found(work_id)
-    if head is not None:
-        record_work(db_session, head, [work.layer])
-    defer(db_session, WorkScheduled())
+    async with database.unit_of_work(owner.tenant, owner.key if owner.is_line else None) as db_session:
+        head = await lock_line(db_session, *owner.line) if owner.is_line else None
+        if not await queries.retry_work(db_session, caller, work_id, now=now):
+            raise _not_found(work_id)
+        if head is not None:
+            record_work(db_session, head, [work.layer])
+        defer(db_session, WorkScheduled())
 
 
 async def retry_failed(

@@ -53,6 +53,15 @@ async def test_what_cannot_fit_is_not_read(api: httpx.AsyncClient, database: Dat
     assert len((await _read(database, tenant, MAX_TOKENS))["history"]) > 40 * len(LONG)
 
 
+async def test_a_message_is_read_if_a_newer_one_is_shortened(api: httpx.AsyncClient) -> None:
+    await put(api, settings={"history": {"keep_messages": 40}})
+    old = said(1, content=" ".join(["lamp"] * 3_000))
+    await append(api, [old, said(2, content="Good night." + " \n" * 8_000), said(3, content="And then?")])
+    answer = await context(api, format="anthropic", max_tokens=3_500)
+    texts = [block["text"] for message in answer["messages"] for block in message["content"]]
+    assert texts == [old["content"], "Good night.", "And then?"]
+
+
 @pytest.mark.parametrize("timestamps", ["off", "inline"])
 @pytest.mark.parametrize("wire_format", ["segments", "openai", "anthropic", "text"])
 async def test_contexts_are_as_if_all_was_read(

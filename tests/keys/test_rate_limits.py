@@ -1,5 +1,6 @@
 """Keys and tokens that send too many requests are refused for a while, with and without Redis."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -113,3 +114,17 @@ async def test_a_wrong_key_uses_up_no_requests(connect: Connect, key: str) -> No
     assert await statuses(client, 3) == [401] * 3
     client.headers["Authorization"] = f"Bearer {key}"
     assert await statuses(client, 2) == [404, 429]
+
+
+async def test_guessed_keys_do_not_hold_up_a_known_one(connect: Connect, clock: SteppedClock) -> None:
+    """Lookups of unknown keys wait for connections among themselves."""
+    api = await connect(database_pool=2, max_waiting_per_tenant=1)
+    ok(await api.get("/v1/presets"), 200)
+    clock.step(60)  # the key is looked up again
+    guesses = [
+        asyncio.create_task(api.get("/v1/presets", headers={"Authorization": f"Bearer mb_{number:012x}_{'a' * 64}"}))
+        for number in range(60)
+    ]
+    await asyncio.sleep(0)
+    ok(await api.get("/v1/presets"), 200)
+    assert {answer.status_code for answer in await asyncio.gather(*guesses)} <= {401, 429}

@@ -1,5 +1,6 @@
 """What `/readyz` says of a database that is frozen, full or read-only, and of workers that are gone."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from app.main import create_app
 from tests.conftest import client_of
 from tests.freezing_proxy import FreezingProxy
 from tests.scripted_model import ScriptedModel
+from tests.statements import watched
 from tests.talk import Json, append, ok, said, talk
 
 FAULTS = {
@@ -165,3 +167,12 @@ async def test_work_that_waits_for_long_is_late(fresh_database_url: str, clock: 
         clock.step(10)
         assert (await readiness(client, 200))["work"] == "late"
         assert "memobook_work_lateness_seconds 68.0" in (await client.get("/metrics")).text
+
+
+async def test_requests_at_once_share_one_check(fresh_database_url: str, clock: SteppedClock) -> None:
+    app = create_app(Settings(database_url=fresh_database_url, _env_file=None), clock=clock)
+    async with client_of(app, None) as client, watched(app.state.database) as seen:
+        answers = await asyncio.gather(*(client.get("/readyz") for _ in range(20)))
+    assert {answer.json()["database"] for answer in answers} == {"ok"}
+    assert len([asked for asked in seen.asked if "alembic_version" in asked]) == 1
+    await app.state.database.close()

@@ -170,9 +170,12 @@ class Driver(RuleBasedStateMachine):
     def put_messages(self, wanted: list[Wanted], *, named: bool) -> None:
         """Import a list of messages, which creates a line if a message was inserted or has moved.
 
-        Without `named`, messages are sent without their ids if their texts or their neighbours identify them.
+        Without `named`, messages are sent without their ids if their texts or their neighbours identify them. If
+        messages are missing, one that has moved could be a missing one whose text was edited; then all ids are sent.
         """
         diverges = divergence(wanted) is not None
+        kept = {entry.message.id for entry in wanted}
+        named = named or (diverges and any(message.id not in kept for message in self.line.not_deleted))
         if diverges:
             self.record_context()
         body = []

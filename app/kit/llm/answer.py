@@ -23,6 +23,7 @@ _REASONS = {
     413: "the prompt is too long for the model server",
     429: "the model is rate-limited",
 }
+_CURABLE = (401, 402, 403, 404)
 _DECLINED = "the model declines to answer"
 _WITHHELD = "the model's answer was withheld by a content filter"
 _DECLINING = (_DECLINED, _WITHHELD)
@@ -35,6 +36,8 @@ class ModelError(Exception):
     Attributes:
         reason: One line that may be shown to people; it contains no key, prompt or address.
         transient: Whether the same request may succeed later.
+        curable: Whether requests of this kind may succeed later, because the error is transient, or because somebody
+            has mended the key, the account or the name of the model.
         retry_after_s: The delay that the server asked for, or None.
         prompt_tokens: The prompt tokens that the failed call used, as counted by the server, or None.
         completion_tokens: The answer tokens that the failed call used, including reasoning, or None.
@@ -47,6 +50,7 @@ class ModelError(Exception):
         reason: str,
         *,
         transient: bool,
+        curable: bool = False,
         retry_after_s: float | None = None,
         prompt_tokens: int | None = None,
         completion_tokens: int | None = None,
@@ -55,6 +59,7 @@ class ModelError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.transient = transient
+        self.curable = transient or curable
         self.retry_after_s = retry_after_s
         self.prompt_tokens = prompt_tokens
         self.completion_tokens = completion_tokens
@@ -127,7 +132,9 @@ def refusal(status: int, *, retry_after_s: float | None = None) -> ModelError:
     else:
         reason = _REASONS.get(status, "the model server refuses the request")
     transient = status in (408, 429) or status >= 500
-    return ModelError(f"{reason} ({status})", transient=transient, retry_after_s=retry_after_s)
+    return ModelError(
+        f"{reason} ({status})", transient=transient, curable=status in _CURABLE, retry_after_s=retry_after_s
+    )
 
 
 def refused_parameter(body: bytes) -> str | None:

@@ -34,7 +34,7 @@ def find_declining(narration: str, *, first_person: bool, known: str = "", forme
         return _DECLINED
     for sentence in sentences:
         said = sentence[:_MOST_CHARS]
-        declines = _is_notice(said, known) or any(
+        declines = _is_notice(said, known, is_whole=len(sentences) == 1) or any(
             words.declines(said, known, must_name_task=first_person) for words in _LANGUAGES
         )
         if declines and fold(sentence) not in former:
@@ -103,9 +103,12 @@ _WHY = re.compile(
 )
 
 
-def _is_notice(sentence: str, known: str) -> bool:
-    """Whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`."""
-    if _BLOCKED.fullmatch(sentence):
+def _is_notice(sentence: str, known: str, *, is_whole: bool) -> bool:
+    """Return whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`.
+
+    A sentence such as "The message was removed." does so only if it `is_whole`, the whole answer.
+    """
+    if is_whole and _BLOCKED.fullmatch(sentence):
         return fold(sentence) not in known
     return _ABOUT_REQUEST.match(sentence) is not None and _is_any_new(_WHY, sentence, known)
 

@@ -19,9 +19,10 @@ _WANTS_MATERIAL = re.compile(
     re.I,
 )
 _LACKS_MATERIAL = re.compile(
-    r"^\W*(?:(?:it (?:seems|looks|appears)|there (?:is|are)|i (?:do not|don['’]t|can['’]?t|cannot) (?:see|find|have)"
+    r"^\W*(?:(?:it (?:seems|looks|appears)|there (?:is|are) no(?:t any)?"
+    r"|i (?:do not|don['’]t|can['’]?t|cannot) (?:see|find|have)"
     rf"|you (?:have not|haven['’]t|did not|didn['’]t))\b.{{0,40}}?|no (?:new )?)\b{_MATERIAL}\b.{{0,60}}?"
-    r"\b(?:provided|shared|included|attached|supplied|to (?:summari[sz]e|fold|work with))\b",
+    r"\b(?:provided|shared|attached|supplied|to (?:summari[sz]e|fold|work with))\b",
     re.I,
 )
 _REMARK = re.compile(r"^\W{0,3}[(\[{]\s?OOC\b|^\W{0,3}OOC\s?[:：-]|^\W{0,3}\(\(|^\W{0,2}\[(?:system|narrator)\b", re.I)
