@@ -116,9 +116,9 @@ async def lock_all_lines(db_session: DbSession, chat_key: UUID) -> list[str | No
 
 
 async def list_user_chat_keys(db_session: DbSession, user_key: UUID) -> list[UUID]:
-    """Return the keys of all chats of a user."""
+    """Return the keys of all chats of a user, sorted."""
     query = select(ChatLine.chat_key).where(ChatLine.user_key == user_key, ChatLine.line_status == CURRENT)
-    return list((await db_session.execute(query)).scalars())
+    return list((await db_session.execute(query.order_by(ChatLine.chat_key))).scalars())
 
 
 async def update_line(db_session: DbSession, line: tuple[UUID, UUID], values: Mapping[str, Any]) -> None:
