@@ -127,6 +127,8 @@ async def app(database_url: str, servers: Urls, clock: SteppedClock) -> AsyncIte
     settings = Settings(database_url=database_url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
     made = create_app(settings, clock=clock)
     yield made
+    await made.state.rate_limiter.close()
+    await made.state.notifier.close()
     await made.state.database.close()
 
 
