@@ -37,11 +37,11 @@ async def test_a_problem_says_what_it_is_to_a_person_and_to_a_program(api: httpx
         ("PUT", "/v1/chats/c", {"nope": 1}, 422, "invalid"),
         ("GET", "/v1/keys", None, 403, "forbidden"),
     ):
-        told = _problem(await api.request(method, path, json=body), status)
-        assert (told["code"], told["instance"]) == (code, path)
-        assert told["title"]
-        assert told["detail"]
-        assert ("errors" in told) == (status == 422)
+        problem = _problem(await api.request(method, path, json=body), status)
+        assert (problem["code"], problem["instance"]) == (code, path)
+        assert problem["title"]
+        assert problem["detail"]
+        assert ("errors" in problem) == (status == 422)
 
 
 @pytest.mark.parametrize("path", SCHEMA["paths"])
@@ -57,43 +57,43 @@ async def test_a_405_lists_all_methods_of_the_path(api: httpx.AsyncClient, path:
 
 async def test_a_wrong_shape_lists_each_location_in_errors(api: httpx.AsyncClient) -> None:
     body = {"messages": [said(1), {"role": "bot", "content": ""}], "nope": 1}
-    told = _problem(await api.post("/v1/chats/c/messages?limit=1", json=body), 422)
-    assert {tuple(error["loc"]) for error in told["errors"]} == {("body", "messages", 1, "role"), ("body", "nope")}
-    assert all(error["msg"] for error in told["errors"])
-    assert told["detail"].startswith("body.messages.1.role: ")
+    problem = _problem(await api.post("/v1/chats/c/messages?limit=1", json=body), 422)
+    assert {tuple(error["loc"]) for error in problem["errors"]} == {("body", "messages", 1, "role"), ("body", "nope")}
+    assert all(error["msg"] for error in problem["errors"])
+    assert problem["detail"].startswith("body.messages.1.role: ")
 
 
 async def test_at_most_twenty_places_are_listed(api: httpx.AsyncClient) -> None:
     given = {"messages": [{"role": "bot", "content": "x"}] * 101}
-    told = _problem(await api.post("/v1/chats/c/messages", json=given), 422)
-    assert [error["loc"][2] for error in told["errors"]] == list(range(20))
-    assert told["detail"].endswith("; 81 more errors are not listed")
+    problem = _problem(await api.post("/v1/chats/c/messages", json=given), 422)
+    assert [error["loc"][2] for error in problem["errors"]] == list(range(20))
+    assert problem["detail"].endswith("; 81 more errors are not listed")
     unknown = {f"x{n}": 1 for n in range(21)}
-    told = _problem(await api.put("/v1/chats/c", json=unknown), 422)
-    assert len(told["errors"]) == 20
-    assert told["detail"].endswith("; 1 more error is not listed")
+    problem = _problem(await api.put("/v1/chats/c", json=unknown), 422)
+    assert len(problem["errors"]) == 20
+    assert problem["detail"].endswith("; 1 more error is not listed")
     await append(api, talk(1, 101))
     other = [said(n, content="Another text.") for n in range(1, 102)]
     taken = await append(api, other, status=409)
     assert [error["id"] for error in taken["errors"]] == [f"m{n}" for n in range(1, 21)]
     assert taken["detail"].endswith("; 81 more errors are not listed")
     called = {"content": "x"} | unknown
-    told = _problem(await api.post("/v1/chats/c/tools/save_memory", json=called), 422)
-    assert len(told["errors"]) == 20
+    problem = _problem(await api.post("/v1/chats/c/tools/save_memory", json=called), 422)
+    assert len(problem["errors"]) == 20
 
 
 async def test_a_body_full_of_errors_is_not_explained(api: httpx.AsyncClient) -> None:
     body = {f"x{n}": 1 for n in range(10_001)}
-    told = _problem(await api.post("/v1/chats/c/messages", json=body), 422)
-    assert told["errors"] == [{"loc": ["body"], "msg": "has more than 10000 errors; they are not listed"}]
+    problem = _problem(await api.post("/v1/chats/c/messages", json=body), 422)
+    assert problem["errors"] == [{"loc": ["body"], "msg": "has more than 10000 errors; they are not listed"}]
 
 
 async def test_a_list_inside_a_message_reports_its_first_error(api: httpx.AsyncClient) -> None:
     for name in ("swipes", "tool_calls"):
         body = {"messages": [said(1) | {name: [1] * 60}, said(2) | {name: [1] * 60}]}
         for method in ("POST", "PUT"):
-            told = _problem(await api.request(method, "/v1/chats/c/messages", json=body), 422)
-            assert [error["loc"][1:5] for error in told["errors"]] == [["messages", n, name, 0] for n in (0, 1)]
+            problem = _problem(await api.request(method, "/v1/chats/c/messages", json=body), 422)
+            assert [error["loc"][1:5] for error in problem["errors"]] == [["messages", n, name, 0] for n in (0, 1)]
 
 
 async def test_a_taken_id_is_named(api: httpx.AsyncClient) -> None:
@@ -107,9 +107,9 @@ async def test_a_taken_id_is_named(api: httpx.AsyncClient) -> None:
 
 async def test_a_problem_repeats_nothing_of_what_was_sent(api: httpx.AsyncClient) -> None:
     body = {"messages": [{"role": "my secret", "content": ["my secret"], "metadata": {"a": "my secret" * 2_000}}]}
-    told = await api.post("/v1/chats/c/messages", json=body)
-    assert told.status_code == 422
-    assert "my secret" not in told.text
+    problem = await api.post("/v1/chats/c/messages", json=body)
+    assert problem.status_code == 422
+    assert "my secret" not in problem.text
 
 
 async def test_without_a_key_the_scheme_is_named(app: FastAPI, key: str) -> None:
@@ -124,8 +124,8 @@ async def test_a_scope_that_is_missing_is_named(app: FastAPI, database: Database
     async with database.unit_of_work() as db_session:
         reader = await create_key(db_session, tenant, ["read"], NOON)
     async with client_of(app, reader.text) as client:
-        told = _problem(await client.put("/v1/chats/c", json={}), 403)
-    assert "'write'" in told["detail"]
+        problem = _problem(await client.put("/v1/chats/c", json={}), 403)
+    assert "'write'" in problem["detail"]
 
 
 async def test_a_body_may_have_eight_mebibytes_and_no_byte_more(api: httpx.AsyncClient) -> None:
@@ -249,11 +249,11 @@ async def test_what_is_the_callers_fault_is_logged_in_one_line(
 def _problem(answer: httpx.Response, status: int) -> Json:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
-    told: Json = answer.json()
-    Problem.model_validate(told)
-    assert set(told) - {"errors"} == MEMBERS
-    assert (told["type"], told["status"]) == ("about:blank", status)
-    return told
+    problem: Json = answer.json()
+    Problem.model_validate(problem)
+    assert set(problem) - {"errors"} == MEMBERS
+    assert (problem["type"], problem["status"]) == ("about:blank", status)
+    return problem
 
 
 async def _send(api: httpx.AsyncClient, body: Any) -> httpx.Response:
@@ -261,6 +261,8 @@ async def _send(api: httpx.AsyncClient, body: Any) -> httpx.Response:
 
 
 async def test_what_is_wrong_is_said_in_plain_words(api: httpx.AsyncClient) -> None:
-    told = _problem(await api.post("/v1/chats/c/messages", json={"messages": [{"role": "user", "content": ""}]}), 422)
-    assert "may be empty only when tool_calls is set" in told["detail"]
-    assert "Value error" not in str(told)
+    problem = _problem(
+        await api.post("/v1/chats/c/messages", json={"messages": [{"role": "user", "content": ""}]}), 422
+    )
+    assert "may be empty only when tool_calls is set" in problem["detail"]
+    assert "Value error" not in str(problem)

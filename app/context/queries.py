@@ -31,8 +31,9 @@ _BUDGET = f"""
     SELECT coalesce($3::int, (c.settings ->> 'context_tokens')::int, {_defaults.context_tokens})
         / coalesce((c.settings ->> 'token_factor')::float8, {_defaults.token_factor}) + 1 AS budget OFFSET 0"""
 
-# The history of a fitting context is the newest messages, and each costs more than its `tokens`. So a message cannot be
-# in it if the newer ones alone exceed the budget, and its text, which may be long and stored apart, is not read.
+# The history of a fitting context is the newest messages, and each costs at least its `tokens`, unless the format
+# shortens it (then `service.py` reads everything). So a message cannot be in it if the newer ones alone exceed the
+# budget, and its text, which may be long and stored apart, is not read.
 _HISTORY = _ENTRIES.format(
     content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank THEN m.content END",
     messages=f"""(

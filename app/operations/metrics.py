@@ -122,7 +122,9 @@ def _gate_metrics(gate: GateCounts, waiting: int, rate_limited: int) -> list[Met
             "memobook_process_waits", "Requests of this process that waited for a chat or a connection.", gate.waits
         ),
         CounterMetricFamily(
-            "memobook_process_wait_seconds", "Time that requests of this process have waited so.", gate.wait_s
+            "memobook_process_wait_seconds",
+            "Time that requests of this process have waited for a chat or a connection.",
+            gate.wait_s,
         ),
         refusals,
     ]

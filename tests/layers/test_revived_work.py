@@ -1,4 +1,4 @@
-"""Work that failed because of the model server is made as soon as it answers again, whoever had to mend it."""
+"""Work that failed because of the model server is made as soon as the server answers again."""
 
 import httpx
 import pytest

@@ -48,7 +48,7 @@ class _Language:
 
     Attributes:
         unable: "I cannot", "I am not comfortable", with the verb of what is declined.
-        task: What hardly anybody but a model declines.
+        task: Tasks and reasons that only a model is likely to name when it declines.
 
     """
 
