@@ -18,6 +18,7 @@ from app.kit.errors import AppError
 from app.web.connections import KIB, ConnectionLimits, ConnectionTable, Waiting
 from app.web.errors import HeadTooLarge, MalformedRequest, RequestTimeout, ServerFull, UrlTooLong
 from app.web.refusal import write_refusal
+from app.web.upgrades import hide_upgrade
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +120,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 for start in range(0, len(data), PART_BYTES):
                     self._parse(whole[start : start + PART_BYTES])
         except httptools.HttpParserUpgrade:
-            # The request is answered as if it had not asked for another protocol. The bytes after it are not HTTP.
+            # CONNECT, or an `Upgrade` that `hide_upgrade` did not find. The request is answered as if it had not asked
+            # for another protocol. The bytes after it are not HTTP.
             self._end_after_answer()
         except httptools.HttpParserError as error:
             # No variable may refer to the cause: its traceback refers to this frame, so `data` would be kept until the
@@ -139,7 +141,7 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             expected = 0
         begun, self._body_bytes = self._requests_begun, 0
-        self.parser.feed_data(part)
+        self.parser.feed_data(hide_upgrade(bytes(part)) if self._phase is Phase.HEAD else part)
         if self._requests_begun - begun > expected:
             # Another request began behind the end of one; which of the bytes are its own is unknown.
             self._overhead_bytes = 0

@@ -13,7 +13,7 @@ import uvicorn
 import uvloop
 
 from app.web.connections import ConnectionLimits
-from app.web.protocol import bounded_protocol
+from app.web.protocol import BoundedProtocol, bounded_protocol
 
 PATIENCE_S = 20.0
 BIG_BYTES = 32 * 1024 * 1024
@@ -119,6 +119,13 @@ class Served:
         async with asyncio.timeout(PATIENCE_S):
             while not reached():
                 await asyncio.to_thread(self._turn)
+
+    async def received(self, overhead_bytes: int) -> None:
+        """Wait until the only connection has read that many bytes of a request, its body not counted."""
+        protocols = self.server.server_state.connections
+        await self.until(
+            lambda: [one._overhead_bytes for one in protocols if isinstance(one, BoundedProtocol)] == [overhead_bytes]
+        )
 
     async def closed(self) -> None:
         """Wait until the server has no connection."""

@@ -187,10 +187,33 @@ async def test_few_requests_may_wait_on_one_connection() -> None:
         assert len(served.requests) == 17
 
 
-async def test_another_protocol_is_not_spoken() -> None:
+OFFER = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAEAAEAAAAIAAAAB")
+
+
+@pytest.mark.parametrize("in_one_part", [True, False])
+async def test_a_request_that_offers_http2_keeps_its_body(in_one_part: bool) -> None:
     async with serving() as served:
         client = await served.connect()
-        await client.send(get("/", "Connection: Upgrade", "Upgrade: h2c") + get("/hidden"))
+        head, body = post("/", *OFFER, "Content-Length: 19"), b"\r\nUpgrade: a body\r\n"
+        if in_one_part:
+            await client.send(head + body)
+        else:
+            await client.send(head)
+            await served.received(len(head))
+            await client.send(body)
+        assert (await client.answer()).body == b"19"
+        await client.send(get("/next"))
+        assert (await client.answer()).status == 200
+        assert [path for path, _ in served.requests] == ["/", "/next"]
+
+
+async def test_no_other_protocol_is_spoken() -> None:
+    async with serving() as served:
+        client = await served.connect()
+        start, end = get("/", *OFFER).split(b"grade: h2c")
+        await client.send(start)
+        await served.received(len(start))
+        await client.send(b"grade: h2c" + end + get("/hidden"))
         answer = await client.answer()
         assert (answer.status, answer.headers["connection"]) == (200, "close")
         assert await client.rest() == b""
