@@ -365,7 +365,8 @@ class Line:
             message.seq = self.head + 1
             self.messages.append(message)
         self.calls = resolve(self.calls, self.messages[former:])
-        self.form_batches()
+        if self.head > former:  # a batch that changed messages have filled is formed by the next append
+            self.form_batches()
 
     def form_batches(self) -> None:
         """Form the batches that are full, each from the end of the batch before to the message that fills it."""
