@@ -49,7 +49,7 @@ async def get_scheduled(db_session: DbSession, head: Head, layer: str, key: str)
 
 
 async def cancel_automatic(db_session: DbSession, head: Head, layer: str, keys: Sequence[str]) -> None:
-    """Delete the items under `keys` that were not requested by a person."""
+    """Delete the items under `keys` that have no payload: neither a person nor a waiting cut has requested them."""
     if await work_queue.cancel_automatic(db_session, owner_of(head), layer, keys):
         record(db_session, head.line, WORK, layer, in_context=False)
 
@@ -70,7 +70,10 @@ async def revive(db_session: DbSession, owner: Owner, *, now: datetime) -> bool:
 
 
 def record_work(db_session: DbSession, head: Head, layers: Collection[str]) -> None:
-    """Record that items of these layers changed on a line that was locked only for them; none means no change."""
+    """Record that work items of `layers` changed; if `layers` is empty, that nothing changed.
+
+    Use it only if the line was locked for nothing else.
+    """
     if layers:
         record(db_session, head.line, WORK, *layers)
     else:

@@ -27,7 +27,7 @@ def count_stable(blocks: Sequence[Block]) -> int:
 def place(blocks: Sequence[Block], stable: int, tables: SegmentTables = BASE) -> list[int]:
     """Return the indexes of the blocks that get a breakpoint: ascending, at most four, all among the first `stable`.
 
-    Breakpoints come after `user`, after the last segment before the history, after the last complete block of 16
+    Breakpoints come after `user`, after the last memory segment before the history, after the last complete block of 16
     messages of the history, and after `newest` or the end of the history. If a segment is missing, the nearest segment
     before it gets the breakpoint, if there is one.
     """
@@ -51,8 +51,8 @@ def place(blocks: Sequence[Block], stable: int, tables: SegmentTables = BASE) ->
 def hash_prefixes(layout: BlockLayout, blocks: Sequence[Block], marked: Sequence[int]) -> tuple[list[Breakpoint], str]:
     """Return the breakpoints after the `marked` blocks, and the prefix hash; `blocks` are all blocks of `layout`.
 
-    The prefix hash is a sha-256 over the format, the anchor and the hash of everything before the history, including
-    the caller's own segments there. Equal hashes mean that nothing before the history changed.
+    The prefix hash is a sha-256 over the format, the seq of the first message sent and the hash of everything before
+    the history, including the caller's own segments there. Equal hashes mean that nothing before the history changed.
     """
     factor = layout.render_options.token_factor
     prefix = len(layout.prefix) - 1

@@ -161,7 +161,7 @@ class Rendered:
     Attributes:
         tokens: The tokens of all texts, plus 4 per message, times the chat's token factor, rounded up.
         breakpoints: The points up to which the provider should cache the prompt.
-        prefix_hash: sha-256 (hex) of the format, the anchor and everything before the history.
+        prefix_hash: sha-256 (hex) of the format, the seq of the first message sent and everything before the history.
         messages: With `openai` and `anthropic`: the messages, ready to send.
         system: With `anthropic`: the system text blocks.
         text: With `text`: the whole context.

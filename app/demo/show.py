@@ -82,8 +82,9 @@ def word_savings(account: Account) -> Iterator[str]:
         "The numbers are input tokens. A token that repeats the previous call, up to a breakpoint, is read from the"
         f" cache and costs {READ_PRICE}; a token written to the cache costs {WRITE_PRICE['5m']} if it is kept for"
         f" {TTL_S['5m'] // 60} minutes, {WRITE_PRICE['1h']} if for an hour. {account.cold} of the calls came after the"
-        " cache had expired. A replay has no pauses, and so cannot show that the service cuts the history early in a"
-        " pause, and that with `cache: auto` it chooses how long the cache is kept.",
+        " cache had expired. The last column lets the cache expire in the pauses of the conversation. The service"
+        " itself saw no pauses: it did not cut the history early in a pause, or choose with `cache: auto` how long the"
+        " cache is kept, so what this saves is not included.",
         2,
     )
 

@@ -1,7 +1,7 @@
 """Shows, hides and deletes the entries that characters wrote with their tool, as their replies come, change and return.
 
-An entry takes its number when its reply arrives, not when it is written: so it is the last of its diary then, and no
-fold covers an entry that may never be shown.
+An entry takes a new number when its reply arrives: so it is the last of its diary then, and no fold covers an entry
+that may never be shown.
 """
 
 from collections import defaultdict
@@ -35,7 +35,7 @@ async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
 
 
 async def take_over(db_session: DbSession, head: Head, character: str, at_seq: int, *, is_open: bool = False) -> None:
-    """Let an entry that the character writes itself replace the service's entry about the turns that end at `at_seq`.
+    """Let an entry that the character writes itself replace the service's entry about the turns that include `at_seq`.
 
     The service's entry can already be scheduled, because the reply, or the message that makes the call, may have
     completed the turns. Only a reply begins a new period: while a call is open, its generation may yet be discarded.

@@ -53,7 +53,8 @@ async def get_folded_diary(
 ) -> Response:
     """Return the folded part of a diary. Folded entries are still listed.
 
-    While diaries are on, the prompt contains a new version from the next cut of the history on.
+    While diaries are on, the prompt contains a new version from the next cut of the history on, or at once if the
+    former one has become invalid.
     """
     return OrjsonResponse(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
 

@@ -54,8 +54,8 @@ class EntryOut(BaseModel):
     prompt_version: str | None = Field(description="The version of the prompt it was written with.")
     dated_at: datetime = Field(
         description="The time in the story, shown as a date in the chat's time zone. For an entry of the character: "
-        "when the message was sent that was the newest at that time. For an entry of the service: when the newest "
-        "message that the entry is about was sent. For an entry of a person: when it was written."
+        "when its reply was sent. For an entry of the service: when the newest message that it is about was sent. "
+        "For an entry of a person: when it was written."
     )
     created_at: datetime = Field(description="When it was written.")
 

@@ -28,8 +28,8 @@ class Match:
         row: The row on the line, which may be a tombstone; None if the message is new.
         former: The row as a message that can be appended.
         differs: Whether there is a row and it differs from `wanted`.
-        swipe: The swipe of the row to select, before it gets the wanted text, and the swipes to add; None if both are
-            as they were.
+        swipe: The swipes to add, and the swipe to select, into which the wanted text is then written; None if no swipe
+            is added and the selection does not change.
         new_text: The text that none of the row's swipes has yet: the wanted one, or else the first swipe that is added;
             None if there is none.
 
@@ -97,9 +97,10 @@ class Plan:
 def make_plan(
     head: Head, rows: Sequence[asyncpg.Record], given: Sequence[MessageIn], made: Sequence[NewMessage]
 ) -> Plan:
-    """Match the messages `given` with the line's rows, both in order; `made` are the same as they are stored.
+    """Match the messages `given` with the line's rows, both in order.
 
-    The texts of the rows are compared without imitated time stamps, as those of `made` are stored without them.
+    `made` are the same messages in the form in which they will be stored. The texts of the rows are compared without
+    imitated time stamps, as those of `made` are stored without them.
     """
     alignment = align(
         [Existing(r["seq"], r["message_id"], r["role"], r["name"], _compared(head, r), r["deleted"]) for r in rows],

@@ -191,7 +191,7 @@ def scene_break_messages(
 
     `candidates` are the seqs on which it may end; the messages of `context` only give context. `language`, a name or a
     tag, is that of the reason; None means the language of the messages. `budget_tokens` is for both messages of the
-    request together; texts are shortened to fit. Raises DoesNotFit if nothing would be left of one.
+    request together; the texts of `said` are shortened to fit. Raises DoesNotFit if one of them would become empty.
     """
     about = {
         "candidates": ", ".join(map(str, sorted(candidates))),
@@ -222,8 +222,8 @@ def scene_recap_messages(
 
     `former` is a recap of what came before; it only provides names and labels. `times` are the times of the messages by
     seq, as the model reads them. `language` is a name or a tag; None means the language of the messages. `instruction`
-    is a person's wish for this request. `budget_tokens` is for both messages of the request together; texts are
-    shortened to fit. Raises DoesNotFit if nothing would be left of one.
+    is a person's wish for this request. `budget_tokens` is for both messages of the request together; the
+    texts of `said` are shortened to fit. Raises DoesNotFit if one of them would become empty.
     """
     about = {
         "characters": name_all(characters),

@@ -132,7 +132,11 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 
 @recap_router.put("/current", response_model=VersionOut)
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
-    """Make another version current. When the next scene is closed, all scenes after the version are folded in again."""
+    """Make another version current.
+
+    The scenes after it are folded in again: at once if no newer valid version covers them, otherwise when the next
+    scene is closed.
+    """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()
     return OrjsonResponse(version_out(await recap.get_version(db_session, ref, body.version)))

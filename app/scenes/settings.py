@@ -26,7 +26,9 @@ class SceneSettings(LayerSettings):
     section: ClassVar[str] = "scenes"
 
     enabled: bool = Field(False, description="Whether the chat is divided into scenes.")
-    detect: bool = Field(True, description="Whether to search for breaks after messages of the assistant.")
+    detect: bool = Field(
+        True, description="Whether the service searches for breaks itself. A search begins when a reply is appended."
+    )
     offset: int = Field(
         2, ge=0, le=50, description="How many of the newest messages a search reads without setting a break on them."
     )
@@ -35,8 +37,8 @@ class SceneSettings(LayerSettings):
         100,
         ge=10,
         le=1_000,
-        description="The most messages not yet decided about that one search reads. It also reads up to 10 earlier "
-        "ones as context.",
+        description="The maximum number of undecided messages that one search reads. In addition it reads up to 10 "
+        "messages that were decided earlier, as context.",
     )
     auto_hide: int | None = Field(
         2,

@@ -120,10 +120,13 @@ def _document_call(tools: list[Tool]) -> Any:
         What the tool writes belongs to a reply, and contexts contain it only while that reply has the same text. If the
         newest message is a reply, of any character, what the tool writes belongs to that reply. If the newest message
         calls tools, it belongs to the reply that ends the chain of calls. Otherwise it belongs to the character's next
-        reply. Until that reply is appended, the call is open. If a message of the user is appended before that reply,
-        the call is dropped; so it is by `POST …/tools/discard`, and if the message that it answers is deleted or
-        hidden. Send the id of the reply as `message_id` if another character spoke last, if no further reply follows
-        the message that makes the call, or if you generate the reply before you append the message that it answers.
+        reply. Until that reply is appended, the call is open. An open call is dropped if a message of the user is
+        appended before the reply, if the message to be answered is deleted or hidden, or by `POST …/tools/discard`.
+
+        Send the id of the reply as `message_id` in three cases: the newest message is a reply of another character;
+        the message with the call is itself the reply; or you call the tool before you append the message that is
+        answered.
+
         When the end of the chat is cut off, what its replies wrote is deleted.
         """
         raise NotImplementedError(ref, tool, query, arguments)

@@ -31,7 +31,7 @@ class CallQuery(BaseModel):
         None,
         description="`next` if the call belongs to the swipe that is being generated for the message `message_id`: to "
         "the next new text that the message gets by an added swipe, an edit or a re-import. "
-        "Without `message_id`, that is the newest message, which must then be a reply.",
+        "Without `message_id`, the message is the newest one, which must then be a reply.",
     )
 
     @property

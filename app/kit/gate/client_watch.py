@@ -1,7 +1,8 @@
 """Notices that the client of a request disconnects while the request waits.
 
-A server does not cancel a request whose client is gone; it only reports that to a request that reads on. What is read
-here before the request has read its body is kept for it.
+A server does not cancel the handler of a request whose client is gone; the handler learns of it only by receiving
+further ASGI messages. The watch receives them in its place, and keeps those with parts of the body until the handler
+asks for them.
 """
 
 import asyncio

@@ -61,7 +61,7 @@ def configure_logging(level: str) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """Return the type of an error, with the SQLSTATE of PostgreSQL's and the text of the service's own."""
+    """Return the type of an error, with the SQLSTATE of PostgreSQL's errors and the code of the service's own."""
     name = type(error).__name__
     if isinstance(error, asyncpg.PostgresError):
         return f"{name} ({error.sqlstate})"

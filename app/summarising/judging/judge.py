@@ -1,8 +1,8 @@
 """The judgement of a model's answers. Every prompt has a profile; the rules are the same for all. Pure.
 
-A doubtful answer is accepted if it could be a good one: a refused answer costs another call, and after three the text
-is made without the model. So each rule looks for what good answers never have, and the two that a good answer can
-break, `shrunk` and `unfinished`, refuse only once for a work item.
+A doubtful answer is accepted if it could be a good one: a refused answer costs another call, and after three, or two in
+which the model declines, the text is made without the model. So the rules look for what good answers never have. Two
+rules, `shrunk` and `unfinished`, can also be broken by a good answer; each refuses only once for a work item.
 """
 
 import re
