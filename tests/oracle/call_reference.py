@@ -28,6 +28,7 @@ class Call:
         bound: The id and the text of its reply; None while it is open, and in an empty chat.
         is_open: Whether its reply is still to come.
         released: Whether a person edited the entry or keeps it.
+        is_deleted: Whether a person deleted the entry.
         id: The id of the entry, as read from the service.
 
     """
@@ -42,6 +43,7 @@ class Call:
     made_at: datetime
     released: bool = False
     edited: bool = False
+    is_deleted: bool = False
     id: str = ""
 
     def matches(self, line: "Line") -> bool:

@@ -110,6 +110,8 @@ class ToolRules(ChatMachine):
         call = next((one for one in self.line.calls if one.id == entry_id), None)
         if how == "delete":
             self.request("DELETE", path, 204)
+            if call:
+                call.is_deleted = True
         elif how == "edit":
             self.request("PATCH", path, 200, {"content": self.new_person_text()})
             if call:
@@ -131,7 +133,7 @@ class ToolRules(ChatMachine):
         """Compare the calls of a chat with the reference, and the entries that they wrote.
 
         An entry that no call accounts for is a person's, the service's, or one that a person kept until its call was
-        gone; it is not hidden.
+        gone; it is not hidden. A deleted entry is not brought along to a new line, but its call is.
         """
         line = chat.line
         assert [(item["id"], item["status"], item["message_id"], item["at_seq"]) for item in self.list_calls(chat)] == [
@@ -145,7 +147,9 @@ class ToolRules(ChatMachine):
         ]
         entries = {str(entry.entry_id): entry for entry in tables.entries}
         for call in line.calls:
-            if not call.released:
+            if call.is_deleted:
+                entries.pop(call.id, None)
+            elif not call.released:
                 entry = entries.pop(call.id)
                 assert (entry.origin, entry.at_seq) == ("tool", call.seq(line))
                 assert entry.hidden == (not call.matches(line))
