@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.chats.settings import EffectiveSettings, GivenSettings
 from app.kit.validation_errors import FieldError
-from app.kit.wire import JsonObject, Name, NullAs, RequestModel, Text, TimeZone
+from app.kit.wire import JsonObject, Name, NullAs, PathText, RequestModel, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000
+CharacterName = Annotated[PathText, Field(min_length=1, max_length=200)]
 
 CHARACTER_ID = "The character's id."
 ALIASES = "The character's former names, newest last; each of them still means the character."
@@ -33,7 +34,7 @@ class Character(RequestModel):
         description=f"{CHARACTER_ID} If you send none for a new character, the service makes one. For a stored "
         "character, a sent id must be the character's own.",
     )
-    name: Name = Field(
+    name: CharacterName = Field(
         description="The character's name, as in messages. `POST …/characters/{name}/rename` changes it."
     )
     aliases: Annotated[list[Name], Field(max_length=100)] | None = Field(
@@ -62,7 +63,9 @@ class CharacterRename(RequestModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Captain Kai"}]})
 
-    name: Name = Field(description="The new name. It must not be a name or a former name of another character.")
+    name: CharacterName = Field(
+        description="The new name. It must not be a name or a former name of another character."
+    )
 
 
 class ChatPut(RequestModel):
@@ -86,7 +89,9 @@ class ChatPut(RequestModel):
         }
     )
 
-    user_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(None, description="The chat's user.")
+    user_id: Annotated[PathText, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="The chat's user."
+    )
     characters: Annotated[list[Character], Field(max_length=50)] | None = Field(
         None, description="The characters of the chat."
     )

@@ -14,7 +14,11 @@ from pydantic_core import core_schema
 
 from app.kit.validation_errors import FieldError
 
-CHAT_ID_PATTERN = r"^[A-Za-z0-9._:@-]{1,200}$"
+CHAT_ID_PATTERN = (
+    r"^([A-Za-z0-9_:@-][A-Za-z0-9._:@-]{0,199}|\.[A-Za-z0-9_:@-][A-Za-z0-9._:@-]{0,198}|\.\.[A-Za-z0-9._:@-]{1,198})$"
+)
+"""A chat id: 1–200 characters, but not `.` or `..`, which clients remove from a URL."""
+
 MAX_METADATA_BYTES = 16 * 1024
 MAX_CONTENT_CHARS = 100_000
 MAX_SEQ = 2_147_483_647
@@ -35,6 +39,12 @@ def _sound(text: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueError("may not contain lone surrogates") from error
+    return text
+
+
+def _fits_a_path(text: str) -> str:
+    if text in (".", ".."):
+        raise ValueError("must not be . or .., because clients remove these from a URL")
     return text
 
 
@@ -66,6 +76,9 @@ def _in_utc(at: datetime) -> datetime:
 
 
 Text = Annotated[str, AfterValidator(_sound)]
+PathText = Annotated[Text, AfterValidator(_fits_a_path)]
+"""Text that can be a part of a URL's path, percent-encoded."""
+
 UtcDatetime = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_json_object)]
 TimeZone = Annotated[str, AfterValidator(_known_zone)]

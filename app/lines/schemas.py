@@ -7,14 +7,12 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, RequestModel, Text
+from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, PathText, RequestModel
 
 
-def _fits_a_path(name: str) -> str:
+def _fits_a_segment(name: str) -> str:
     if "/" in name:
         raise ValueError("must not contain a slash, because the name is part of URLs")
-    if name in (".", ".."):
-        raise ValueError("must not be . or .., because clients remove these from a URL")
     if any(category(character) == "Cc" for character in name):
         raise ValueError("must not contain control characters")
     if not name.strip():
@@ -22,7 +20,7 @@ def _fits_a_path(name: str) -> str:
     return name
 
 
-CheckpointName = Annotated[Text, Field(min_length=1, max_length=100), AfterValidator(_fits_a_path)]
+CheckpointName = Annotated[PathText, Field(min_length=1, max_length=100), AfterValidator(_fits_a_segment)]
 
 
 class CheckpointIn(RequestModel):

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.kit.validation_errors import FieldError
 from app.kit.wire import (
@@ -16,6 +16,7 @@ from app.kit.wire import (
     Name,
     NullAs,
     Patch,
+    PathText,
     RequestModel,
     Text,
     UtcDatetime,
@@ -28,13 +29,7 @@ MAX_SWIPES = 1_000
 MAX_REIMPORT_MESSAGES = 100_000
 
 
-def _fits_a_path(message_id: str) -> str:
-    if message_id in (".", ".."):
-        raise ValueError("must not be . or .., because clients remove these from a URL")
-    return message_id
-
-
-MessageId = Annotated[Text, Field(min_length=1, max_length=128), AfterValidator(_fits_a_path)]
+MessageId = Annotated[PathText, Field(min_length=1, max_length=128)]
 
 
 class ToolFunction(RequestModel):

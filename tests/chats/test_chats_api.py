@@ -144,14 +144,16 @@ async def test_an_invalid_stored_setting_does_not_lock_the_chat(
     assert (changed["settings"]["memos"]["every_messages"], changed["settings"]["memos"]["window"]) == (4, 3)
 
 
-@pytest.mark.parametrize("chat_id", ["a", "A.b_c:d@e-9", "x" * 200, ".", "-"])
+@pytest.mark.parametrize("chat_id", ["a", "A.b_c:d@e-9", "x" * 200, "...", "..a", ".a", "-", "." * 200])
 async def test_a_chat_id_may_be_any_of_its_characters(api: httpx.AsyncClient, chat_id: str) -> None:
     path = f"/v1/chats/{chat_id.replace('.', '%2E')}"
     assert ok(await api.put(path, json={}), 201)["chat_id"] == chat_id
     assert ok(await api.get(path), 200)["chat_id"] == chat_id
 
 
-@pytest.mark.parametrize("chat_id", ["x" * 201, "a%20b", "%C3%A9", "a%00", "a%0A", "%E2%80%AEa", "a;b", "a~b"])
+@pytest.mark.parametrize(
+    "chat_id", ["x" * 201, "a%20b", "%C3%A9", "a%00", "a%0A", "%E2%80%AEa", "a;b", "a~b", "%2E", "%2E%2E", "." * 201]
+)
 async def test_a_chat_id_of_other_characters_is_refused_by_name(api: httpx.AsyncClient, chat_id: str) -> None:
     problem = ok(await api.put(f"/v1/chats/{chat_id}", json={}), 422)
     assert problem["errors"][0]["loc"] == ["path", "chat_id"]
@@ -262,6 +264,17 @@ async def test_a_user_of_any_id_can_be_erased(api: httpx.AsyncClient) -> None:
         await put(api, user_id=user_id)
         ok(await api.delete(f"/v1/users/{quote(user_id, safe='')}"), 204)
         ok(await api.get("/v1/chats/c"), 404)
+
+
+@pytest.mark.parametrize("unfit", [".", ".."])  # clients remove it from a URL, also percent-encoded
+async def test_what_a_url_cannot_carry_is_no_id(api: httpx.AsyncClient, unfit: str) -> None:
+    for body in ({"user_id": unfit}, {"characters": [{"name": unfit}]}):
+        assert "clients remove" in (await put(api, status=422, **body))["errors"][0]["msg"]
+    await put(api, characters=[{"name": "Kai"}])
+    ok(await api.post("/v1/chats/c/characters/Kai/rename", json={"name": unfit}), 422)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": unfit}), 422)
+    ok(await api.post("/v1/chats/c/checkpoints", json={"name": unfit}), 422)
+    ok(await api.post("/v1/chats/c/messages", json={"messages": [said(1, id=unfit)]}), 422)
 
 
 async def test_a_chat_can_change_hands(api: httpx.AsyncClient) -> None:
