@@ -17,8 +17,8 @@ class Bound(NamedTuple):
         binding_id: The id of what it wrote.
         at_seq: The reply's seq.
         sent_at: When the reply was sent.
-        matches: Whether the reply has the bound text now, and is neither deleted nor hidden by a person. An alternative
-            that a re-import adds need not be the selected one.
+        matches: Whether the reply has the bound text now, and is neither deleted nor hidden by a person. It is
+            False if the call waited for the next alternative and a re-import added that without selecting it.
 
     """
 

@@ -69,7 +69,10 @@ class CharacterRename(RequestModel):
 
 
 class ChatPut(RequestModel):
-    """A chat to create or to change: a field that is left out keeps its value, null clears it, settings are merged."""
+    """A chat to create or to change: a field that is left out keeps its value, null clears it, settings are merged.
+
+    `characters` replaces the whole list; of a known character, the id and the former names stay if they are left out.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -102,7 +105,7 @@ class ChatPut(RequestModel):
         None, description="A description of the user in the story."
     )
     system_prompt: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(
-        None, description="The first text of every context."
+        None, description="The first text of every context, except for memory that is placed before the prompt."
     )
     settings: Annotated[Any, GivenSettings] | None = Field(
         None, description="The settings that differ from the preset; null resets a setting to the preset's value."
@@ -161,7 +164,9 @@ class ChatOut(BaseModel):
     characters: list[CharacterOut] = Field(description="The characters of the chat.")
     user_name: str | None = Field(description="The user's name in the story.")
     user_persona: str | None = Field(description="A description of the user in the story.")
-    system_prompt: str | None = Field(description="The first text of every context.")
+    system_prompt: str | None = Field(
+        description="The first text of every context, except for memory that is placed before the prompt."
+    )
     settings: Annotated[Any, EffectiveSettings] = Field(description="All settings, as they take effect.")
     time_zone: str = Field(description="The chat's time zone.")
     language: str | None = Field(description="The conversation's language.")

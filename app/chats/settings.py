@@ -183,8 +183,8 @@ class ChatSettings(Section):
         "auto",
         description="How long the provider should keep the prompt. `off` gives no breakpoints; `1h` adds a `ttl` to "
         "`cache_control`; `auto` takes what would have cost least with the user's last 16 pauses. The "
-        "setting does not change how a context is written. It decides after what pause a cold cut is made, unless "
-        "`cache_ttl_s` is set.",
+        "setting changes no text of a context, only its breakpoints and `cache_control`. It decides after what pause a "
+        "cold cut is made, unless `cache_ttl_s` is set.",
     )
     cache_ttl_s: int = Field(
         300,

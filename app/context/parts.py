@@ -16,14 +16,14 @@ class Parts:
 
     Attributes:
         segments: Segments of the service and of the caller in any order, except for `history` and `newest`.
-            The caller's have names that are not in the order of segments; the last of them is left out first.
+            The caller's have names that `SegmentTables.order` does not contain; the last of them is left out first.
         contributions: The layers' contributions to segments, in the order of the registry.
         history: The messages from the anchor on, oldest first, without `newest`.
         newest: The last message if it is the user's.
         anchor_seq: The chat's anchor, where the history begins.
         edges: The seqs at which the history may be trimmed, in any order.
-        keeps_messages: How many messages of the history are kept before anything else is trimmed; None if the history
-            is trimmed last. Set while a forced cut waits: the history would displace all memories.
+        keeps_messages: The history is trimmed first, down to this many messages, before anything else is trimmed;
+            None if it is trimmed last. Set while a forced cut waits: the history would displace all memories.
 
     """
 

@@ -42,7 +42,7 @@ class Command:
     death_signal: signal.Signals = signal.SIGKILL
 
     def last_words(self) -> str:
-        """Return the last line of the log after a colon, or an empty string if there is none."""
+        """Return a colon and the last line of the log, to end a message with; an empty string if there is none."""
         if self.log is None or not self.log.exists():
             return ""
         lines = self.log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace").split("\n")

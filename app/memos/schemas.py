@@ -53,7 +53,7 @@ class MemoOut(BaseModel):
     attempts: int = Field(description="The number of attempts to generate it.")
     model: str | None = Field(description="The model that generated it.")
     prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
-    created_at: datetime = Field(description="When its batch was full, or when a person wrote it.")
+    created_at: datetime = Field(description="When its batch was formed, or when a person wrote it.")
 
 
 class RegeneratingMemo(MemoOut):

@@ -1,4 +1,4 @@
-"""SQL of messages, written for asyncpg where an append or a cut runs it."""
+"""SQL of messages, written for asyncpg where an append or a re-import runs it."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -68,8 +68,8 @@ class Material:
         former: The text that the answer replaces; "" if there is none.
         language: The language that was asked for, as a name or a tag; None for that of `texts`.
         name: The character who writes, for a diary.
-        names: The names of those who speak, which are not counted as words for persons ("Mia", "You").
-        kept: What a person wrote before `former`; its style is accepted in the answer.
+        names: The names of those who speak. They are not counted as pronouns, even if they look like one ("You").
+        kept: The kept text of a person, which precedes `former` in the prompt; its style is accepted in the answer.
         wished: Whether a person wished for something, such as fewer words, another language or another voice.
 
     """
