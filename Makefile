@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check check-long fmt bench lock migration
+.PHONY: help run demo test check check-long check-upgrade fmt bench lock migration
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements-dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,9 @@ check-long: SEED := $(or $(MEMOBOOK_SEED),$(shell date +%s))
 check-long: check ## check, then tests/oracle with 1024 examples each and a new seed (20 minutes more)
 	@echo "MEMOBOOK_SEED=$(SEED)"
 	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) tests/oracle
+
+check-upgrade: $(STAMP) ## the release of tests/upgrade/FORMER_RELEASE beside this one, on the new schema (1 minute)
+	$(BIN)/pytest -p no:xdist tests/upgrade/check_former_release.py
 
 fmt: $(STAMP) ## put the code in order
 	$(BIN)/ruff check --fix .

@@ -10,6 +10,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
+from app import RELEASE
 from app.chats.routes import router as chat_router
 from app.context.routes import router as context_router
 from app.keys.rate_limiter import RateLimiter
@@ -17,7 +18,7 @@ from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
 from app.keys.token_bucket import Rate
 from app.kit.clock import Clock, system_clock
-from app.kit.etags import RELEASE, NoStore
+from app.kit.etags import NoStore
 from app.kit.fast_path import FastPathMiddleware
 from app.kit.gate.client_watch import ClientWatch
 from app.kit.settings import Settings, load_settings

@@ -15,7 +15,7 @@ from app.local.running import Urls
 from tests.talk import put, walk
 from tests.upgrade.answers import CURRENT, list_differences, read_contexts, read_memory
 from tests.upgrade.recorded import CONTEXTS, KEYS, MEMORY, load, upgrade
-from tests.upgrade.service import Service, make_database, open_service
+from tests.upgrade.service import Service, connected, make_database, open_service
 
 RECORDED: dict[str, Any] = json.loads(CONTEXTS.read_text(encoding="utf-8"))
 REMEMBERED: dict[str, Any] = json.loads(MEMORY.read_text(encoding="utf-8"))
@@ -37,6 +37,13 @@ async def service(servers: Urls, upgraded: str) -> AsyncIterator[Service]:
     """The application on a clone that is only read."""
     async with _serve(servers, upgraded) as opened:
         yield opened
+
+
+async def test_the_dump_goes_to_the_newest_migration(servers: Urls, upgraded: str, fresh_database_url: str) -> None:
+    question = "SELECT version_num FROM alembic_version"
+    _, url = await make_database(servers, upgraded)
+    async with connected(url) as connection, connected(fresh_database_url) as newest:
+        assert await connection.fetchval(question) == await newest.fetchval(question)
 
 
 @pytest.mark.parametrize(("tenant", "chat_id"), CHATS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import uvicorn
 
+from app import RELEASE
 from app.commands.arguments import add_address
 from app.commands.database import wait_for_schema
 from app.commands.prompts import load_prompt_set
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     # The first process of a container ignores SIGTERM unless it handles it, and this may wait for the database.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     asyncio.run(_prepare(settings, options.host))
+    log.info("the API starts", extra={"fields": {"version": RELEASE}})
     uvicorn.run(create_app(settings), host=options.host, port=options.port, **server_options(settings))
     return 0
 

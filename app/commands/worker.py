@@ -2,9 +2,11 @@
 
 import argparse
 import asyncio
+import logging
 import signal
 from contextlib import suppress
 
+from app import RELEASE
 from app.commands.database import wait_for_schema
 from app.commands.prompts import load_prompt_set
 from app.kit.db import Database
@@ -12,6 +14,8 @@ from app.kit.log.formatter import configure_logging
 from app.kit.settings import Settings, load_settings
 from app.summarising.prompt_folder import PromptSet
 from app.worker import run_worker
+
+log = logging.getLogger(__name__)
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
@@ -42,4 +46,5 @@ async def _work(settings: Settings, prompts: PromptSet) -> None:
         await wait_for_schema(database)
     finally:
         await database.close()
+    log.info("the worker starts", extra={"fields": {"version": RELEASE}})
     await run_worker(settings, prompts)

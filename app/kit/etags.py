@@ -13,10 +13,8 @@ import orjson
 from fastapi import Depends, Header, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app import RELEASE
 from app.kit.wire import OrjsonResponse
-
-RELEASE = "0.1.0"
-"""The version of the service. It is part of each tag because another version may return a different response."""
 
 REVALIDATE = "private, no-cache"
 """Cache-Control of a response with a tag: the client may store it and must revalidate it before each use."""
@@ -43,7 +41,10 @@ TAGGED: dict[int | str, dict[str, Any]] = {
 
 
 def make_tag(*parts: Any) -> str:
-    """Return the tag for all inputs of a response (JSON values, UUIDs and times); it includes the release."""
+    """Return the tag for all inputs of a response (JSON values, UUIDs and times).
+
+    It includes the release, because another release may return a different response.
+    """
     hashed = sha256(orjson.dumps([RELEASE, *parts], default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z))
     return f'W/"{hashed.hexdigest()[:32]}"'
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import asyncpg
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
+from app import RELEASE
 from app.kit.auth import Admin, Forbidden, KeyedRoute, Reader, Writer
 from app.kit.deps import Db, Now, Pool
 from app.kit.limits import UNLIMITED, TokenLimits
@@ -46,7 +47,7 @@ WorkId = Annotated[UUID, Path(description="The id of the work item.")]
 @router.get("/healthz", response_model=Health)
 async def healthz() -> Response:
     """Check that the process responds."""
-    return OrjsonResponse({"status": "ok"})
+    return OrjsonResponse({"status": "ok", "version": RELEASE})
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})

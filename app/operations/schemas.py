@@ -15,6 +15,7 @@ class Health(BaseModel):
     """The process responds."""
 
     status: Literal["ok"] = Field(description="Always `ok`.")
+    version: str = Field(description="The version of the service.")
 
 
 class Readiness(BaseModel):

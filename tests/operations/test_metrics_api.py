@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
+from app import RELEASE
 from app.dispatcher import Dispatcher
 from app.kit import work_queue
 from app.kit.clock import SteppedClock
@@ -158,7 +159,7 @@ async def test_what_is_due_at_the_limit_is_held(
 
 async def test_the_process_and_the_version_are_told(scraper: httpx.AsyncClient) -> None:
     samples = await scrape(scraper)
-    assert sample(samples, "memobook_build_info", version="0.1.0") == 1
+    assert sample(samples, "memobook_build_info", version=RELEASE) == 1
     assert sample(samples, "process_resident_memory_bytes") > 0
 
 

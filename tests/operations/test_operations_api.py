@@ -11,6 +11,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app import RELEASE
 from app.dispatcher import Dispatcher
 from app.kit import workers
 from app.kit.clock import SteppedClock
@@ -45,7 +46,7 @@ async def test_a_service_with_everything_is_ready(fresh_database_url: str, serve
             "worker": "ok",
             "work": "on time",
         }
-        assert ok(await client.get("/healthz"), 200) == {"status": "ok"}
+        assert ok(await client.get("/healthz"), 200) == {"status": "ok", "version": RELEASE}
 
 
 async def test_without_redis_or_a_model_it_is_degraded_and_serves(
