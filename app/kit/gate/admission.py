@@ -87,7 +87,7 @@ class Room:
 
     @property
     def writes(self) -> int:
-        """The maximum number of connections that change chats: all but a quarter, but at least one is left free if it can."""
+        """The maximum number of connections that change chats: all but a quarter; if it can be, one is left free."""
         return max(1, self.connections - max(1, self.connections // 4))
 
     @property
