@@ -36,8 +36,8 @@ LEASE_S, RENEW_S = 15, 5
 # A new id with the timestamp of the original, because the list of work is ordered by id.
 _NEW_WORK_ID = "overlay(gen_random_uuid()::text PLACING left(work_id::text, 15) FROM 1 FOR 15)::uuid"
 
-# An attempt is counted when it is claimed. A copy has no claim, so a running attempt is not copied.
-_ENDED_ATTEMPTS = "greatest(attempts - (leased_until IS NOT NULL AND leased_until > clock_timestamp())::int, 0)"
+# A copy is tried as often as its original. Only an item that has failed for good keeps its attempts.
+_COPIED_ATTEMPTS = "CASE WHEN failed_at IS NULL THEN 0 ELSE attempts END"
 
 
 class WorkItem(Table):
@@ -72,7 +72,7 @@ class WorkItem(Table):
     at_seq: Mapped[int]
     run_after: Mapped[datetime] = mapped_column(Time)
     first_due_at: Mapped[datetime] = mapped_column(Time)
-    attempts: Mapped[int] = mapped_column(server_default="0", info={"copied_as": _ENDED_ATTEMPTS})
+    attempts: Mapped[int] = mapped_column(server_default="0", info={"copied_as": _COPIED_ATTEMPTS})
     lease: Mapped[UUID | None] = mapped_column(info={"copied_as": "NULL"})
     leased_until: Mapped[datetime | None] = mapped_column(Time, info={"copied_as": "NULL"})
     error: Mapped[str | None] = mapped_column(Text)
