@@ -31,9 +31,10 @@ async def start_over(db_session: DbSession, claimed: Claimed, *, now: datetime) 
     No attempt is counted, and nothing is kept of former ones. The next attempt waits for as long as the item has been
     due, but 1 to 60 seconds: if the source changed in every attempt, the model would be called without end.
     """
-    assignment = """lease = NULL, leased_until = NULL, attempts = 0, error = NULL, transient = false,
-        refusals = '[]', progress = NULL, run_after = CASE WHEN run_after = 'infinity' THEN run_after
-            ELSE $6::timestamptz + least(greatest($6::timestamptz - first_due_at, '1 second'), '1 minute') END"""
+    wait = "least(greatest($6::timestamptz - first_due_at, '1 second'), '1 minute')"
+    assignment = f"""lease = NULL, leased_until = NULL, attempts = 0, error = NULL, transient = false,
+        refusals = '[]', progress = NULL, first_due_at = $6::timestamptz - {wait},
+        run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $6::timestamptz + {wait} END"""
     return await _update(db_session, claimed, assignment, now)
 
 

@@ -119,9 +119,9 @@ async def test_attempts_are_copied_only_with_what_has_failed(
         items = [NewWork(key) for key in ("claimed", "failed for good", "lapsed", "retried")]
         await work_queue.schedule(db_session, owner, "memos", items, now=clock(), settle_s=0)
         for key, values in {
-            "claimed": "attempts = 2, lease = gen_random_uuid(), leased_until = clock_timestamp() + interval '1 hour'",
+            "claimed": "attempts = 2, lease = gen_random_uuid(), leased_until = now() + interval '50 seconds'",
             "failed for good": "attempts = 6, error = 'no', failed_at = now()",
-            "lapsed": "attempts = 3, lease = gen_random_uuid(), leased_until = clock_timestamp() - interval '1 hour'",
+            "lapsed": "attempts = 3, lease = gen_random_uuid(), leased_until = now() - interval '1 hour'",
             "retried": "attempts = 5, error = 'busy', transient = true",
         }.items():
             await db_session.raw.execute(f"UPDATE work SET {values} WHERE owner_key = $1 AND key = $2", owner.key, key)
