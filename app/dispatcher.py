@@ -6,6 +6,8 @@ without Redis, and items of a worker that was killed are found again.
 
 import asyncio
 import logging
+import math
+import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +18,7 @@ from uuid import uuid4
 import asyncpg
 
 from app.chats.heads import list_anchors
-from app.chats.scheduling import revive
+from app.chats.scheduling import hasten, revive
 from app.kit import work_queue, workers
 from app.kit.errors import Unavailable
 from app.kit.fair_share import allocate_to_owners
@@ -26,7 +28,7 @@ from app.kit.llm.metered import MeteredModel
 from app.kit.log.fields import set_fields
 from app.kit.log.formatter import describe
 from app.kit.owners import Owner
-from app.kit.ripe_work import RipeOwner, list_revivable, list_ripe_owners, next_ripe_at
+from app.kit.ripe_work import RipeOwner, list_revivable, list_ripe_owners, list_stuck, next_ripe_at
 from app.kit.usage import list_held_tenants
 from app.kit.work_queue import Claimed
 from app.layers.layer import Layer
@@ -39,6 +41,9 @@ AWAY_S = 1.0
 
 SIGN_OFF_S = 2.0
 """The longest time that a worker that ends spends on deleting its row."""
+
+CLOCK_CHECK_S = 10.0
+"""Seconds between two searches for items that another clock, or this one before it was set back, makes wait."""
 
 LOST_S = 0.1
 """Seconds to wait before the next poll if fewer items could be claimed than were found, as when some are locked."""
@@ -79,6 +84,8 @@ class Dispatcher:
         self._last_rounds: dict[Owner, int] = {}  # only owners that had ripe work at the last poll
         self._round = 0
         self._started = 0
+        self._last_poll_at: datetime | None = None
+        self._clock_checked_s = -math.inf
 
     def wake(self) -> None:
         """Wake the loop, because work may be due."""
@@ -133,6 +140,7 @@ class Dispatcher:
         if free <= 0:
             return self._poll_s
         now = self._ctx.clock()
+        await self._hasten(now)
         async with self._ctx.database.unit_of_work() as db_session:
             # Without a model no tokens are used, so no work is held.
             held = await list_held_tenants(db_session.raw, self._limits, now=now) if self._ctx.model else []
@@ -150,6 +158,19 @@ class Dispatcher:
         if soonest is None:
             return self._poll_s
         return min(self._poll_s, max(0.0, (soonest - self._ctx.clock()).total_seconds()))
+
+    async def _hasten(self, now: datetime) -> None:
+        """Make items ripe that would wait for as long as the clocks of two machines differ, or a clock was set back."""
+        was_set_back = self._last_poll_at is not None and now < self._last_poll_at
+        self._last_poll_at = now
+        if not was_set_back and time.monotonic() < self._clock_checked_s + CLOCK_CHECK_S:
+            return
+        async with self._ctx.database.raw() as connection:
+            owners = await list_stuck(connection, now=now)
+        for owner in owners:  # one by one: the row of a line is locked before its items
+            async with self._ctx.database.unit_of_work() as db_session:
+                await hasten(db_session, owner, now=now)
+        self._clock_checked_s = time.monotonic()
 
     def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
         """Return the owners sorted by the round that last served them, new ones first; else in the order of `found`."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from app.chats.head import Head
 from app.chats.heads import lock_line
 from app.chats.revision import WORK, record, record_nothing
-from app.kit import work_queue
+from app.kit import ripe_work, work_queue
 from app.kit.db import DbSession
 from app.kit.owners import Owner
 
@@ -63,10 +63,18 @@ async def unschedule(db_session: DbSession, head: Head, layer: str, keys: Sequen
 async def revive(db_session: DbSession, owner: Owner, *, now: datetime) -> bool:
     """Make the items due again that failed while the model was unavailable; return whether there are any."""
     head = await lock_line(db_session, *owner.line) if owner.is_line else None
-    layers = await work_queue.revive_transient(db_session, owner, now=now)
+    layers = await ripe_work.revive_transient(db_session, owner, now=now)
     if head is not None:
         record_work(db_session, head, layers)
     return bool(layers)
+
+
+async def hasten(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
+    """Make the items ripe that began to wait after `now`, by another clock (`kit.ripe_work.hasten`)."""
+    head = await lock_line(db_session, *owner.line) if owner.is_line else None
+    layers = await ripe_work.hasten(db_session, owner, now=now)
+    if head is not None:
+        record_work(db_session, head, layers)
 
 
 def record_work(db_session: DbSession, head: Head, layers: Collection[str]) -> None:

@@ -3,6 +3,7 @@
 Nothing is stored after the lease is lost.
 """
 
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -24,7 +25,20 @@ async def save_progress(db_session: DbSession, claimed: Claimed, progress: dict[
     return await _update(db_session, claimed, "progress = $6::jsonb", orjson.dumps(progress).decode())
 
 
-async def _update(db_session: DbSession, claimed: Claimed, assignment: str, value: str) -> bool:
+async def start_over(db_session: DbSession, claimed: Claimed, *, now: datetime) -> bool:
+    """Make an item due again whose source has changed; return whether the lease is still held.
+
+    No attempt is counted, and nothing is kept of former ones. The next attempt waits for as long as the item has been
+    due, but 1 to 60 seconds: if the source changed in every attempt, the model would be called without end.
+    """
+    wait = "least(greatest($6::timestamptz - first_due_at, '1 second'), '1 minute')"
+    assignment = f"""lease = NULL, leased_until = NULL, attempts = 0, error = NULL, transient = false,
+        refusals = '[]', progress = NULL, first_due_at = $6::timestamptz - {wait},
+        run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $6::timestamptz + {wait} END"""
+    return await _update(db_session, claimed, assignment, now)
+
+
+async def _update(db_session: DbSession, claimed: Claimed, assignment: str, value: str | datetime) -> bool:
     owner = claimed.owner
     item = (owner.key, owner.line_id, claimed.layer, claimed.key, claimed.lease)
     status = await db_session.raw.execute(f"UPDATE work SET {assignment} WHERE {_IF_LEASED}", *item, value)  # noqa: S608

@@ -14,6 +14,7 @@ from uuid import UUID
 from app.kit.db import Connection, DbSession
 from app.kit.owners import NO_LINE, Owner
 from app.kit.planner import is_equal
+from app.kit.work_queue import IS_FREE
 
 _RUN_OWNERS = 64
 """The maximum number of owners that each of the two runs reads: up to the end of all keys, and from their start."""
@@ -24,8 +25,7 @@ _LAST_KEY = UUID(int=2**128 - 1)
 # fit a queue that is empty now and holds 100,000 items a moment later, and a plan made for few rows stays in use.
 _PROBES_ONLY = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"
 
-_CLAIMABLE = """w.failed_at IS NULL AND w.run_after <= $1
-                AND (w.leased_until IS NULL OR w.leased_until < clock_timestamp())"""
+_CLAIMABLE = f"w.failed_at IS NULL AND w.run_after <= $1 AND {IS_FREE}"
 
 # Skips from the first index entry of a tenant to that of the next one; DISTINCT would read all entries.
 WAITING_TENANTS = """waiting_tenants (tenant) AS (
@@ -138,3 +138,64 @@ async def list_revivable(connection: Connection, *, limit: int = 500) -> list[Ow
         limit,
     )
     return [Owner(row["tenant"], row["owner_key"], row["line_id"], row["user_id"]) for row in rows]
+
+
+async def revive_transient(db_session: DbSession, owner: Owner, *, now: datetime) -> list[str]:
+    """Reschedule items of an owner whose last error was transient; return their layers.
+
+    Only items that have used up their attempts (`failed_at` is set) are rescheduled. Skips parked items, and locked
+    ones, which are being rescheduled or erased.
+    """
+    revived = await db_session.raw.fetch(
+        """
+        UPDATE work SET failed_at = NULL, attempts = 0, first_due_at = $3, run_after = $3
+        WHERE (owner_key, line_id, layer, key) IN (
+            SELECT owner_key, line_id, layer, key FROM work
+            WHERE owner_key = $1 AND line_id = $2 AND transient AND failed_at IS NOT NULL AND run_after < 'infinity'
+            FOR UPDATE SKIP LOCKED)
+        RETURNING layer
+        """,
+        owner.key,
+        owner.line_id,
+        now,
+    )
+    return [row["layer"] for row in revived]
+
+
+_STUCK = """failed_at IS NULL AND run_after > $1 AND run_after < 'infinity'
+    AND first_due_at > $1::timestamptz + interval '1 second'"""
+"""Items that wait since a time that has not come: the clock that wrote them was ahead, or ours was set back."""
+
+
+async def list_stuck(connection: Connection, *, now: datetime, limit: int = 500) -> list[Owner]:
+    """Return the owners of items that `hasten` makes ripe; at most `limit` items are read."""
+    rows = await connection.fetch(
+        f"""
+        SELECT DISTINCT tenant, owner_key, line_id, user_id FROM (
+            SELECT tenant, owner_key, line_id, user_id FROM work WHERE {_STUCK} ORDER BY run_after LIMIT $2
+        ) AS stuck
+        """,  # noqa: S608 - composed of constants
+        now,
+        limit,
+    )
+    return [Owner(row["tenant"], row["owner_key"], row["line_id"], row["user_id"]) for row in rows]
+
+
+async def hasten(db_session: DbSession, owner: Owner, *, now: datetime) -> list[str]:
+    """Make items of an owner ripe that began to wait after `now`, by another clock; return their layers.
+
+    By the clock of `now` they could have to wait for as long as the clocks differ. Skips locked items.
+    """
+    hastened = await db_session.raw.fetch(
+        f"""
+        UPDATE work SET first_due_at = $1, run_after = $1
+        WHERE (owner_key, line_id, layer, key) IN (
+            SELECT owner_key, line_id, layer, key FROM work
+            WHERE owner_key = $2 AND line_id = $3 AND {_STUCK} FOR UPDATE SKIP LOCKED)
+        RETURNING layer
+        """,  # noqa: S608 - composed of constants
+        now,
+        owner.key,
+        owner.line_id,
+    )
+    return [row["layer"] for row in hastened]

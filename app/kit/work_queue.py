@@ -33,11 +33,15 @@ MAX_WAIT_S = 30
 """The maximum time by which repeated edits can postpone an item."""
 LEASE_S, RENEW_S = 15, 5
 
+IS_FREE = """(leased_until IS NULL
+    OR leased_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute')"""
+"""SQL: no worker holds the item. A lease that ends much later was made before PostgreSQL's clock was set back."""
+
 # A new id with the timestamp of the original, because the list of work is ordered by id.
 _NEW_WORK_ID = "overlay(gen_random_uuid()::text PLACING left(work_id::text, 15) FROM 1 FOR 15)::uuid"
 
-# An attempt is counted when it is claimed. A copy has no claim, so a running attempt is not copied.
-_ENDED_ATTEMPTS = "greatest(attempts - (leased_until IS NOT NULL AND leased_until > clock_timestamp())::int, 0)"
+# A copy is tried as often as its original. Only an item that has failed for good keeps its attempts.
+_COPIED_ATTEMPTS = "CASE WHEN failed_at IS NULL THEN 0 ELSE attempts END"
 
 
 class WorkItem(Table):
@@ -45,6 +49,7 @@ class WorkItem(Table):
 
     `failed_at` is set when the last attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
+    `first_due_at` is when the item began to wait: when it was first scheduled, or when its last attempt failed.
     `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item became
     due for its current reason. `progress` is what the attempts since then have made, for the next attempt.
     """
@@ -72,7 +77,7 @@ class WorkItem(Table):
     at_seq: Mapped[int]
     run_after: Mapped[datetime] = mapped_column(Time)
     first_due_at: Mapped[datetime] = mapped_column(Time)
-    attempts: Mapped[int] = mapped_column(server_default="0", info={"copied_as": _ENDED_ATTEMPTS})
+    attempts: Mapped[int] = mapped_column(server_default="0", info={"copied_as": _COPIED_ATTEMPTS})
     lease: Mapped[UUID | None] = mapped_column(info={"copied_as": "NULL"})
     leased_until: Mapped[datetime | None] = mapped_column(Time, info={"copied_as": "NULL"})
     error: Mapped[str | None] = mapped_column(Text)
@@ -155,7 +160,8 @@ async def schedule(
             run_after = CASE WHEN work.failed_at IS NULL AND NOT $12
                 THEN least(excluded.run_after, work.first_due_at + make_interval(secs => $11))
                 ELSE excluded.run_after END,
-            first_due_at = CASE WHEN work.failed_at IS NULL THEN work.first_due_at ELSE excluded.first_due_at END,
+            first_due_at = CASE WHEN work.failed_at IS NULL
+                THEN least(work.first_due_at, excluded.first_due_at) ELSE excluded.first_due_at END,
             payload = CASE WHEN work.failed_at IS NULL
                 THEN coalesce(excluded.payload, work.payload) ELSE excluded.payload END,
             attempts = 0, error = NULL, transient = false, failed_at = NULL, refusals = '[]', progress = NULL,
@@ -192,11 +198,10 @@ async def claim(
     """
     lease = uuid7()
     rows = await db_session.raw.fetch(
-        """
+        f"""
         WITH ripe AS (
             SELECT layer, key FROM work
-            WHERE owner_key = $1 AND line_id = $2 AND failed_at IS NULL AND run_after <= $3
-                AND (leased_until IS NULL OR leased_until < clock_timestamp())
+            WHERE owner_key = $1 AND line_id = $2 AND failed_at IS NULL AND run_after <= $3 AND {IS_FREE}
             ORDER BY at_seq >= $4, abs(at_seq - $4), run_after, key LIMIT $5 FOR UPDATE SKIP LOCKED
         )
         UPDATE work SET attempts = attempts + 1, lease = $6,
@@ -204,7 +209,7 @@ async def claim(
         FROM ripe WHERE owner_key = $1 AND line_id = $2 AND work.layer = ripe.layer AND work.key = ripe.key
         RETURNING work.layer, work.key, work.work_id, work.attempts, work.payload::text AS payload,
             work.refusals::text AS refusals, work.progress::text AS progress
-        """,
+        """,  # noqa: S608 - composed of constants
         owner.key,
         owner.line_id,
         now,
@@ -304,37 +309,16 @@ async def record_failure(
     wait_s = max(RETRY_DELAYS_S[min(claimed.attempts, len(RETRY_DELAYS_S)) - 1], retry_after_s or 0)
     status = await db_session.raw.execute(
         "UPDATE work SET lease = NULL, leased_until = NULL, error = $6, transient = $7, failed_at = $9,"
-        " run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $8 END"
+        " first_due_at = $10, run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $8 END"
         " WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = $4 AND lease = $5",
         *_where(claimed),
         error,
         transient,
         now + timedelta(seconds=wait_s),
         now if last else None,
-    )
-    return status == "UPDATE 1"
-
-
-async def revive_transient(db_session: DbSession, owner: Owner, *, now: datetime) -> list[str]:
-    """Reschedule items of an owner whose last error was transient; return their layers.
-
-    Only items that have used up their attempts (`failed_at` is set) are rescheduled. Skips parked items, and locked
-    ones, which are being rescheduled or erased.
-    """
-    revived = await db_session.raw.fetch(
-        """
-        UPDATE work SET failed_at = NULL, attempts = 0, first_due_at = $3, run_after = $3
-        WHERE (owner_key, line_id, layer, key) IN (
-            SELECT owner_key, line_id, layer, key FROM work
-            WHERE owner_key = $1 AND line_id = $2 AND transient AND failed_at IS NOT NULL AND run_after < 'infinity'
-            FOR UPDATE SKIP LOCKED)
-        RETURNING layer
-        """,
-        owner.key,
-        owner.line_id,
         now,
     )
-    return [row["layer"] for row in revived]
+    return status == "UPDATE 1"
 
 
 async def park(db_session: DbSession, owner: Owner) -> None:

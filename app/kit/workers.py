@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Connection, Table
+from app.kit.work_queue import IS_FREE
 
 BEAT_S: Final = 5.0
 """The time between two writes of a worker, in seconds."""
@@ -54,9 +55,16 @@ async def sign_off(connection: Connection, worker_id: UUID) -> None:
 
 
 async def count_workers(connection: Connection) -> int:
-    """Return the number of workers that have reported within `SILENT_S`."""
+    """Return the number of workers that have reported within `SILENT_S`.
+
+    Reports from the future, from before PostgreSQL's clock was set back, are not counted.
+    """
     count: int = await connection.fetchval(
-        "SELECT count(*) FROM workers WHERE seen_at > clock_timestamp() - make_interval(secs => $1)", SILENT_S
+        """
+        SELECT count(*) FROM workers WHERE seen_at > clock_timestamp() - make_interval(secs => $1)
+            AND seen_at < clock_timestamp() + make_interval(secs => $1)
+        """,
+        SILENT_S,
     )
     return count
 
@@ -71,11 +79,10 @@ async def find_lateness_s(connection: Connection, *, now: datetime, without: Seq
 
     """
     seconds: float | None = await connection.fetchval(
-        """
+        f"""
         SELECT extract(epoch FROM $1 - min(run_after))::float8 FROM work
-        WHERE failed_at IS NULL AND run_after <= $1 AND NOT tenant = ANY($2)
-            AND (leased_until IS NULL OR leased_until < clock_timestamp())
-        """,
+        WHERE failed_at IS NULL AND run_after <= $1 AND NOT tenant = ANY($2) AND {IS_FREE}
+        """,  # noqa: S608 - composed of constants
         now,
         list(without),
     )

@@ -1,8 +1,9 @@
 """Runs the job of a work item. All background work runs through here.
 
 A job reads its source in one transaction, and makes a draft while no transaction is open. A second transaction then
-locks the line, checks the lease, checks that the source is unchanged, and saves the draft. An item that is completed or
-fails for good defers `LayerChanged`, because a cut may wait for it.
+locks the line, checks the lease, checks that the source is unchanged, and saves the draft. If the source has changed,
+the item is due again and no attempt is counted. An item that is completed or fails for good defers `LayerChanged`,
+because a cut may wait for it.
 """
 
 import logging
@@ -14,6 +15,7 @@ from app.chats.head import Head
 from app.chats.heads import lock_line
 from app.chats.revision import WORK, record, record_nothing
 from app.kit import work_queue
+from app.kit.attempts import start_over
 from app.kit.db import DbSession, defer
 from app.kit.errors import Unavailable, WritesRefused
 from app.kit.job_context import JobContext
@@ -26,7 +28,6 @@ from app.summarising.fitting import DoesNotFit
 
 log = logging.getLogger(__name__)
 
-CHANGED = ModelError("the source of the item changed while the item was being made", transient=False)
 KILLED = ModelError("no worker survived making it", transient=False)
 
 
@@ -68,11 +69,10 @@ async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
         _record_outcome(db_session, head, claimed)
         unchanged = await _is_unchanged(ctx, db_session, job, made)
         if unchanged is False:
-            await _record_failure(ctx, db_session, claimed, CHANGED)
-            if not _has_failed(claimed):
-                return
-        if unchanged is not False:
-            await work_queue.complete(db_session, claimed)
+            log.info("the source of %s changed meanwhile", claimed.layer)
+            await start_over(db_session, claimed, now=made.now)
+            return
+        await work_queue.complete(db_session, claimed)
         if unchanged:
             await job.save(db_session, made)
         if head is not None:
@@ -106,27 +106,17 @@ async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
     log.info("%s failed%s", claimed.layer, " for now" if error.curable else "")
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
-        is_recorded = await _record_failure(ctx, db_session, claimed, error)
+        is_recorded = await work_queue.record_failure(
+            db_session,
+            claimed,
+            error=error.reason,
+            transient=error.curable,
+            now=ctx.clock(),
+            retry_after_s=error.retry_after_s,
+        )
         _record_outcome(db_session, head, claimed, item_changed=is_recorded)
-        if _has_failed(claimed) and head is not None:
+        if claimed.attempts >= MAX_ATTEMPTS and head is not None:
             defer(db_session, LayerChanged(head, claimed.layer))
-
-
-async def _record_failure(ctx: JobContext, db_session: DbSession, claimed: Claimed, error: ModelError) -> bool:
-    """Record the failure on the work item; return whether its lease was still held."""
-    return await work_queue.record_failure(
-        db_session,
-        claimed,
-        error=error.reason,
-        transient=error.curable,
-        now=ctx.clock(),
-        retry_after_s=error.retry_after_s,
-    )
-
-
-def _has_failed(claimed: Claimed) -> bool:
-    """Whether a failure of this attempt is final."""
-    return claimed.attempts >= MAX_ATTEMPTS
 
 
 def _record_outcome(db_session: DbSession, head: Head | None, claimed: Claimed, *, item_changed: bool = True) -> None:

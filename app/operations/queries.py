@@ -11,7 +11,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, update
+from sqlalchemy import Boolean, ColumnElement, Row, Select, and_, func, literal_column, or_, select, update
 from sqlalchemy.orm import aliased
 
 from app.chats.models import CURRENT, ChatLine
@@ -19,11 +19,11 @@ from app.kit.auth import Caller
 from app.kit.db import Connection, DbSession
 from app.kit.ids import chat_key, user_key
 from app.kit.owners import NO_LINE, Owner
-from app.kit.work_queue import WorkItem
+from app.kit.work_queue import IS_FREE, WorkItem
 
 Status = Literal["due", "running", "failed"]
 
-_LEASED = func.coalesce(WorkItem.leased_until > func.clock_timestamp(), False)
+_LEASED = literal_column(f"NOT {IS_FREE}", Boolean)
 
 
 async def list_work(
@@ -106,12 +106,11 @@ async def retry_failed(
 async def count_work(connection: Connection) -> Sequence[asyncpg.Record]:
     """Return the number of items by tenant, layer and status, without parked items."""
     return await connection.fetch(
-        """
+        f"""
         SELECT tenant, layer, count(*) AS rows,
-            CASE WHEN failed_at IS NOT NULL THEN 'failed'
-                WHEN leased_until > clock_timestamp() THEN 'running' ELSE 'due' END AS status
+            CASE WHEN failed_at IS NOT NULL THEN 'failed' WHEN {IS_FREE} THEN 'due' ELSE 'running' END AS status
         FROM work WHERE run_after < 'infinity' GROUP BY tenant, layer, status
-        """
+        """  # noqa: S608 - composed of constants
     )
 
 

@@ -68,7 +68,7 @@ async def test_what_is_not_ripe_leased_parked_or_failed_is_left(database: Databa
     await add(connection, USER, 2, A_SECOND_LATER)
     await add(connection, TENANT)
     await connection.execute("UPDATE work SET failed_at = now() WHERE owner_key = $1 AND at_seq = 1", LINE.key)
-    lease = "lease = gen_random_uuid(), leased_until = now() + interval '1 hour'"
+    lease = "lease = gen_random_uuid(), leased_until = now() + interval '50 seconds'"
     await connection.execute(f"UPDATE work SET {lease} WHERE owner_key = $1 AND at_seq = 2", LINE.key)
     await connection.execute(f"UPDATE work SET {lease} WHERE owner_key = $1", TENANT.key)
     for from_key in EVERYWHERE:

@@ -9,7 +9,7 @@ from functools import partial
 import asyncpg
 import pytest
 
-from app.kit import work_queue
+from app.kit import ripe_work, work_queue
 from app.kit.attempts import save_progress
 from app.kit.clock import SteppedClock
 from app.kit.db import Database, DbSession
@@ -327,7 +327,7 @@ async def test_only_transient_failures_are_revived(database: Database, clock: St
             await connection.execute("UPDATE work SET leased_until = NULL, lease = NULL WHERE key = '3'")
     async with database.unit_of_work() as db_session:
         assert await list_revivable(db_session.raw) == [LINE]
-        assert await work_queue.revive_transient(db_session, LINE, now=clock()) == ["memos"]
+        assert await ripe_work.revive_transient(db_session, LINE, now=clock()) == ["memos"]
     revived, refused, waiting = await rows(database)
     assert (revived["failed_at"], revived["attempts"], revived["run_after"]) == (None, 0, clock())
     assert refused["failed_at"] is not None
@@ -394,11 +394,11 @@ async def test_failed_work_is_revived_only_after_it_is_unparked(database: Databa
     await rest(database)
     async with database.unit_of_work() as db_session:
         assert await list_revivable(db_session.raw) == []
-        assert await work_queue.revive_transient(db_session, LINE, now=clock()) == []
+        assert await ripe_work.revive_transient(db_session, LINE, now=clock()) == []
         await work_queue.unpark(db_session, LINE, now=clock())
     assert await claim(database, clock) == []
     async with database.unit_of_work() as db_session:
-        assert await work_queue.revive_transient(db_session, LINE, now=clock()) == ["memos"]
+        assert await ripe_work.revive_transient(db_session, LINE, now=clock()) == ["memos"]
     assert keys(await claim(database, clock)) == {"1"}
 
 
@@ -449,7 +449,7 @@ async def test_work_of_any_owner_fails_for_good_and_is_revived(
     assert await claim(database, clock, owner) == []
     async with database.unit_of_work() as db_session:
         assert await list_revivable(db_session.raw) == [owner]
-        assert await work_queue.revive_transient(db_session, owner, now=clock()) == ["memos"]
+        assert await ripe_work.revive_transient(db_session, owner, now=clock()) == ["memos"]
     assert len(await claim(database, clock, owner)) == 1
 
 

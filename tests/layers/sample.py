@@ -90,7 +90,7 @@ class LayerSample:
     """What the tests over all layers need from one layer. The defaults are for a layer without such a thing.
 
     Attributes:
-        last_attempts: By job prefix, how the job's last attempt fails because its source changed.
+        last_attempts: By job prefix, how the job's work becomes due and how its source changes during an attempt.
         jobs_without_draft: The prefixes of jobs whose source cannot change, because they read and write in one
             transaction.
         begins: By the name of each of its tables that is copied with a line, the seq at which a row begins, without

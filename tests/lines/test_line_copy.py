@@ -36,9 +36,9 @@ ITS_OWN: dict[str, set[str]] = {
         "base_revision",
         "changed",
     },
-    "work": {"work_id", "lease", "leased_until"},
+    "work": {"work_id", "attempts", "lease", "leased_until"},
 }
-"""What a copy does not have from its source, besides the line: what it is called and who works on it."""
+"""What a copy does not have from its source, besides the line: what it is called, who works on it, and how often."""
 
 OF_THE_COPY: dict[str, Any] = {
     "line_status": "checkpoint",
@@ -108,50 +108,31 @@ async def test_copied_work_is_work_of_its_own_that_nobody_has_taken(database: Da
     assert sorted(row["work_id"][:14] for row in mine) == sorted(row["work_id"][:14] for row in copied)
 
 
-async def test_a_copy_takes_back_the_attempt_under_way(
+async def test_attempts_are_copied_only_with_what_has_failed(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
-    """That of a worker that died stays counted: what kills workers must run out of attempts."""
+    """A copy is tried as often as its original; what has failed for good stays failed, with its attempts."""
     source = (chat_key(tenant, "c"), UUID((await put(api))["line"]))
     owner = Owner.of_line(tenant, *source)
-    items = [NewWork(key) for key in ("claimed", "claimed again", "failed", "lapsed")]
     async with database.unit_of_work() as db_session:
         await lock_line(db_session, *source)
+        items = [NewWork(key) for key in ("claimed", "failed for good", "lapsed", "retried")]
         await work_queue.schedule(db_session, owner, "memos", items, now=clock(), settle_s=0)
-        claims = {one.key: one for one in await work_queue.claim(db_session, owner, limit=9, now=clock())}
-        for key in ("claimed again", "failed"):
-            await work_queue.record_failure(db_session, claims[key], error="busy", transient=True, now=clock())
-    clock.step(1)
-    async with database.unit_of_work() as db_session:
-        await lock_line(db_session, *source)
-        await db_session.raw.execute(
-            "UPDATE work SET run_after = 'infinity' WHERE owner_key = $1 AND key = 'failed'", owner.key
-        )
-        await work_queue.claim(db_session, owner, limit=9, now=clock())
-        lapsed = "leased_until = clock_timestamp() - interval '1 second'"
-        await db_session.raw.execute(f"UPDATE work SET {lapsed} WHERE owner_key = $1 AND key = 'lapsed'", owner.key)
-    copied, mine = [(await rows_of(database, *line))["work"] for line in (await _copy(database, source), source)]
-    assert {row["key"]: row["attempts"] for row in mine} == {
-        "claimed": 1,
-        "claimed again": 2,
-        "failed": 1,
-        "lapsed": 1,
-    }
+        for key, values in {
+            "claimed": "attempts = 2, lease = gen_random_uuid(), leased_until = now() + interval '50 seconds'",
+            "failed for good": "attempts = 6, error = 'no', failed_at = now()",
+            "lapsed": "attempts = 3, lease = gen_random_uuid(), leased_until = now() - interval '1 hour'",
+            "retried": "attempts = 5, error = 'busy', transient = true",
+        }.items():
+            await db_session.raw.execute(f"UPDATE work SET {values} WHERE owner_key = $1 AND key = $2", owner.key, key)
+    copied = (await rows_of(database, *await _copy(database, source)))["work"]
     assert {row["key"]: row["attempts"] for row in copied} == {
         "claimed": 0,
-        "claimed again": 1,
-        "failed": 1,
-        "lapsed": 1,
+        "failed for good": 6,
+        "lapsed": 0,
+        "retried": 0,
     }
-
-
-async def test_a_copied_attempt_is_never_below_zero(
-    api: httpx.AsyncClient, database: Database, tenant: str, source: Line
-) -> None:
-    lease = "lease = gen_random_uuid(), leased_until = clock_timestamp() + interval '1 hour'"
-    await change(database, tenant, "work", f"attempts = 0, {lease}")
-    target = await _copy(database, source)
-    assert {row["attempts"] for row in (await rows_of(database, *target))["work"]} == {0}
+    assert {row["key"]: row["error"] for row in copied}["retried"] == "busy"
 
 
 async def test_work_of_a_user_is_not_copied_with_a_line(

@@ -104,7 +104,7 @@ async def test_work_is_reported_by_status_with_zeros(
     async with database.raw() as connection:
         for at_seq, values in (
             (1, "failed_at = now()"),
-            (9, "lease = gen_random_uuid(), leased_until = now() + interval '1 hour'"),
+            (9, "lease = gen_random_uuid(), leased_until = now() + interval '50 seconds'"),
             (17, "lease = gen_random_uuid(), leased_until = now() - interval '1 hour'"),
         ):
             await connection.execute(f"UPDATE work SET {values} WHERE at_seq = {at_seq}")

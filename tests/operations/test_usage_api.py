@@ -192,7 +192,7 @@ async def test_what_is_running_or_has_failed_is_not_held(
         async with database.raw() as connection:
             for at_seq, values in (
                 (17, "failed_at = now()"),
-                (9, "lease = gen_random_uuid(), leased_until = now() + interval '1 hour'"),
+                (9, "lease = gen_random_uuid(), leased_until = now() + interval '50 seconds'"),
             ):
                 await connection.execute(f"UPDATE work SET {values} WHERE at_seq = {at_seq}")
         items = ok(await knowing.get("/v1/work"), 200)["items"]
