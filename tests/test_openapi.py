@@ -128,6 +128,11 @@ def test_each_answer_has_a_model(key: tuple[str, str], operation: Json) -> None:
             assert route.response_model is not None
 
 
+@each_operation
+def test_refusals_of_the_protocol_are_documented(key: tuple[str, str], operation: Json) -> None:
+    assert {"408", "414", "431"} <= set(operation["responses"])
+
+
 def test_operations_are_in_reading_order() -> None:
     tags = [operation["tags"][0] for operation in OPERATIONS.values()]
     assert list(dict.fromkeys(tags)) == [tag["name"] for tag in SCHEMA["tags"]]
