@@ -35,10 +35,11 @@ check: $(STAMP) ## what has to pass: ruff, mypy, import contracts, tests
 
 # Each run uses a new seed and prints it; MEMOBOOK_SEED repeats a run (tests/oracle/README.md).
 check-long: SEED := $(or $(MEMOBOOK_SEED),$(shell date +%s))
-check-long: check ## check, tests/oracle with 1024 examples each and a new seed, and the soak (30 minutes more)
+check-long: check ## check, tests/oracle with 1024 examples each and a new seed, the soak, and the OpenAPI document (40 minutes more)
 	@echo "MEMOBOOK_SEED=$(SEED)"
 	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) tests/oracle
 	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) --seed $(SEED)
+	MEMOBOOK_SEED=$(SEED) $(BIN)/pytest tests/conformance/operations.py
 
 # The minutes of the soak in check-long.
 SOAK_MINUTES ?= 5
