@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check check-long check-upgrade fmt bench lock migration
+.PHONY: help run demo test check check-long check-upgrade soak fmt bench lock migration
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,9 +35,18 @@ check: $(STAMP) ## what has to pass: ruff, mypy, import contracts, tests
 
 # Each run uses a new seed and prints it; MEMOBOOK_SEED repeats a run (tests/oracle/README.md).
 check-long: SEED := $(or $(MEMOBOOK_SEED),$(shell date +%s))
-check-long: check ## check, then tests/oracle with 1024 examples each and a new seed (20 minutes more)
+check-long: check ## check, tests/oracle with 1024 examples each and a new seed, the soak, and the OpenAPI document (40 minutes more)
 	@echo "MEMOBOOK_SEED=$(SEED)"
 	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) tests/oracle
+	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) --seed $(SEED)
+	MEMOBOOK_SEED=$(SEED) $(BIN)/pytest tests/conformance/operations.py
+
+# The minutes of the soak in check-long.
+SOAK_MINUTES ?= 5
+MINUTES ?= 30
+
+soak: $(STAMP) ## inject faults into the running service, and check what it promises after each (MINUTES=30, SEED=number)
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 check-upgrade: $(STAMP) ## the release of tests/upgrade/FORMER_RELEASE beside this one, on the new schema (1 minute)
 	$(BIN)/pytest -p no:xdist tests/upgrade/check_former_release.py

@@ -57,10 +57,13 @@ _PROBLEMS: dict[int | str, dict[str, object]] = {
         401: "The API key or token is missing or invalid.",
         403: "The key or token does not permit this request.",
         404: "Does not exist, or belongs to another tenant.",
+        408: "The request did not arrive in time.",
         409: "Conflicts with the chat's current state.",
         413: "The body is larger than 8 MiB.",
+        414: "The URL is longer than 16 KiB.",
         422: "The request is invalid; `errors` lists the invalid parts.",
         429: "Too many requests, or too many of them are waiting for the chat. Retry after `Retry-After` seconds.",
+        431: "The request has more than 100 headers, or more than 64 KiB of them.",
         503: "PostgreSQL is unavailable, or the chat stays locked (`chat_busy`). Retry after `Retry-After` seconds.",
     }.items()
 }

@@ -49,9 +49,18 @@ class FreezingProxy:
         """Pass on what has arrived, and what follows."""
         self._thawed.set()
 
+    def cut_all(self) -> None:
+        """Cut all connections."""
+        for pipe in list(self._pipes):
+            pipe.cancel()
+
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connected.set()
-        server_reader, server_writer = await asyncio.open_unix_connection(self._there)
+        try:
+            server_reader, server_writer = await asyncio.open_unix_connection(self._there)
+        except OSError:  # no server: the client is refused, too
+            writer.close()
+            return
         for source, target in ((reader, server_writer), (server_reader, writer)):
             pipe = asyncio.create_task(self._pipe(source, target))
             self._pipes.add(pipe)

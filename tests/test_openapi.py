@@ -118,13 +118,19 @@ def test_each_answer_has_a_model(key: tuple[str, str], operation: Json) -> None:
         if status in (204, 304):
             assert "content" not in response
             continue
-        assert list(response["content"]) == ["application/json"]
-        name = name_of_model(response["content"]["application/json"]["schema"])
+        ((media_type, content),) = response["content"].items()
+        name = name_of_model(content["schema"])
+        assert media_type == ("application/problem+json" if name == "Problem" else "application/json")
         if status >= 400 and key != ("GET", "/readyz"):
             assert name == "Problem"
         elif status < 300:
             assert name != "Problem"
             assert route.response_model is not None
+
+
+@each_operation
+def test_refusals_of_the_protocol_are_documented(key: tuple[str, str], operation: Json) -> None:
+    assert {"408", "414", "431"} <= set(operation["responses"])
 
 
 def test_operations_are_in_reading_order() -> None:

@@ -41,6 +41,8 @@ class Api(FastAPI):
             for path, operations in schema["paths"].items():
                 for operation in operations.values():
                     operation["summary"] = _first_sentence(operation["description"])
+                    for response in operation["responses"].values():
+                        _name_media_type(response)
                     if path.startswith("/v1/"):
                         operation["security"] = [{bearer.scheme_name: []}]
         return super().openapi()
@@ -54,6 +56,13 @@ class Api(FastAPI):
         """Return the position of a path among the others, by the tag of its first operation."""
         tag = next(iter(path[1].values()))["tags"][0]
         return self._tags.index(tag) if tag in self._tags else len(self._tags)
+
+
+def _name_media_type(response: dict[str, Any]) -> None:
+    """Declare the media type of a problem document; the framework declares that of the route's other responses."""
+    content = response.get("content", {})
+    if content.get("application/json", {}).get("schema") == {"$ref": "#/components/schemas/Problem"}:
+        content["application/problem+json"] = content.pop("application/json")
 
 
 def _first_sentence(text: str) -> str:
