@@ -17,6 +17,7 @@ COMMANDS = {
     "api": "run only the API",
     "worker": "run only a worker",
     "migrate": "migrate the database schema to the latest version",
+    "doctor": "check every part of the installation, and say what to do",
     "keys": "create, list and revoke keys",
 }
 
