@@ -26,6 +26,7 @@ class Processes:
     def __init__(self, parent: asyncio.subprocess.Process, port: int) -> None:
         self.parent = parent
         self.port = port
+        self.seen: set[psutil.Process] = set()
 
     @property
     def serving(self) -> list[psutil.Process]:
@@ -36,6 +37,7 @@ class Processes:
                 with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
                     if any("spawn_main" in word for word in child.cmdline()):
                         found.append(child)
+        self.seen.update(found)
         return found
 
     async def answers(self) -> bool:
@@ -87,11 +89,10 @@ async def two_processes(place: Path, database_url: str, redis_url: str) -> Async
         await eventually(lambda: len(processes.serving) == 2)
         yield processes
     finally:
-        left = processes.serving
         if parent.returncode is None:
             parent.kill()
         await parent.wait()
-        for process in left:
+        for process in processes.seen:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
 
