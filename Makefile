@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check check-long check-upgrade soak fmt bench lock migration
+.PHONY: help run demo test check check-long check-upgrade soak fmt bench lock pin-images migration
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ bench: $(STAMP) ## measure: the tables of bench/RESULTS.md (LOCOMO=FILE adds wha
 lock: $(STAMP) ## renew both lock files from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --extra embedded --universal --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements-dev.lock --constraint requirements.lock
+
+pin-images: ## add the digests of all images to docker-compose.yml and Dockerfile (needs Docker and a registry)
+	@$(PYTHON) deploy/pin_images.py
 
 migration: $(STAMP) ## a new migration from the models (NAME=slug)
 	$(BIN)/memobook migrate --new "$(NAME)"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 
@@ -62,6 +62,7 @@ class Dispatcher:
         slots: The maximum number of items that run at the same time.
         poll_s: The longest time between two polls.
         limits: The maximum number of model tokens that each tenant may use per month.
+        worker_id: The id that this worker reports; None for a new one.
 
     """
 
@@ -73,12 +74,14 @@ class Dispatcher:
         slots: int,
         poll_s: float,
         limits: TokenLimits = UNLIMITED,
+        worker_id: UUID | None = None,
     ) -> None:
         self._ctx = ctx
         self._layers = layers
         self._slots = slots
         self._poll_s = poll_s
         self._limits = limits
+        self._worker_id = worker_id or uuid4()
         self._bell = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claimed] = {}
         self._last_rounds: dict[Owner, int] = {}  # only owners that had ripe work at the last poll
@@ -237,17 +240,16 @@ class Dispatcher:
 
     async def _keep_reporting(self) -> None:
         """Report that this worker runs, until cancelled; then sign off."""
-        worker_id = uuid4()
         try:
             while True:
                 with suppress(Unavailable, asyncpg.PostgresError):
                     async with self._ctx.database.raw() as connection:
-                        await workers.report(connection, worker_id)
+                        await workers.report(connection, self._worker_id)
                 await asyncio.sleep(workers.BEAT_S)
         finally:
             with suppress(Unavailable, asyncpg.PostgresError, TimeoutError):
                 async with asyncio.timeout(SIGN_OFF_S), self._ctx.database.raw() as connection:
-                    await workers.sign_off(connection, worker_id)
+                    await workers.sign_off(connection, self._worker_id)
 
     async def _give_back(self) -> None:
         claims = dict(self._running)

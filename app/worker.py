@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 import orjson
 from arq import ArqRedis, create_pool
@@ -52,8 +53,10 @@ def make_model(settings: Settings) -> ModelClient | None:
     )
 
 
-async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] | None = None) -> None:
-    """Run until cancelled. `prompts` replace the built-in prompts of the same names."""
+async def run_worker(
+    settings: Settings, prompts: Mapping[str, PromptTemplate] | None = None, *, worker_id: UUID | None = None
+) -> None:
+    """Run until cancelled. `prompts` replace the built-in prompts of the same names. `worker_id` is what it reports."""
     model = make_model(settings)
     database = open_database(
         settings.sqlalchemy_url,
@@ -67,7 +70,12 @@ async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] |
     layer_models = {layer: model.with_settings(of) for layer, of in settings.requests_of.items()} if model else {}
     ctx = JobContext(database, system_clock, model, prompts or {}, layer_models)
     dispatcher = Dispatcher(
-        ctx, LAYERS, slots=settings.llm_concurrency, poll_s=settings.sweep_s, limits=settings.token_limits
+        ctx,
+        LAYERS,
+        slots=settings.llm_concurrency,
+        poll_s=settings.sweep_s,
+        limits=settings.token_limits,
+        worker_id=worker_id,
     )
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -84,16 +84,40 @@ def test_the_example_copied_as_it_is_changes_nothing(tmp_path: Path) -> None:
     assert Settings(_env_file=ROOT / ".env.example") == Settings(_env_file=tmp_path / "none")
 
 
-def test_every_setting_that_a_container_is_given_exists() -> None:
+def test_every_setting_reaches_a_container() -> None:
     settings = {PREFIX + name.upper() for name in Settings.model_fields}
+    given = [set(service["environment"]) for service in OURS.values()]
+    assert set.union(*given) == settings
     for service in OURS.values():
-        assert set(service["environment"]) <= settings
+        for name, value in service["environment"].items():
+            assert name in {"MEMOBOOK_DATABASE_URL", "MEMOBOOK_REDIS_URL"} or value.startswith(f"${{{name}:")
+    assert not any("env_file" in service for service in SERVICES.values())
     assert not any(PREFIX in arguments for stage in (BUILD, FINAL) for _, arguments in stage)
 
 
+SECRETS = {
+    "postgres": {"POSTGRES_PASSWORD"},
+    "redis": set(),
+    "migrate": {"POSTGRES_PASSWORD"},
+    "api": {"POSTGRES_PASSWORD", "MEMOBOOK_ADMIN_KEY", "MEMOBOOK_JWT_SECRET"},
+    "worker": {"POSTGRES_PASSWORD", "MEMOBOOK_LLM_API_KEY"},
+    "caddy": set[str](),
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_has_only_its_own_secrets(name: str) -> None:
+    values = " ".join(str(SERVICES[name].get(part)) for part in ("environment", "command", "healthcheck"))
+    used = set(re.findall(r"\$\{(\w+)", values))
+    secret = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
+    assert secret == {"admin_key", "jwt_secret", "llm_api_key"}
+    known = {"POSTGRES_PASSWORD", *(PREFIX + field.upper() for field in secret)}
+    assert used & known == SECRETS[name]
+
+
 def test_the_containers_urls_lead_to_services_of_compose() -> None:
-    for service in OURS.values():
-        environment = service["environment"]
+    for name in ("api", "worker"):
+        environment = OURS[name]["environment"]
         plain = re.sub(r"\$\{\w+[^}]*\}", "secret", environment["MEMOBOOK_DATABASE_URL"])
         settings = Settings.model_validate({"database_url": plain, "redis_url": environment["MEMOBOOK_REDIS_URL"]})
         hosts = re.findall(r"(?:@|//)(\w+):\d+/", f"{settings.database_url} {settings.redis_url}")
@@ -107,9 +131,11 @@ def test_secrets_are_required_and_have_no_default() -> None:
 
 
 def test_only_the_api_is_published_at_the_images_port() -> None:
-    assert {name for name, service in SERVICES.items() if "ports" in service} == {"api"}
+    unprofiled = {name: service for name, service in SERVICES.items() if "profiles" not in service}
+    assert {name for name, service in unprofiled.items() if "ports" in service} == {"api"}
     (port,) = _arguments(FINAL, "EXPOSE")
-    assert SERVICES["api"]["ports"] == [f"${{API_PUBLISH:-{port}}}:{port}"]
+    assert SERVICES["api"]["ports"] == [f"${{API_PUBLISH:-127.0.0.1:{port}}}:{port}"]
+    assert SERVICES["api"]["command"][2:6] == ["--host", "0.0.0.0", "--port", port]
     assert f'"--host", "0.0.0.0", "--port", "{port}"' in _arguments(FINAL, "CMD")[0]
     assert f"http://127.0.0.1:{port}/healthz" in _arguments(FINAL, "HEALTHCHECK")[0]
 
@@ -118,7 +144,8 @@ def test_a_service_waits_for_what_can_become_true() -> None:
     for service in SERVICES.values():
         for name, wait in service.get("depends_on", {}).items():
             if wait["condition"] == "service_healthy":
-                assert "test" in SERVICES[name]["healthcheck"]
+                inherited = name in OURS and "healthcheck" not in SERVICES[name]
+                assert inherited or "test" in SERVICES[name]["healthcheck"]
             else:
                 assert wait["condition"] == "service_completed_successfully"
                 assert SERVICES[name]["restart"] == "no"
@@ -138,23 +165,60 @@ def test_all_but_the_migration_are_restarted() -> None:
 def test_only_the_api_inherits_the_images_health_check() -> None:
     # It asks for the API's port, at which neither the worker nor the migration listens.
     assert "healthcheck" not in SERVICES["api"]
-    assert {name for name, s in SERVICES.items() if s.get("healthcheck", {}).get("disable")} == {
-        "migrate",
-        "worker",
+    assert {name for name, s in SERVICES.items() if s.get("healthcheck", {}).get("disable")} == {"migrate"}
+
+
+def test_the_workers_health_is_that_of_its_record() -> None:
+    *_, option, record = SERVICES["worker"]["command"]
+    assert option == "--record"
+    assert Path(record).parent == Path("/tmp"), "the only folder that it can write"
+    assert SERVICES["worker"]["healthcheck"]["test"] == ["CMD", "memobook", "healthcheck", record]
+
+
+def test_databases_have_no_way_out() -> None:
+    assert COMPOSE["networks"]["data"] == {"internal": True}
+    assert {name: service["networks"] for name, service in SERVICES.items()} == {
+        "postgres": ["data"],
+        "redis": ["data"],
+        "migrate": ["data"],
+        "api": ["data", "outside"],
+        "worker": ["data", "outside"],
+        "caddy": ["outside"],
     }
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_container_is_limited_and_hardened(name: str) -> None:
+    service = SERVICES[name]
+    memory = re.sub(r"\$\{\w+:-(\w+)\}", r"\1", service["mem_limit"])
+    assert re.fullmatch(r"\d+[mg]", memory)
+    assert 32 <= service["pids_limit"] <= 512
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert "/tmp" in service["tmpfs"]
+    added = {"postgres": {"CHOWN", "DAC_READ_SEARCH", "FOWNER", "SETGID", "SETUID"}, "caddy": {"NET_BIND_SERVICE"}}
+    assert set(service.get("cap_add", [])) == added.get(name, set())
+
+
+def test_tls_is_a_profile_in_front_of_the_api() -> None:
+    caddy = SERVICES["caddy"]
+    assert caddy["profiles"] == ["tls"]
+    assert caddy["command"][-2:] == ["--to", f"api:{_arguments(FINAL, 'EXPOSE')[0]}"]
+    assert "caddy:/data" in caddy["volumes"], "certificates outlive the container"
 
 
 def test_data_is_in_a_declared_volume() -> None:
     mounts = [mount.split(":") for service in SERVICES.values() for mount in service.get("volumes", [])]
-    assert mounts == [["postgres", "/var/lib/postgresql"]]
-    assert set(COMPOSE["volumes"]) == {"postgres"}
+    assert mounts == [["postgres", "/var/lib/postgresql"], ["caddy", "/data"]]
+    assert set(COMPOSE["volumes"]) == {"postgres", "caddy"}
 
 
-def test_foreign_images_are_pinned_to_a_major_version() -> None:
+def test_foreign_images_are_pinned_to_a_full_version() -> None:
     images = [service["image"] for service in SERVICES.values() if "build" not in service]
     images += [_arguments(stage, "FROM")[0].split()[0] for stage in (BUILD, FINAL)]
     for image in images:
-        assert re.search(r":(pg)?\d+(\.\d+)?(-\w+)?$", image), image
+        assert re.search(r":\d+\.\d+\.\d+(-[a-z0-9]+)+(@sha256:[0-9a-f]{64})?$", image), image
 
 
 def test_the_image_runs_as_a_user_without_rights() -> None:

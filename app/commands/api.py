@@ -1,12 +1,16 @@
-"""memobook api: run the API in this process, without a worker or servers."""
+"""memobook api: run the API, in this process or in several, without a worker or servers."""
 
 import argparse
 import asyncio
 import logging
+import os
 import signal
+import threading
+from multiprocessing import parent_process
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from app import RELEASE
 from app.commands.arguments import add_address
@@ -28,14 +32,26 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 RESERVED_FILES = 100
 """Open files besides connections of clients and of the database pool."""
 
+MAX_PROCESSES = 64
+
+SILENT_S = 30
+"""A process that does not respond to its parent for so many seconds is replaced. Its start takes a few of them."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the address to listen on."""
+    """Add the options for the address to listen on and the number of processes."""
     add_address(parser)
+    parser.add_argument(
+        "--workers",
+        type=_processes,
+        default=1,
+        metavar="N",
+        help="number of API processes that share the port (default: %(default)s)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until a signal arrives."""
+    """Serve until a signal arrives. With several processes, this one starts them and replaces those that end."""
     settings = load_settings()
     load_prompt_set(settings)
     configure_logging(settings.log_level)
@@ -43,8 +59,42 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     asyncio.run(_prepare(settings, options.host))
     log.info("the API starts", extra={"fields": {"version": RELEASE}})
-    uvicorn.run(create_app(settings), host=options.host, port=options.port, **server_options(settings))
+    address = {"host": options.host, "port": options.port}
+    if options.workers == 1:
+        uvicorn.run(create_app(settings), **address, **server_options(settings))
+    else:
+        uvicorn.run(
+            f"{__name__}:create_child_app",
+            factory=True,
+            workers=options.workers,
+            timeout_worker_healthcheck=SILENT_S,
+            **address,
+            **server_options(settings),
+        )
     return 0
+
+
+def create_child_app() -> FastAPI:
+    """Return the application of one of several processes, which ends with the process that started it."""
+    settings = load_settings()
+    configure_logging(settings.log_level)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    return create_app(settings)
+
+
+def _end_with_parent() -> None:
+    """End this process once its parent is gone: one that was killed ends no children."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _processes(text: str) -> int:
+    """Return the value of `--workers`. Raises ArgumentTypeError."""
+    if not text.isdigit() or not 1 <= int(text) <= MAX_PROCESSES:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to {MAX_PROCESSES}")
+    return int(text)
 
 
 def server_options(settings: Settings) -> dict[str, Any]:

@@ -5,41 +5,56 @@ import asyncio
 import logging
 import signal
 from contextlib import suppress
+from pathlib import Path
+from uuid import UUID, uuid4
 
 from app import RELEASE
 from app.commands.database import wait_for_schema
 from app.commands.prompts import load_prompt_set
 from app.kit.db import Database
 from app.kit.log.formatter import configure_logging
-from app.kit.settings import Settings, load_settings
+from app.kit.settings import Settings, SettingsError, load_settings
+from app.local.directory import write_private
 from app.summarising.prompt_folder import PromptSet
 from app.worker import run_worker
 
 log = logging.getLogger(__name__)
 
 
-def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """Add no options."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the file that names this worker."""
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write this worker's id, for memobook healthcheck")
 
 
-def run(_options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run until a signal arrives; unfinished work is then released."""
     settings = load_settings()
     prompts = load_prompt_set(settings)
     configure_logging(settings.log_level)
-    asyncio.run(_until_told(settings, prompts))
+    worker_id = uuid4()
+    if options.record is not None:
+        _write(options.record, worker_id)
+    asyncio.run(_until_told(settings, prompts, worker_id))
     return 0
 
 
-async def _until_told(settings: Settings, prompts: PromptSet) -> None:
-    working = asyncio.create_task(_work(settings, prompts))
+def _write(record: Path, worker_id: UUID) -> None:
+    """Write the id of this worker. Raises SettingsError."""
+    try:
+        write_private(record, str(worker_id))
+    except OSError as error:
+        raise SettingsError(f"--record {record}: cannot be written ({error.strerror})") from None
+
+
+async def _until_told(settings: Settings, prompts: PromptSet, worker_id: UUID) -> None:
+    working = asyncio.create_task(_work(settings, prompts, worker_id))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, working.cancel)
     with suppress(asyncio.CancelledError):
         await working
 
 
-async def _work(settings: Settings, prompts: PromptSet) -> None:
+async def _work(settings: Settings, prompts: PromptSet, worker_id: UUID) -> None:
     """Wait for the database, then work until cancelled. Raises SettingsError if the database cannot be used."""
     database = Database(settings.sqlalchemy_url, pool_size=1)
     try:
@@ -47,4 +62,4 @@ async def _work(settings: Settings, prompts: PromptSet) -> None:
     finally:
         await database.close()
     log.info("the worker starts", extra={"fields": {"version": RELEASE}})
-    await run_worker(settings, prompts)
+    await run_worker(settings, prompts, worker_id=worker_id)

@@ -29,6 +29,13 @@ async def key_exists(connection: Connection) -> bool:
     return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM keys)"))
 
 
+async def admin_exists(connection: Connection) -> bool:
+    """Return whether a key with the scope admin exists that has not been revoked."""
+    return bool(
+        await connection.fetchval("SELECT EXISTS (SELECT FROM keys WHERE 'admin' = ANY(scopes) AND revoked_at IS NULL)")
+    )
+
+
 async def find_key(connection: Connection, key_id: str) -> asyncpg.Record | None:
     """Return the key, or None if it does not exist or has been revoked."""
     return await connection.fetchrow(_FIND, key_id)

@@ -15,7 +15,7 @@ from app.keys.models import TENANT_PATTERN, Key
 from app.keys.schemas import TokenIn
 from app.keys.tokens import Claims
 from app.kit.auth import DEFAULT_TENANT, Caller, Forbidden, Scope
-from app.kit.db import DbSession
+from app.kit.db import Connection, DbSession
 from app.kit.errors import Invalid
 from app.kit.settings import PREFIX, SettingsError
 
@@ -25,7 +25,9 @@ __all__ = [
     "create_key",
     "ensure_admin_key",
     "get_key",
+    "has_admin",
     "has_keys",
+    "is_sendable",
     "issue_token",
     "list_keys",
     "require_admin_first",
@@ -93,13 +95,25 @@ async def has_keys(db_session: DbSession) -> bool:
     return await queries.key_exists(db_session.raw)
 
 
+async def has_admin(connection: Connection) -> bool | None:
+    """Return whether there is a key with the scope admin that is not revoked; None if no key was ever created."""
+    if not await queries.key_exists(connection):
+        return None
+    return await queries.admin_exists(connection)
+
+
+def is_sendable(admin_key: str) -> bool:
+    """Return whether an admin key is long enough and can be sent in a header."""
+    return re.fullmatch(r"[!-~]{32,}", admin_key) is not None
+
+
 async def ensure_admin_key(db_session: DbSession, admin_key: str, now: datetime) -> None:
     """Make `admin_key` the environment's key. It replaces the previous one, whose tokens become invalid.
 
     If it already is the environment's key, nothing changes; if it has been revoked, it stays revoked and a warning is
     logged. Raises SettingsError if it is too short or cannot be sent in a header.
     """
-    if not re.fullmatch(r"[!-~]{32,}", admin_key):
+    if not is_sendable(admin_key):
         raise SettingsError(f"{PREFIX}ADMIN_KEY: must be at least 32 printable ASCII characters without spaces")
     await queries.put_environment_key(
         db_session.raw, new_key_id(), DEFAULT_TENANT, SCOPES, secret_hash=hash_of(admin_key), now=now

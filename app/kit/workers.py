@@ -54,6 +54,20 @@ async def sign_off(connection: Connection, worker_id: UUID) -> None:
     await connection.execute("DELETE FROM workers WHERE worker_id = $1", worker_id)
 
 
+async def has_reported(connection: Connection, worker_id: UUID) -> bool:
+    """Return whether the worker has reported within `SILENT_S`."""
+    return bool(
+        await connection.fetchval(
+            """
+            SELECT EXISTS (
+                SELECT FROM workers WHERE worker_id = $1 AND seen_at > clock_timestamp() - make_interval(secs => $2))
+            """,
+            worker_id,
+            SILENT_S,
+        )
+    )
+
+
 async def count_workers(connection: Connection) -> int:
     """Return the number of workers that have reported within `SILENT_S`.
 

@@ -7,7 +7,8 @@ accepts any number of connections. The limits are in `app.web.connections`; ADR 
 import asyncio
 import logging
 from enum import Enum
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, cast
 
 import httptools
 from uvicorn.config import Config
@@ -38,8 +39,11 @@ class Phase(Enum):
 
 
 def bounded_protocol(limits: ConnectionLimits) -> type["BoundedProtocol"]:
-    """Return the protocol for uvicorn's `http` option. All connections of the returned class share its limits."""
-    return type("BoundedProtocol", (BoundedProtocol,), {"limits": limits, "table": ConnectionTable()})
+    """Return what uvicorn's `http` option calls for each connection. All connections of a process share one table.
+
+    It can be pickled, so that uvicorn can start several processes; each of them gets a table of its own.
+    """
+    return cast("type[BoundedProtocol]", partial(BoundedProtocol, limits=limits, table=ConnectionTable()))
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -49,17 +53,19 @@ class BoundedProtocol(HttpToolsProtocol):
     that can be closed when there are too many.
     """
 
-    limits: ClassVar[ConnectionLimits]
-    table: ClassVar[ConnectionTable["BoundedProtocol"]]
-
     def __init__(
         self,
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        limits: ConnectionLimits,
+        table: ConnectionTable["BoundedProtocol"],
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.limits = limits
+        self.table = table
         self._phase = Phase.BETWEEN
         self._requests_begun = self._requests_read = 0
         self._refused = False

@@ -1,0 +1,62 @@
+"""The output and the exit code of `memobook doctor`."""
+
+import asyncio
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import asyncpg
+import orjson
+
+from app.kit import workers
+
+ROOM = Path(__file__).parents[2]
+
+
+async def doctor(place: Path, *options: str, **settings: str) -> tuple[int | None, str]:
+    """The exit code of the command and what it prints; it writes nothing to stderr."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "app.cli", "doctor", *options),
+        cwd=place,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        out, error = await process.communicate()
+    assert error == b""
+    return process.returncode, out.decode()
+
+
+async def test_only_a_fault_changes_the_exit_code(tmp_path: Path, fresh_database_url: str) -> None:
+    code, text = await doctor(tmp_path, MEMOBOOK_DATABASE_URL=fresh_database_url)
+    assert code == 1, text
+    assert "fault    worker       No worker has reported within 30 seconds.\n" in text
+    assert "→ Start memobook worker" in text
+    connection = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
+    await workers.report(connection, uuid4())
+    await connection.close()
+    code, text = await doctor(tmp_path, MEMOBOOK_DATABASE_URL=fresh_database_url)
+    assert code == 0, text
+    assert "note     model        No model is configured" in text
+    code, text = await doctor(tmp_path, "--host", "0.0.0.0", MEMOBOOK_DATABASE_URL=fresh_database_url)
+    assert code == 1
+    assert "fault    keys " in text
+
+
+async def test_the_output_can_be_json(tmp_path: Path) -> None:
+    code, text = await doctor(tmp_path, "--json")
+    document = orjson.loads(text)
+    assert (code, document["status"]) == (1, "fault")
+    assert document["checks"][1] == {
+        "check": "database",
+        "state": "fault",
+        "says": "MEMOBOOK_DATABASE_URL is not set.",
+        "do": "Set it, or start memobook up, which has a database of its own.",
+    }
+
+
+async def test_a_wrong_setting_is_a_fault(tmp_path: Path) -> None:
+    code, text = await doctor(tmp_path, MEMOBOOK_DATABASE_POOL="many")
+    assert code == 1
+    assert text.startswith("fault    settings     MEMOBOOK_DATABASE_POOL:")
