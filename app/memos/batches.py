@@ -6,9 +6,9 @@ eligible message. It keeps the size and the filters that it was opened with: cha
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from app.chats.eligibility import Filters, Marked, is_eligible
+from app.chats.eligibility import Filters, Hashed, Marked, is_eligible
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,11 @@ class Placed(Marked, Protocol):
     def seq(self) -> int: ...  # noqa: D102 - a field
 
 
-PlacedMessage = TypeVar("PlacedMessage", bound=Placed)
+class BatchMessage(Hashed, Protocol):
+    """A message that a batch can contain."""
+
+    @property
+    def message_id(self) -> str: ...  # noqa: D102 - a field
 
 
 def form_batches(

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters, hash_eligible, is_eligible
 from app.chats.events import CharacterRenamed, MessagesAppended
-from app.chats.head import Head
+from app.chats.head import Head, NewMessage
 from app.chats.heads import update_cache
 from app.chats.ranges import inside_of
 from app.chats.revision import record
@@ -19,7 +19,7 @@ from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.kit.wire import MAX_SEQ
 from app.memos import queries
-from app.memos.batches import Batch, OpenBatch, form_batches
+from app.memos.batches import Batch, BatchMessage, OpenBatch, form_batches
 from app.memos.models import NAME, Memo
 from app.memos.settings import MemoSettings
 from app.memos.window import make_window
@@ -39,7 +39,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     batches = [*formed, *batches]
     head.cursors[NAME] = open_batch.to_json() if open_batch else None
     if batches:
-        await insert_batches(db_session, head, batches, now=event.now, settle_s=event.settle_s)
+        await insert_batches(db_session, head, batches, event.fresh, now=event.now, settle_s=event.settle_s)
         record(db_session, head.line, NAME)  # contexts depend on where batches end
         if batches[0].first_seq < head.anchor_seq:  # a forced cut fell inside it while it filled
             await refresh_cache(db_session, head)
@@ -153,14 +153,24 @@ async def _catch_up(
 
 
 async def insert_batches(
-    db_session: DbSession, head: Head, batches: Sequence[Batch], *, now: datetime, settle_s: float
+    db_session: DbSession,
+    head: Head,
+    batches: Sequence[Batch],
+    fresh: Sequence[NewMessage] = (),
+    *,
+    now: datetime,
+    settle_s: float,
 ) -> list[UUID]:
     """Insert batches (one or more, in order), each with at least one eligible message, and schedule their memos.
 
+    `fresh` are the newest messages of the line; batches that contain no others are made without reading messages.
+
     Return the ids of the memos.
     """
-    whole = (batches[0].first_seq, batches[-1].last_seq)
-    messages = await list_not_deleted(db_session, *head.line, [whole])
+    first_seq = batches[0].first_seq
+    messages: Sequence[BatchMessage] = fresh
+    if not fresh or first_seq < fresh[0].seq:
+        messages = await list_not_deleted(db_session, *head.line, [(first_seq, batches[-1].last_seq)])
     rows: list[dict[str, Any]] = []
     head.memo_count += len(batches)
     for batch in batches:

@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.kit.tokens import count_tokens
+from app.messages.reads import NOT_DELETED
 from tests.statements import watched
 from tests.talk import Json, append, get, put, said, talk, walk
 
@@ -257,6 +258,15 @@ async def test_an_append_is_three_statements_in_one_transaction(app: FastAPI, ap
     async with watched(app.state.database) as statements:
         await append(api, [said(1, content="Another text.")], status=409)
     assert statements.frame == ["BEGIN", "ROLLBACK"]
+
+
+async def test_new_messages_are_not_read_again_for_their_batches(app: FastAPI, api: httpx.AsyncClient) -> None:
+    await append(api, talk(1, 12))
+    for last, reads in ((16, True), (32, False)):
+        async with watched(app.state.database) as statements:
+            await append(api, talk(last - 3 if reads else last - 15, last))
+        assert any(NOT_DELETED.strip() in asked for asked in statements.asked) == reads, statements.asked
+        assert len((await get(api, "/memos"))["items"]) == last // 8
 
 
 def _moment(text: str) -> datetime:
