@@ -18,7 +18,7 @@ tool message that of a function."""
 
 
 class Renamed(NamedTuple):
-    """A character that was renamed.
+    """A character whose messages are hashed with another name than its own, as after a rename.
 
     Attributes:
         name: Its current name.
@@ -41,7 +41,7 @@ def list_aliases(character: Mapping[str, Any]) -> list[str]:
 
 
 def map_renamed(characters: Characters) -> dict[str, Renamed]:
-    """Return the characters that were renamed, by their current names and by their former ones."""
+    """Return the characters with a `hashed_name`, by their current names and by their former ones."""
     return {
         name: Renamed(character["name"], character["hashed_name"])
         for character in characters

@@ -52,9 +52,9 @@ class LineRevision:
         line: The chat's key and the line's id.
         number: The revision.
         is_new: Whether the statement that created the row, or made it the current line, has already written the number.
-        locks: How often the transaction has locked the line. If each lock is matched by exactly one `record_append` or
-            `record_nothing`, the transaction counts as an append at most. Otherwise it counts as more than an append,
-            and `base_revision` rises too.
+        locks: How often the transaction has locked the line. `base_revision` stays as it is only if each lock is
+            matched by exactly one `record_append` or `record_nothing`, and if nothing else that contexts depend on is
+            recorded.
 
     """
 

@@ -17,7 +17,8 @@ _ELSEWHERE = {"line", "segments"}
 def find_tag(ref: ChatRef, row: asyncpg.Record, options: ContextQuery, own: Sequence[OwnSegment]) -> str | None:
     """Return the tag of a context, or None if it depends on more than the chat, its scopes and the request.
 
-    There is none if the request has a draft or a time, if recall is on, or if the context contains the segment `time`.
+    There is none if the request has a draft or a time, if recall is `auto`, or if the context contains the segment
+    `time`.
     """
     settings = effective_json(row["settings"])
     recalls = (options.recall or settings.recall.mode) == "auto"

@@ -45,7 +45,9 @@ def word_diary(character: str | None, entries: Sequence[Listed], folded: Listed,
     """Yield the lines of a character's diary: its entries, and the text that older entries were folded into."""
     yield heading(f"{character or 'The character'}'s diary: {_count_entries(len(entries))}")
     if not entries:
-        yield "\n" + fill("Nothing was written: entries come from the character's own calls of save_memory.", 2)
+        yield "\n" + fill(
+            "Nothing was written: the character did not call save_memory, and the service wrote nothing for it.", 2
+        )
     older = [entry for entry in entries if not entry["in_prompt"]]
     if older:
         yield from _word_entries("older: kept, and folded for the prompt", older, calendar)

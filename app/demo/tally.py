@@ -77,6 +77,6 @@ def word_tally(
     if not refusals:
         yield "No answer was refused."
         return
-    yield "Refused answers; the model is asked again, and after three, or two in which it declines, the text is quoted:"
+    yield "Refused answers. After three, or two in which the model declines, the service does without the model:"
     for (layer, refusal), number in Counter(refusals).most_common():
         yield fill(f"{layer}, {refusal.kind}: {refusal.reason}{f' ({number} times)' if number > 1 else ''}", 2, "· ")

@@ -22,7 +22,7 @@ class VersionOut(BaseModel):
     """A version of a narrative; if there is none yet, the text is empty, flags are false and other fields are null."""
 
     version: int | None = Field(description="Its number, from 1; null if there is no version yet.")
-    text: str = Field(description="The whole text, as the prompt contains it.")
+    text: str = Field(description="The whole text. The prompt may contain it with other headings.")
     first_seq: int | None = Field(description="The first message that it covers.")
     last_seq: int | None = Field(description="The last message that it covers, inclusive.")
     stale: bool = Field(description="Whether what it was made from has changed since.")

@@ -51,7 +51,7 @@ class SceneOut(BaseModel):
     attempts: int = Field(description="The number of attempts to make the recap.")
     model: str | None = Field(description="The model that wrote the recap.")
     prompt_version: str | None = Field(description="The version of the prompt that the recap was made with.")
-    created_at: datetime | None = Field(description="When the scene was closed.")
+    created_at: datetime | None = Field(description="When the scene was closed for the first time.")
 
 
 class BreakOut(BaseModel):

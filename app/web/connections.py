@@ -18,8 +18,8 @@ class ConnectionLimits:
         max_connections: Open connections. At the limit, a new one replaces the one that has waited longest for a whole
             head; if there is none, the one that has been idle longest, then one whose client does not read. If a
             request is being served on every connection, the new one gets a 503.
-        head_s: Seconds for the request line and the headers: of the first request, counted from the opening of the
-            connection; of a later one, from its first byte.
+        head_s: Seconds for the request line and the headers (for the first request counted from the opening of the
+            connection, for a later one from its first byte).
         body_s: Seconds for a body, from the end of the headers.
         write_s: Seconds in which a client has to read a further `min_read_bytes` of an answer that it reads slowly.
         overhead_bytes: Bytes of a request that are not its body: request line, headers, trailers, sizes of chunks.

@@ -26,8 +26,8 @@ _MOST_CHARS = 600
 def find_declining(narration: str, *, first_person: bool, known: str = "", former: str = "") -> Refusal | None:
     """Return a refusal if a sentence of `narration` declines the task, or says that content was blocked.
 
-    `known` and `former` are the folded words of the material and of the former text. What the former text says is not
-    judged again.
+    `known` and `former` are the material and the former text as `speech.fold` normalises them. What the former text
+    says is not judged again.
     """
     sentences = split_sentences(narration)
     if first_person and _only_refuses(sentences, known):

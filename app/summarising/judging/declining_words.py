@@ -1,7 +1,7 @@
 """The words with which models decline, by language, as parts of regular expressions. Pure.
 
-`unable` names the speaker ("I") wherever the language does. `task` names what is declined; each phrase is one that a
-character would hardly use. A demonstrative is part of it: "the content of the letter" is no task.
+`unable` says that the speaker will not or cannot do something. `task` names what is declined; each phrase is one that a
+character would hardly use. An ordinary word needs a mark: "this content" is a task, "the content of the letter" is not.
 """
 
 from dataclasses import dataclass

@@ -51,8 +51,8 @@ _MIN_THOUGHTS = 2
 def find_remark(narration: str, *, first_person: bool, former: str = "") -> Refusal | None:
     """Return a refusal if a sentence of `narration` is about the task, is out of character, or asks for material.
 
-    A diary may contain a thought or two ("Must mention the lamp."), so there only sentences that name the task count.
-    What `former`, the folded words of the former text, contains is not judged again.
+    A diary may contain thoughts ("Must mention the lamp."), so these do not count there. A sentence of the former text
+    is not judged again; `former` is that text as `speech.fold` normalises it.
     """
     sentences = [sentence for sentence in split_sentences(narration) if fold(sentence) not in former]
     for sentence in sentences:
