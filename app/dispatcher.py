@@ -20,6 +20,7 @@ import asyncpg
 from app.chats.heads import list_anchors
 from app.chats.scheduling import hasten, revive
 from app.kit import work_queue, workers
+from app.kit.attempts import put_off
 from app.kit.errors import Unavailable
 from app.kit.fair_share import allocate_to_owners
 from app.kit.job_context import JobContext
@@ -44,6 +45,9 @@ SIGN_OFF_S = 2.0
 
 CLOCK_CHECK_S = 10.0
 """Seconds between two searches for items that another clock, or this one before it was set back, makes wait."""
+
+PUT_OFF_S = 0.05
+"""By how many seconds a poll for work that was put off is later: the clock of the database decides."""
 
 LOST_S = 0.1
 """Seconds to wait before the next poll if fewer items could be claimed than were found, as when some are locked."""
@@ -213,9 +217,27 @@ class Dispatcher:
             asked = ctx.layer_models.get(claimed.layer, ctx.model)
             model = MeteredModel(asked, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
             ctx = replace(ctx, model=model)
-        await run_job(ctx, self._layers, claimed)
+        try:
+            await run_job(ctx, self._layers, claimed)
+        except Unavailable as error:
+            log.info("%s is due again soon: %s", claimed.layer, describe(error))
+            await self._put_off(claimed)
         if model is not None and model.has_answered:
-            await self._revive()
+            with suppress(Unavailable):
+                await self._revive()
+
+    async def _put_off(self, claimed: Claimed) -> None:
+        """Give an item back, as soon as the database can be reached, and poll when it is due again."""
+        while True:
+            now = self._ctx.clock()
+            try:
+                async with self._ctx.database.unit_of_work() as db_session:
+                    wait_s = await put_off(db_session, claimed, now=now)
+            except Unavailable:
+                await asyncio.sleep(AWAY_S)
+            else:
+                asyncio.get_running_loop().call_later(wait_s + PUT_OFF_S, self._bell.set)
+                return
 
     async def _revive(self) -> None:
         """Make items due again that failed while the model was unavailable. An answer shows that it is back."""
