@@ -52,8 +52,14 @@ def make_model(settings: Settings) -> ModelClient | None:
     )
 
 
-async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] | None = None) -> None:
-    """Run until cancelled. `prompts` replace the built-in prompts of the same names."""
+async def run_worker(
+    settings: Settings, prompts: Mapping[str, PromptTemplate] | None = None, stop: asyncio.Event | None = None
+) -> None:
+    """Run until cancelled, or until `stop` is set and running items have ended or their grace time has.
+
+    `prompts` replace the built-in prompts of the same names.
+    """
+    stop = stop or asyncio.Event()
     model = make_model(settings)
     database = open_database(
         settings.sqlalchemy_url,
@@ -67,13 +73,22 @@ async def run_worker(settings: Settings, prompts: Mapping[str, PromptTemplate] |
     layer_models = {layer: model.with_settings(of) for layer, of in settings.requests_of.items()} if model else {}
     ctx = JobContext(database, system_clock, model, prompts or {}, layer_models)
     dispatcher = Dispatcher(
-        ctx, LAYERS, slots=settings.llm_concurrency, poll_s=settings.sweep_s, limits=settings.token_limits
+        ctx,
+        LAYERS,
+        slots=settings.llm_concurrency,
+        poll_s=settings.sweep_s,
+        limits=settings.token_limits,
+        grace_s=settings.stop_grace_s,
     )
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(dispatcher.run())
-            if settings.redis_url:
-                tasks.create_task(listen(settings.redis_url, dispatcher))
+            listening = tasks.create_task(listen(settings.redis_url, dispatcher)) if settings.redis_url else None
+            await stop.wait()
+            log.info("the worker stops")
+            if listening:  # it would take notifications that another worker needs
+                listening.cancel()
+            dispatcher.stop()
     finally:
         if model:
             await model.aclose()
