@@ -118,8 +118,8 @@ def test_each_answer_has_a_model(key: tuple[str, str], operation: Json) -> None:
         if status in (204, 304):
             assert "content" not in response
             continue
-        assert list(response["content"]) == ["application/json"]
-        name = name_of_model(response["content"]["application/json"]["schema"])
+        (content,) = response["content"].values()
+        name = name_of_model(content["schema"])
         if status >= 400 and key != ("GET", "/readyz"):
             assert name == "Problem"
         elif status < 300:
@@ -280,10 +280,12 @@ def _in_working_order() -> list[tuple[str, str]]:
 
 
 def _check_answer(operation: Json, answer: httpx.Response) -> None:
-    """Check that the answer has the documented status and schema, and no other fields."""
+    """Check that the answer has the documented status, type and schema, no other fields, and may not be stored."""
     content = operation["responses"][str(answer.status_code)].get("content", {})
+    assert answer.headers["cache-control"] == ("private, no-cache" if "etag" in answer.headers else "no-store")
     if content:
-        assert list(_mismatches(answer.json(), content["application/json"]["schema"])) == []
+        assert list(content) == [answer.headers["content-type"]]
+        assert list(_mismatches(answer.json(), content[answer.headers["content-type"]]["schema"])) == []
     else:
         assert answer.content == b""
 
