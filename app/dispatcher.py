@@ -20,6 +20,7 @@ import asyncpg
 from app.chats.heads import list_anchors
 from app.chats.scheduling import hasten, revive
 from app.kit import work_queue, workers
+from app.kit.attempts import put_off
 from app.kit.errors import Unavailable
 from app.kit.fair_share import allocate_to_owners
 from app.kit.job_context import JobContext
@@ -42,8 +43,14 @@ AWAY_S = 1.0
 SIGN_OFF_S = 2.0
 """The longest time that a worker that ends spends on deleting its row."""
 
+RELEASE_S = 5.0
+"""The longest time that a worker that ends spends on releasing its claims. The others end with their leases."""
+
 CLOCK_CHECK_S = 10.0
 """Seconds between two searches for items that another clock, or this one before it was set back, makes wait."""
+
+PUT_OFF_S = 0.05
+"""By how many seconds a poll for work that was put off is later: the clock of the database decides."""
 
 LOST_S = 0.1
 """Seconds to wait before the next poll if fewer items could be claimed than were found, as when some are locked."""
@@ -63,6 +70,7 @@ class Dispatcher:
         poll_s: The longest time between two polls.
         limits: The maximum number of model tokens that each tenant may use per month.
         worker_id: The id that this worker reports; None for a new one.
+        grace_s: How long items that run may go on after `stop`.
 
     """
 
@@ -75,6 +83,7 @@ class Dispatcher:
         poll_s: float,
         limits: TokenLimits = UNLIMITED,
         worker_id: UUID | None = None,
+        grace_s: float = 0.0,
     ) -> None:
         self._ctx = ctx
         self._layers = layers
@@ -82,7 +91,9 @@ class Dispatcher:
         self._poll_s = poll_s
         self._limits = limits
         self._worker_id = worker_id or uuid4()
+        self._grace_s = grace_s
         self._bell = asyncio.Event()
+        self._stopping = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claimed] = {}
         self._last_rounds: dict[Owner, int] = {}  # only owners that had ripe work at the last poll
         self._round = 0
@@ -94,13 +105,25 @@ class Dispatcher:
         """Wake the loop, because work may be due."""
         self._bell.set()
 
+    def stop(self) -> None:
+        """Make `run` return when all running items have ended, at the latest after the grace time."""
+        self._stopping.set()
+        self._bell.set()
+
     async def run(self) -> None:
-        """Run until cancelled, then release the claims of unfinished items."""
+        """Run until stopped or cancelled, then release the claims of unfinished items."""
         try:
-            async with asyncio.TaskGroup() as tasks:  # if renewal fails, polling stops, too
-                tasks.create_task(self._renew())
-                tasks.create_task(self._keep_reporting())
-                await self._keep_polling()
+            async with asyncio.TaskGroup() as tasks:  # if one of them fails, the others stop, too
+                others = [tasks.create_task(self._renew()), tasks.create_task(self._keep_reporting())]
+                polling = tasks.create_task(self._keep_polling())
+                await self._stopping.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._grace_s):
+                        await polling
+                        while self._running:
+                            await asyncio.wait(list(self._running))
+                for task in others:
+                    task.cancel()
         finally:
             await self._give_back()
 
@@ -116,9 +139,11 @@ class Dispatcher:
                 return self._started - first
 
     async def _keep_polling(self) -> None:
-        while True:
+        while not self._stopping.is_set():
             self._bell.clear()
             wait_s = await self._poll_or_wait()
+            if self._stopping.is_set():  # a bell that rang before `clear` is lost
+                return
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):  # wait_for would miss a cancellation during a wake-up
                     await self._bell.wait()
@@ -152,6 +177,8 @@ class Dispatcher:
             anchors = await list_anchors(db_session.raw, [owner.line for owner in shares if owner.is_line])
         lost = False
         for owner, count in shares.items():
+            if self._stopping.is_set():
+                return 0.0
             anchor_seq = anchors.get(owner.line, 0) if owner.is_line else 0
             lost |= await self._start(owner, count, anchor_seq, now) < count
         async with self._ctx.database.raw() as connection:
@@ -216,9 +243,27 @@ class Dispatcher:
             asked = ctx.layer_models.get(claimed.layer, ctx.model)
             model = MeteredModel(asked, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
             ctx = replace(ctx, model=model)
-        await run_job(ctx, self._layers, claimed)
+        try:
+            await run_job(ctx, self._layers, claimed)
+        except Unavailable as error:
+            log.info("%s is due again soon: %s", claimed.layer, describe(error))
+            await self._put_off(claimed)
         if model is not None and model.has_answered:
-            await self._revive()
+            with suppress(Unavailable):
+                await self._revive()
+
+    async def _put_off(self, claimed: Claimed) -> None:
+        """Give an item back, as soon as the database can be reached, and poll when it is due again."""
+        while True:
+            now = self._ctx.clock()
+            try:
+                async with self._ctx.database.unit_of_work() as db_session:
+                    wait_s = await put_off(db_session, claimed, now=now)
+            except Unavailable:
+                await asyncio.sleep(AWAY_S)
+            else:
+                asyncio.get_running_loop().call_later(wait_s + PUT_OFF_S, self._bell.set)
+                return
 
     async def _revive(self) -> None:
         """Make items due again that failed while the model was unavailable. An answer shows that it is back."""
@@ -256,7 +301,8 @@ class Dispatcher:
         for task in claims:
             task.cancel()
         await asyncio.gather(*claims, return_exceptions=True)
-        with suppress(Unavailable, asyncpg.PostgresError):
-            for claimed in claims.values():  # one by one: locking several could deadlock with an erasure
-                async with self._ctx.database.unit_of_work() as db_session:
-                    await work_queue.release(db_session, claimed)
+        with suppress(Unavailable, asyncpg.PostgresError, TimeoutError):
+            async with asyncio.timeout(RELEASE_S):
+                for claimed in claims.values():  # one by one: locking several could deadlock with an erasure
+                    async with self._ctx.database.unit_of_work() as db_session:
+                        await work_queue.release(db_session, claimed)

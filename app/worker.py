@@ -54,9 +54,17 @@ def make_model(settings: Settings) -> ModelClient | None:
 
 
 async def run_worker(
-    settings: Settings, prompts: Mapping[str, PromptTemplate] | None = None, *, worker_id: UUID | None = None
+    settings: Settings,
+    prompts: Mapping[str, PromptTemplate] | None = None,
+    stop: asyncio.Event | None = None,
+    *,
+    worker_id: UUID | None = None,
 ) -> None:
-    """Run until cancelled. `prompts` replace the built-in prompts of the same names. `worker_id` is what it reports."""
+    """Run until cancelled, or until `stop` is set and running items have ended or their grace time has.
+
+    `prompts` replace the built-in prompts of the same names. `worker_id` is what the worker reports.
+    """
+    stop = stop or asyncio.Event()
     model = make_model(settings)
     database = open_database(
         settings.sqlalchemy_url,
@@ -76,12 +84,17 @@ async def run_worker(
         poll_s=settings.sweep_s,
         limits=settings.token_limits,
         worker_id=worker_id,
+        grace_s=settings.stop_grace_s,
     )
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(dispatcher.run())
-            if settings.redis_url:
-                tasks.create_task(listen(settings.redis_url, dispatcher))
+            listening = tasks.create_task(listen(settings.redis_url, dispatcher)) if settings.redis_url else None
+            await stop.wait()
+            log.info("the worker stops")
+            if listening:  # it would take notifications that another worker needs
+                listening.cancel()
+            dispatcher.stop()
     finally:
         if model:
             await model.aclose()

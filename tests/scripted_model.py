@@ -100,6 +100,11 @@ class Tally:
         self._count = 0
         self._grown = asyncio.Event()
 
+    @property
+    def count(self) -> int:
+        """The number."""
+        return self._count
+
     def add(self) -> None:
         self._count += 1
         self._grown.set()

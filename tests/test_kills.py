@@ -1,7 +1,6 @@
 """Kill -9 and after: workers as real processes, killed at every moment of a memo, and Valkey under them."""
 
 import asyncio
-import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -33,9 +32,9 @@ class Workers:
         self._environment = environment
         self._stack = stack
 
-    async def start(self, **environment: str) -> asyncio.subprocess.Process:
+    async def start(self, *, stderr: int | None = None, **environment: str) -> asyncio.subprocess.Process:
         """Start one; it is killed in the end, if it still runs."""
-        process = await asyncio.create_subprocess_exec(*PROGRAM, env=self._environment | environment)
+        process = await asyncio.create_subprocess_exec(*PROGRAM, env=self._environment | environment, stderr=stderr)
 
         async def end() -> None:
             if process.returncode is None:
@@ -132,23 +131,6 @@ async def test_a_worker_killed_after_its_write_leaves_no_work(
     await until_all_is_made(database, tenant)
     await assert_one_memo_for_each_batch(api, 2)
     assert len(model.calls) == 2
-
-
-async def test_a_stopping_worker_releases_its_claim_at_once(
-    api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
-) -> None:
-    gate = model.hold(1)
-    await append(api, talk(1, 8))
-    first = await workers.start()
-    await gate.reached()
-    first.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(PATIENCE_S):
-        assert await first.wait() == 0
-    (row,) = await due_rows(database, tenant)
-    assert (row["attempts"], row["lease"], row["error"]) == (0, None, None)
-    await workers.start()
-    await until_all_is_made(database, tenant)
-    assert [memo["attempts"] for memo in await book(api)] == [1]
 
 
 async def test_repeatedly_killed_workers_make_each_memo_once(

@@ -286,10 +286,12 @@ def _in_working_order() -> list[tuple[str, str]]:
 
 
 def _check_answer(operation: Json, answer: httpx.Response) -> None:
-    """Check that the answer has the documented status and schema, and no other fields."""
+    """Check that the answer has the documented status, type and schema, no other fields, and may not be stored."""
     content = operation["responses"][str(answer.status_code)].get("content", {})
+    assert answer.headers["cache-control"] == ("private, no-cache" if "etag" in answer.headers else "no-store")
     if content:
-        assert list(_mismatches(answer.json(), content["application/json"]["schema"])) == []
+        assert list(content) == [answer.headers["content-type"]]
+        assert list(_mismatches(answer.json(), content[answer.headers["content-type"]]["schema"])) == []
     else:
         assert answer.content == b""
 

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run until a signal arrives; unfinished work is then released."""
+    """Run until a signal arrives, and then until running items have ended; a second signal does not wait for them."""
     settings = load_settings()
     prompts = load_prompt_set(settings)
     configure_logging(settings.log_level)
@@ -47,19 +47,32 @@ def _write(record: Path, worker_id: UUID) -> None:
 
 
 async def _until_told(settings: Settings, prompts: PromptSet, worker_id: UUID) -> None:
-    working = asyncio.create_task(_work(settings, prompts, worker_id))
+    started, stop = asyncio.Event(), asyncio.Event()
+    working = asyncio.create_task(_work(settings, prompts, worker_id, started, stop))
+
+    def end() -> None:
+        if (stop.is_set() or not started.is_set()) and not working.cancelling():
+            working.cancel()
+        stop.set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, working.cancel)
+        asyncio.get_running_loop().add_signal_handler(number, end)
     with suppress(asyncio.CancelledError):
         await working
 
 
-async def _work(settings: Settings, prompts: PromptSet, worker_id: UUID) -> None:
-    """Wait for the database, then work until cancelled. Raises SettingsError if the database cannot be used."""
+async def _work(
+    settings: Settings, prompts: PromptSet, worker_id: UUID, started: asyncio.Event, stop: asyncio.Event
+) -> None:
+    """Wait for the database, then set `started` and work until `stop` is set.
+
+    Raises SettingsError if the database cannot be used.
+    """
     database = Database(settings.sqlalchemy_url, pool_size=1)
     try:
         await wait_for_schema(database)
     finally:
         await database.close()
     log.info("the worker starts", extra={"fields": {"version": RELEASE}})
-    await run_worker(settings, prompts, worker_id=worker_id)
+    started.set()
+    await run_worker(settings, prompts, stop, worker_id=worker_id)

@@ -64,6 +64,8 @@ class RateLimiter:
         self._redis_url = redis_url
         self._redis: Redis | None = None
         self._away_until: datetime | None = None
+        self._failures = 0
+        self._is_down = False
 
     async def check(self, caller: Caller) -> None:
         """Count a request of the caller. Raises RateLimited if it comes too early."""
@@ -86,15 +88,31 @@ class RateLimiter:
             await redis.aclose(close_connection_pool=True)
 
     async def _take(self, name: str, rate: Rate) -> float:
-        now = self._clock()
+        now, failures = self._clock(), self._failures
         if self._redis_url is not None and not self._is_away(now):
             try:
                 async with asyncio.timeout(REDIS_S):
-                    return await self._take_in_redis(self._redis_url, name, rate)
+                    wait_s = await self._take_in_redis(self._redis_url, name, rate)
             except (RedisError, OSError, TimeoutError) as error:
-                log.warning("Redis is not reachable (%s); each process limits rates itself", type(error).__name__)
-                self._away_until = now + timedelta(seconds=AWAY_S)
+                self._note_failure(error, now)
+            else:
+                self._note_answer(failures)
+                return wait_s
         return self._local.take(name, rate, now.timestamp())
+
+    def _note_failure(self, error: Exception, now: datetime) -> None:
+        """Do not ask Redis for a while; log it if Redis answered before."""
+        self._away_until = now + timedelta(seconds=AWAY_S)
+        self._failures += 1
+        if not self._is_down:
+            log.warning("Redis is not reachable (%s); each process limits rates itself", type(error).__name__)
+        self._is_down = True
+
+    def _note_answer(self, failures: int) -> None:
+        """Log that Redis answers again, unless a request failed since this one began with `failures`."""
+        if self._is_down and failures == self._failures:
+            log.info("Redis is reachable again; the processes share their limits")
+            self._is_down = False
 
     async def _take_in_redis(self, url: str, name: str, rate: Rate) -> float:
         if self._redis is None:

@@ -1,4 +1,4 @@
-"""Stores what the attempts of a claimed work item leave for its next attempt: refused answers and finished parts.
+"""Stores what the attempts of a claimed work item leave for its next attempt: refused answers, finished parts, a delay.
 
 Nothing is stored after the lease is lost.
 """
@@ -36,6 +36,27 @@ async def start_over(db_session: DbSession, claimed: Claimed, *, now: datetime) 
         refusals = '[]', progress = NULL, first_due_at = $6::timestamptz - {wait},
         run_after = CASE WHEN run_after = 'infinity' THEN run_after ELSE $6::timestamptz + {wait} END"""
     return await _update(db_session, claimed, assignment, now)
+
+
+async def put_off(db_session: DbSession, claimed: Claimed, *, now: datetime) -> float:
+    """Give an item back that could not be made although nothing is wrong with it; return the seconds until it is due.
+
+    The attempt is not counted. The item waits for as long as it has been due, but 1 to 8 seconds, and 0 if the lease is
+    no longer held. It waits by a lease that no worker holds: its line need not be locked for this, which may be locked
+    for long. So `status` is `running` meanwhile.
+    """
+    owner = claimed.owner
+    wait_s = await db_session.raw.fetchval(
+        f"""
+        UPDATE work SET attempts = greatest(attempts - 1, 0), lease = gen_random_uuid(),
+            leased_until = clock_timestamp() + least(greatest($6 - first_due_at, '1 second'), '8 seconds')
+        WHERE {_IF_LEASED}
+        RETURNING extract(epoch FROM leased_until - clock_timestamp())
+        """,  # noqa: S608 - composed of constants
+        *(owner.key, owner.line_id, claimed.layer, claimed.key, claimed.lease),
+        now,
+    )
+    return max(0.0, float(wait_s or 0))
 
 
 async def _update(db_session: DbSession, claimed: Claimed, assignment: str, value: str | datetime) -> bool:

@@ -34,7 +34,7 @@ KILLED = ModelError("no worker survived making it", transient=False)
 async def run_job(ctx: JobContext, layers: Sequence[Layer], claimed: Claimed) -> None:
     """Run the job of a work item, or record its failure on the item.
 
-    Raises Unavailable if PostgreSQL is down or the line stays locked; the item is then due again after its lease.
+    Raises Unavailable if PostgreSQL is down or the line stays locked; nothing is then recorded on the item.
     """
     if claimed.attempts > MAX_ATTEMPTS:
         await _fail(ctx, claimed, KILLED)

@@ -7,9 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 from app.local.account import Account, launcher, own_account
+
+StopSignals: TypeAlias = tuple[tuple[signal.Signals, float], ...]
+"""Signals in order, each with the seconds to wait after it."""
+
+STOP_SIGNALS: StopSignals = ((signal.SIGTERM, 15.0),)
 
 _MAX_LOG_BYTES = 4_000_000
 _TAIL_BYTES = 4_096
@@ -26,8 +31,7 @@ class Command:
         directory: The working directory; None for that of this process.
         log: The file that the output is appended to; None for the output of this process.
         account: The account that runs it.
-        stop_signals: The signals that stop it, in order, each with the seconds to wait. SIGKILL to the process group
-            follows.
+        stop_signals: The signals that stop it. SIGKILL to the process group follows.
         death_signal: The signal that the kernel sends to the child when this process dies.
 
     """
@@ -38,7 +42,7 @@ class Command:
     directory: Path | None = None
     log: Path | None = None
     account: Account = field(default_factory=own_account)
-    stop_signals: tuple[tuple[signal.Signals, float], ...] = ((signal.SIGTERM, 15.0),)
+    stop_signals: StopSignals = STOP_SIGNALS
     death_signal: signal.Signals = signal.SIGKILL
 
     def last_words(self) -> str:

@@ -5,9 +5,11 @@ They start in this order and stop in reverse order.
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,7 +18,7 @@ import httpx
 
 from app.local.address import free_port, url_of
 from app.local.children import Child, how_it_ended
-from app.local.command import Command, run_to_end
+from app.local.command import STOP_SIGNALS, Command, StopSignals, run_to_end
 from app.local.directory import DataDirectory
 from app.local.errors import LocalError
 from app.local.leftovers import PidFile, end_leftovers
@@ -28,6 +30,9 @@ _PROGRAM = (sys.executable, "-m", "app.cli")
 _NAMES = {"migrate": "The migration", "worker": "The worker", "api": "The API"}
 _CHILDREN = ("api", "worker", "valkey", "postgres")
 """The names of the pid files, in the order in which the children stop."""
+
+_WORKER_STOPS: StopSignals = ((signal.SIGTERM, 5.0), (signal.SIGTERM, 15.0))
+"""The second signal ends a worker that waits for a long call of the model: a person waits for this process."""
 
 
 class Stack:
@@ -121,12 +126,13 @@ class Stack:
         if self._migrate and (code := await run_to_end(self._command("migrate"))) != 0:
             raise LocalError(f"The migration failed ({how_it_ended(code)})")
         if self._serve:
-            await exits.enter_async_context(self._child("worker").running())
+            await exits.enter_async_context(self._child("worker", stop_signals=_WORKER_STOPS).running())
             api = self._child("api", "--host", self._host, "--port", str(self._port))
             await exits.enter_async_context(api.running(self._answers))
 
-    def _child(self, name: str, *options: str) -> Child:
-        return Child(self._command(name, *options), pid_file=PidFile.of(self.directory, name), say=self._say)
+    def _child(self, name: str, *options: str, stop_signals: StopSignals = STOP_SIGNALS) -> Child:
+        command = replace(self._command(name, *options), stop_signals=stop_signals)
+        return Child(command, pid_file=PidFile.of(self.directory, name), say=self._say)
 
     def _command(self, name: str, *options: str) -> Command:
         urls = {"MEMOBOOK_DATABASE_URL": self.urls.database_url, "MEMOBOOK_REDIS_URL": self.urls.redis_url}

@@ -15,14 +15,14 @@ from typing import Any, Final, Literal, TypeVar
 import asyncpg
 
 from app.kit.db import Connection, Database
-from app.kit.errors import AppError
+from app.kit.errors import AppError, TooManyWaiting
 from app.kit.limits import TokenLimits
 from app.kit.usage import list_held_tenants
 from app.kit.worker_notifier import WorkerNotifier
 from app.kit.workers import count_workers, find_lateness_s
 from app.operations.revisions import is_migrated
 
-DatabaseState = Literal["ok", "down", "not migrated", "read-only", "disk full"]
+DatabaseState = Literal["ok", "down", "busy", "not migrated", "read-only", "disk full"]
 RedisState = Literal["ok", "down", "not configured"]
 
 CHECK_S: Final = 1.5
@@ -51,7 +51,7 @@ class DatabaseReport:
 
 
 async def check_database(database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
-    """Return what the database says within `CHECK_S`; `down` if it says nothing."""
+    """Return what the database says within `CHECK_S`; `down` if it says nothing, `busy` if it cannot be asked."""
     report = await _within(_ask(database, now, limits), CHECK_S)
     if report is None:
         return DatabaseReport("down")
@@ -91,6 +91,8 @@ async def _ask(database: Database, now: datetime, limits: TokenLimits) -> Databa
             return DatabaseReport(
                 "read-only" if await _is_read_only(connection) else "ok", await count_workers(connection), lateness_s
             )
+    except TooManyWaiting:
+        return DatabaseReport("busy")
     except (AppError, asyncpg.PostgresError):
         return DatabaseReport("down")
 

@@ -54,7 +54,8 @@ async def healthz() -> Response:
 async def readyz(request: Request, pool: Pool, clock: Now, limits: Holding) -> Response:
     """Check whether requests can be served. Answers within two seconds.
 
-    Returns 503 if PostgreSQL is unreachable, not migrated, or cannot write. Redis, the model, the workers and the age
+    Returns 503 if PostgreSQL is unreachable, not migrated, or cannot write, and if too many requests of this process
+    wait for a connection. Redis, the model, the workers and the age
     of due work only decide whether the status is `degraded`.
     """
     settings: Settings = request.app.state.settings

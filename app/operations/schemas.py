@@ -23,11 +23,12 @@ class Readiness(BaseModel):
 
     status: Literal["ok", "degraded", "down"] = Field(
         description="`degraded`: all requests are served, but memory is produced later or without a model. "
-        "`down`: the database cannot be used."
+        "`down`: this process cannot use the database."
     )
     database: DatabaseState = Field(
-        description="The status of PostgreSQL and its schema. It is `disk full` for 30 seconds after each write that "
-        "fails because of it."
+        description="The status of PostgreSQL and its schema. It is `busy` if so many requests of this process wait "
+        "for a connection that it cannot ask PostgreSQL, which may be fine. It is `disk full` for 30 seconds after "
+        "each write that fails because of it."
     )
     redis: RedisState = Field(
         description="The status of Redis. It wakes workers and counts requests; without it workers poll."

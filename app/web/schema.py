@@ -12,6 +12,7 @@ from app.kit.auth import bearer
 
 _FIRST = ("chats", "messages", "lines", "context")
 _LAST = ("tools", "keys", "operations")
+_PROBLEM = {"$ref": "#/components/schemas/Problem"}
 
 
 def reading_order(routers: Sequence[APIRouter]) -> list[str]:
@@ -40,9 +41,8 @@ class Api(FastAPI):
             schema["paths"] = dict(sorted(schema["paths"].items(), key=self._position))
             for path, operations in schema["paths"].items():
                 for operation in operations.values():
+                    _name_media_type(operation["responses"])
                     operation["summary"] = _first_sentence(operation["description"])
-                    for response in operation["responses"].values():
-                        _name_media_type(response)
                     if path.startswith("/v1/"):
                         operation["security"] = [{bearer.scheme_name: []}]
         return super().openapi()
@@ -58,11 +58,12 @@ class Api(FastAPI):
         return self._tags.index(tag) if tag in self._tags else len(self._tags)
 
 
-def _name_media_type(response: dict[str, Any]) -> None:
-    """Declare the media type of a problem document; the framework declares that of the route's other responses."""
-    content = response.get("content", {})
-    if content.get("application/json", {}).get("schema") == {"$ref": "#/components/schemas/Problem"}:
-        content["application/problem+json"] = content.pop("application/json")
+def _name_media_type(responses: dict[str, Any]) -> None:
+    """Document problems as `application/problem+json`; FastAPI documents all responses as those of one class."""
+    for response in responses.values():
+        content = response.get("content", {})
+        if content.get("application/json", {}).get("schema") == _PROBLEM:
+            response["content"] = {"application/problem+json": content["application/json"]}
 
 
 def _first_sentence(text: str) -> str:

@@ -1,12 +1,14 @@
 """Keys and tokens that send too many requests are refused for a while, with and without Redis."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
 import pytest
+from redis.asyncio import Redis
 
 from app.keys.rate_limiter import AWAY_S
 from app.kit.clock import SteppedClock
@@ -106,6 +108,36 @@ async def test_without_redis_each_process_has_a_bucket(
     assert len(asked) == 1
     clock.step(AWAY_S)
     assert await statuses(browser, 1) == [200]
+
+
+async def test_only_changes_of_redis_are_logged(
+    connect: Connect, token: str, clock: SteppedClock, servers: Urls, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "app.keys")
+    browser = await connect(token, redis_url=servers.redis_url, rate_limit_token=1_000)
+    redis: Redis = Redis.from_url(servers.redis_url)
+
+    def logged() -> list[tuple[str, str]]:
+        return [
+            (one.levelname, one.message.split(" (")[0]) for one in caplog.records if one.name.startswith("app.keys")
+        ]
+
+    try:
+        assert await statuses(browser, 2) == [200, 200]
+        assert logged() == []
+        await redis.client_pause(600_000, all=False)
+        for _ in range(3):
+            assert {
+                one.status_code for one in await asyncio.gather(*[browser.get("/v1/chats") for _ in range(20)])
+            } == {200}
+            clock.step(AWAY_S)
+        assert logged() == [("WARNING", "Redis is not reachable")]
+        await redis.client_unpause()
+        assert await statuses(browser, 2) == [200, 200]
+        assert logged()[1:] == [("INFO", "Redis is reachable again; the processes share their limits")]
+    finally:
+        await redis.client_unpause()
+        await redis.aclose()
 
 
 async def test_a_wrong_key_uses_up_no_requests(connect: Connect, key: str) -> None:

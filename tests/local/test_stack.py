@@ -167,6 +167,13 @@ async def test_a_service_that_does_not_start_stops_it_all(data: Path, name: str,
     assert processes_of(data) == []
 
 
+async def test_a_worker_with_a_long_call_is_asked_twice_to_stop(data: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    async with whole_stack(data, SERVICE_ENDS=str(state)):
+        await eventually(state.exists)
+    assert state.read_text() == "ended", "it was not killed"
+
+
 @pytest.mark.parametrize("name", ["bin/postgres", "valkey-server", "worker", "api"])
 async def test_a_child_that_is_killed_comes_back(data: Path, name: str) -> None:
     said: list[str] = []

@@ -14,6 +14,7 @@ from app.dispatcher import Dispatcher
 from app.kit import workers
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection, Database
+from app.kit.gate.admission import MAX_WAITING, Ticket
 from app.kit.settings import Settings
 from app.main import create_app
 from tests.conftest import client_of
@@ -175,4 +176,26 @@ async def test_requests_at_once_share_one_check(fresh_database_url: str, clock: 
         answers = await asyncio.gather(*(client.get("/readyz") for _ in range(20)))
     assert {answer.json()["database"] for answer in answers} == {"ok"}
     assert len([asked for asked in seen.asked if "alembic_version" in asked]) == 1
+    await app.state.database.close()
+
+
+async def test_a_process_without_a_connection_is_busy(fresh_database_url: str, clock: SteppedClock) -> None:
+    """A request of another tenant waits for each place in the queue; PostgreSQL is fine."""
+    app = create_app(Settings(database_url=fresh_database_url, database_pool=2, _env_file=None), clock=clock)
+    gate = app.state.database.gate
+    holding = [Ticket(None, None) for _ in range(2)]
+    for ticket in holding:
+        await gate.enter(ticket)
+    waiting = [asyncio.create_task(gate.enter(Ticket(f"t{n}", None))) for n in range(MAX_WAITING)]
+    while gate.waiting < MAX_WAITING:  # noqa: ASYNC110 - the tasks begin one after the other
+        await asyncio.sleep(0)
+    async with client_of(app, None) as client:
+        ready = await readiness(client, 503)
+        assert (ready["status"], ready["database"]) == ("down", "busy")
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        for ticket in holding:
+            gate.leave(ticket)
+        assert (await readiness(client, 200))["database"] == "ok"
     await app.state.database.close()

@@ -5,10 +5,13 @@ text that it could not parse. So of an error only its type, its SQLSTATE and its
 """
 
 import logging
+import re
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 import asyncpg
@@ -17,7 +20,10 @@ import orjson
 from app.kit.errors import AppError
 from app.kit.log.fields import current_fields
 
+log = logging.getLogger(__name__)
+
 _MAX_FRAMES = 30
+_WORDS = re.compile(r"[\w .]*")
 
 
 class JsonFormatter(logging.Formatter):
@@ -29,7 +35,7 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _message(record),
             **current_fields(),
             **getattr(record, "fields", {}),
         }
@@ -48,7 +54,7 @@ class OneTraceback(logging.Filter):
 
 
 def configure_logging(level: str) -> None:
-    """Log to stderr: the service at `level`, libraries at `warning`."""
+    """Log to stderr: the service at `level`, libraries at `warning`, and errors that Python would print itself."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
@@ -58,6 +64,41 @@ def configure_logging(level: str) -> None:
     uvicorn = logging.getLogger("uvicorn.error")
     uvicorn.setLevel(logging.WARNING)
     uvicorn.filters[:] = [OneTraceback()]
+    sys.excepthook = _log_exit
+    sys.unraisablehook = _log_unraisable
+    threading.excepthook = _log_thread
+
+
+def _log_exit(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Log an error that ends the process; Ctrl-C is none."""
+    if isinstance(error, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        log.critical("the process ends because of an error", exc_info=(kind, error, trace))
+
+
+def _log_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Log an error that has no caller, as in `__del__`. The representation of the object can contain anything."""
+    error = unraisable.exc_value
+    log.error(
+        "an error could not be raised",
+        exc_info=None if error is None else (unraisable.exc_type, error, unraisable.exc_traceback),
+    )
+
+
+def _log_thread(raised: threading.ExceptHookArgs) -> None:
+    """Log an error that ends a thread."""
+    error = raised.exc_value
+    if error is not None and not isinstance(error, SystemExit):
+        log.error("a thread ends because of an error", exc_info=(raised.exc_type, error, raised.exc_traceback))
+
+
+def _message(record: logging.LogRecord) -> str:
+    """Return the message; of asyncio's only the first words, because tasks and callbacks follow, with their values."""
+    text = record.getMessage()
+    if record.name != "asyncio" or (words := _WORDS.match(text)) is None:
+        return text
+    return words[0].strip()
 
 
 def describe(error: BaseException) -> str:
