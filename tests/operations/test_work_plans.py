@@ -49,7 +49,7 @@ async def test_failed_work_is_found_without_reading_due_work(
         assert len(await search(db_session)) == FAILED
         plan = await _explain(db_session, search)
     assert "ix_work_failed" in plan
-    assert "Rows Removed" not in plan
+    assert "Rows Removed by Filter" not in plan
 
 
 @asynccontextmanager
