@@ -69,7 +69,9 @@ async def fill_path(api: httpx.AsyncClient, path: str, operation: Json, known: M
             names = [name_of(item, parameter) for item in ok(await api.get(listed_at.format(**values)), 200)["items"]]
             present = [name for name in names if name is not None]  # the open scene has no id
             assert present, f"`settings` or `write` of the sample of {layer} leaves {listed_at} empty"
-            values[parameter] = present[-1] if parameter == "line" else present[0]  # a forked line is the last one
+            # A forked line is the last one. The current line, which the example switches to, cannot be deleted.
+            is_old = parameter == "line" and operation["operationId"] != "delete_line"
+            values[parameter] = present[-1] if is_old else present[0]
     return path.format(**values)
 
 

@@ -94,8 +94,29 @@ class CheckpointTaken(Conflict):
     title = "Checkpoint name taken"
 
 
+class TooManyCheckpoints(Conflict):
+    """The chat has the maximum number of checkpoints."""
+
+    code = "too_many_checkpoints"
+    title = "Too many checkpoints"
+
+
+class TooManyLines(Conflict):
+    """The chat has the maximum number of lines that are not checkpoints."""
+
+    code = "too_many_lines"
+    title = "Too many lines"
+
+
+class LineIsCurrent(Conflict):
+    """The line is the current one, which cannot be deleted."""
+
+    code = "line_is_current"
+    title = "Line is current"
+
+
 class LineIsCheckpoint(Conflict):
-    """The line is a checkpoint, which is frozen and cannot become current."""
+    """The line is a checkpoint: it is frozen, cannot become current, and is deleted by its name."""
 
     code = "line_is_checkpoint"
     title = "Line is a checkpoint"

@@ -28,7 +28,9 @@ class ChatLine(Table):
     current again. The columns, by owner:
 
     - The line's identity: `line_status`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
-      one was copied from), `line_created_at`.
+      one was copied from), `line_created_at`. `replaceable` is true if an append or a re-import made the line, and
+      no switch returned to it; `replaced_at` is when a re-import replaced such a line. Of these lines, later re-imports
+      keep only the newest.
     - The chat (`OF_CHAT`): the same on all lines. Only `queries.update_chat` changes them, on all lines at once. A
       restore, a switch and a re-import do not change them; a fork copies `metadata` and the user.
     - The line's settings: characters, the user's name, personas, settings, time zone, language. A restore includes
@@ -74,6 +76,8 @@ class ChatLine(Table):
     checkpoint: Mapped[str | None]
     parent_line_id: Mapped[UUID | None]
     line_created_at: Mapped[datetime] = mapped_column(Time)
+    replaceable: Mapped[bool] = mapped_column(server_default="false", info={"copied_as": "false"})
+    replaced_at: Mapped[datetime | None] = mapped_column(Time, info={"copied_as": "NULL"})
 
     tenant: Mapped[str]
     chat_id: Mapped[str]

@@ -47,6 +47,7 @@ async def insert_chat(db_session: DbSession, chat: ChatLine) -> bool:
         "chat_id": chat.chat_id,
         "user_id": chat.user_id,
         "user_key": chat.user_key,
+        "replaceable": True,
         "line_created_at": chat.line_created_at,
         "created_at": chat.created_at,
         "last_active_at": chat.last_active_at,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from app.chats.budgets import choose_newest_first
 from app.chats.settings import ChatSettings
-from app.context.segments import HistoryMessage, Segment, TranscriptStyle
+from app.context.segments import UNREAD, HistoryMessage, Segment, TranscriptStyle
 from app.context.wording import word_line
 from app.kit.tokens import count_tokens
 
@@ -23,7 +23,8 @@ class PinnedLine(NamedTuple):
         seq: Its seq on the line.
         message_id: The caller's id.
         text: The message with its speaker.
-        tokens: o200k tokens of `text`.
+        tokens: o200k tokens of `text`; if it was not read, about as many as it would have.
+        is_read: Whether the message's text was read.
 
     """
 
@@ -31,6 +32,7 @@ class PinnedLine(NamedTuple):
     message_id: str
     text: str
     tokens: int
+    is_read: bool = True
 
 
 def choose_pinned(
@@ -55,9 +57,12 @@ def choose_pinned(
 def build_pinned(lines: Sequence[PinnedLine]) -> Segment:
     """Return the segment `pinned` of at least one line."""
     text = "\n\n".join((HEADING, *[line.text for line in lines]))
-    return Segment("pinned", text, count_tokens(text), sources=tuple(f"message:{line.message_id}" for line in lines))
+    tokens = count_tokens(text) + sum(line.tokens for line in lines if not line.is_read)
+    return Segment("pinned", text, tokens, sources=tuple(f"message:{line.message_id}" for line in lines))
 
 
 def _line(entry: HistoryMessage, style: TranscriptStyle) -> PinnedLine:
     text = word_line(entry, style)
+    if entry.text is UNREAD:
+        return PinnedLine(entry.seq, entry.message_id, text, entry.tokens + count_tokens(text), is_read=False)
     return PinnedLine(entry.seq, entry.message_id, text, count_tokens(text))

@@ -19,7 +19,7 @@ _defaults = ChatSettings()
 # The fields of an `HistoryMessage`, in their order, newest message first.
 _ENTRIES = """
     SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, {content}, m.tokens, m.sent_at,
-        m.tool_calls, m.tool_call_id) ORDER BY m.seq DESC)
+        {calls}, m.tool_call_id) ORDER BY m.seq DESC)
     FROM {messages} m"""
 
 _OF_LINE = """
@@ -35,6 +35,7 @@ _BUDGET = f"""
 # shortens it (then `service.py` reads everything). So a message cannot be in it if the newer ones alone exceed the
 # budget, and its text, which may be long and stored apart, is not read.
 _HISTORY = _ENTRIES.format(
+    calls="m.tool_calls",
     content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank THEN m.content END",
     messages=f"""(
         SELECT m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at, m.tool_calls, m.tool_call_id,
@@ -43,10 +44,21 @@ _HISTORY = _ENTRIES.format(
         FROM messages m {_OF_LINE} AND m.seq >= c.anchor_seq AND m.hidden_by IS NULL)""",  # noqa: S608
 )
 
+EXACT_PINNED_TOKENS = 100_000
+"""Up to so many tokens of pinned messages are read even if they do not fit, so that the refusal gives the exact sum."""
+
 # Messages that scenes hide are never in the history, but can still be pinned. `m.pinned` is written as in the partial
-# index, so that a chat without pinned messages costs only one lookup in it.
-_PINNED = f"""{_ENTRIES.format(content="m.content", messages="messages")} {_OF_LINE} AND m.pinned AND NOT m.blank
-    AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))"""
+# index, so that a chat without pinned messages costs only one lookup in it. Each pinned message costs at least its
+# `tokens`, so texts beyond the budget are not read, as in the history. A pinned message is sent without its tool calls.
+_PINNED = _ENTRIES.format(
+    calls="NULL::jsonb",
+    content=f"CASE WHEN m.up_to_it - m.tokens <= greatest(o.budget, {EXACT_PINNED_TOKENS}) THEN m.content END",
+    messages=f"""(
+        SELECT m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at, m.tool_call_id,
+            sum(m.tokens) OVER (ORDER BY m.seq DESC ROWS UNBOUNDED PRECEDING) AS up_to_it
+        FROM messages m {_OF_LINE} AND m.pinned AND NOT m.blank
+            AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq)))""",  # noqa: S608
+)
 
 _CONTEXT = """
     SELECT c.line_id, c.user_id, c.revision, ({of_user}) AS of_user, ({of_tenant}) AS of_tenant, c.head_seq,

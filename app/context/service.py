@@ -183,7 +183,7 @@ def assemble_row(
             errors=[{"loc": _place(options, "max_tokens"), "msg": f"must be at least {error.needed_tokens}"}],
             extra={"needed_tokens": error.needed_tokens},
         ) from None
-    if any(message.text is UNREAD for message in fitted.layout.entries):
+    if any(message.text is UNREAD for message in fitted.layout.entries) or not all(line.is_read for line in pinned):
         raise TextsMissing
     over_budget = [
         *(Omission(item.name, "budget", item.tokens) for one in parts.contributions for item in one.left_out),

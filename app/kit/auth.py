@@ -6,14 +6,18 @@ implements it. Routers of operations with a body use `KeyedRoute`.
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
+from inspect import signature
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, get_args
 
 from fastapi import Depends, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
+from pydantic import BaseModel, WrapValidator
 
 from app.kit.errors import AppError
+from app.kit.validation_errors import refuse_many_errors
 
 Scope = Literal["read", "write", "admin"]
 DEFAULT_TENANT = "default"
@@ -111,10 +115,15 @@ _CHECKS = (anyone, reader, writer, admin)
 
 
 class KeyedRoute(APIRoute):
-    """A route that checks the key before it reads the body.
+    """A route that checks the key before it reads the body, and explains at most MAX_EXPLAINED_ERRORS errors of it.
 
-    FastAPI reads and parses the body before it runs dependencies, so anyone could make the service parse 8 MiB.
+    FastAPI reads and parses the body before it runs dependencies, so anyone could make the service parse 8 MiB. It
+    also explains every error, of which a body can have almost a million.
     """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        _bound_errors(endpoint)
+        super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return FastAPI's handler, after the checks that the route depends on."""
@@ -129,6 +138,24 @@ class KeyedRoute(APIRoute):
             return await handler(request)
 
         return checked
+
+
+def _bound_errors(endpoint: Callable[..., Any]) -> None:
+    """Have the body of an endpoint validated with `refuse_many_errors`; FastAPI reads its type from the signature."""
+    found = signature(endpoint)
+    parameters = [
+        one.replace(annotation=Annotated[one.annotation, WrapValidator(refuse_many_errors)])
+        if _is_body(one.annotation)
+        else one
+        for one in found.parameters.values()
+    ]
+    vars(endpoint)["__signature__"] = found.replace(parameters=parameters)
+
+
+def _is_body(annotation: Any) -> bool:
+    """Return whether a parameter with this annotation is a body: a model, or a model or None."""
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    return any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds)
 
 
 def _depends_on(dependant: Dependant, check: object) -> bool:

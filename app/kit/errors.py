@@ -23,6 +23,9 @@ AppError
 │   ├── CharacterTaken            chats/errors.py
 │   ├── MessageIdTaken            chats/errors.py
 │   ├── TooManySwipes             chats/errors.py
+│   ├── TooManyCheckpoints        chats/errors.py
+│   ├── TooManyLines              chats/errors.py
+│   ├── LineIsCurrent             chats/errors.py
 │   ├── ChatTaken                 chats/errors.py
 │   ├── CheckpointTaken           chats/errors.py
 │   ├── LineIsCheckpoint          chats/errors.py

@@ -142,6 +142,10 @@ class Settings(BaseSettings):
         dict[str, Annotated[MonthlyTokens, Field(strict=True)] | None] | None, NoDecode, BeforeValidator(_json_object)
     ] = None
 
+    max_lines: Annotated[int, Field(ge=2, le=100_000)] = 200
+    max_checkpoints: Annotated[int, Field(ge=1, le=100_000)] = 200
+    kept_replaced_lines: Annotated[int, Field(ge=1, le=100_000)] = 20
+
     max_connections: Annotated[int, Field(ge=10, le=100_000)] = 1_000
     head_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
     body_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0

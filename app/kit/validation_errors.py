@@ -1,8 +1,10 @@
 """Validation errors in words that say what to do, with locations down to the field. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from pydantic import ValidationError
 
 _SHOULD = re.compile(r"^(Value error, |[A-Z][a-z]+ should )")
 _NOT_BLANK = r"\S"
@@ -14,6 +16,16 @@ MAX_EXPLAINED_ERRORS = 10_000
 """A body with more errors is refused as a whole: each error that pydantic explains takes 5 µs and a kilobyte."""
 
 TOO_MANY_ERRORS = f"has more than {MAX_EXPLAINED_ERRORS} errors; they are not listed"
+
+
+def refuse_many_errors(value: Any, validate: Callable[[Any], Any]) -> Any:
+    """Return the validated value. Raises ValueError instead of a ValidationError with too many errors to explain."""
+    try:
+        return validate(value)
+    except ValidationError as error:
+        if error.error_count() > MAX_EXPLAINED_ERRORS:
+            raise ValueError(TOO_MANY_ERRORS) from None
+        raise
 
 
 class FieldError(ValueError):

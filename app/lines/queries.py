@@ -33,19 +33,29 @@ _RECOUNT = f"""
     ) AS spoken"""  # noqa: S608 - constants only
 
 _ABANDON = """
-    UPDATE chats SET line_status = 'abandoned', revision = $3,
+    UPDATE chats SET line_status = 'abandoned', replaced_at = CASE WHEN replaceable THEN $7::timestamptz END,
+        revision = $3,
         base_revision = CASE WHEN $4 THEN $3 ELSE base_revision END,
         changed = CASE WHEN $5 THEN $6::jsonb ELSE changed || $6::jsonb END
     WHERE chat_key = $1 AND line_id = $2"""
 
 _MAKE_CURRENT = """
-    UPDATE chats SET line_status = 'current', revision = greatest($3, revision + 1),
+    UPDATE chats SET line_status = 'current', replaceable = false, replaced_at = NULL,
+        revision = greatest($3, revision + 1),
         base_revision = greatest($3, revision + 1), changed = jsonb_build_object('line', greatest($3, revision + 1))
     WHERE chat_key = $1 AND line_id = $2 RETURNING revision"""
 
 _UPDATE_PARENT = f"""
     UPDATE chats SET parent_line_id = $3, {", ".join(f"{name} = {sql}" for name, sql in raise_others(LINE).items())}
     WHERE chat_key = $1 AND parent_line_id = $2"""  # noqa: S608 - constants only
+
+_COUNT = "SELECT count(*) FROM chats WHERE chat_key = $1 AND (line_status = 'checkpoint') = $2"
+
+_REPLACED = "SELECT line_id FROM chats WHERE chat_key = $1 AND replaced_at IS NOT NULL ORDER BY replaced_at, line_id"
+
+_IS_REPLACEABLE = "SELECT replaceable FROM chats WHERE chat_key = $1 AND line_id = $2"
+
+_LOCK = "SELECT parent_line_id FROM chats WHERE chat_key = $1 AND line_id = $2 FOR UPDATE"
 
 _IS_LIVING = "SELECT deleted_at IS NULL FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = $3"
 
@@ -74,10 +84,13 @@ async def list_lines(
     return (await db_session.execute(ordered)).all()
 
 
-async def abandon(db_session: DbSession, line: Line) -> None:
-    """Mark the current line, which is locked, as abandoned and write its revision; the caller then parks its work."""
+async def abandon(db_session: DbSession, line: Line, *, replaced_at: datetime | None = None) -> None:
+    """Mark the current line, which is locked, as abandoned and write its revision; the caller then parks its work.
+
+    `replaced_at` is the time if a re-import replaces the line.
+    """
     record(db_session, line, LINE, WORK)
-    await db_session.raw.execute(_ABANDON, *line, *revision_of(db_session, line).take())
+    await db_session.raw.execute(_ABANDON, *line, *revision_of(db_session, line).take(), replaced_at)
 
 
 async def make_current(db_session: DbSession, line: Line, revision: int) -> None:
@@ -93,6 +106,29 @@ async def update_parent(db_session: DbSession, chat_key: UUID, former: UUID, par
     """Make `parent` the parent of all lines whose parent is `former`. Raises ChatBusy."""
     with busy_if_locked():
         await db_session.raw.execute(_UPDATE_PARENT, chat_key, former, parent)
+
+
+async def count_lines(db_session: DbSession, chat_key: UUID, *, checkpoints: bool) -> int:
+    """Return how many checkpoints, or how many other lines, a chat has."""
+    count: int = await db_session.raw.fetchval(_COUNT, chat_key, checkpoints)
+    return count
+
+
+async def list_replaced(db_session: DbSession, chat_key: UUID) -> list[UUID]:
+    """Return the lines that re-imports replaced, the first replaced one first."""
+    return [row["line_id"] for row in await db_session.raw.fetch(_REPLACED, chat_key)]
+
+
+async def is_replaceable(db_session: DbSession, line: Line) -> bool:
+    """Return whether a re-import may later delete the line after it has replaced it."""
+    return bool(await db_session.raw.fetchval(_IS_REPLACEABLE, *line))
+
+
+async def lock_to_delete(db_session: DbSession, line: Line) -> UUID | None:
+    """Wait until no job writes to a line that is not current, and return the line's parent. Raises ChatBusy."""
+    with busy_if_locked():
+        parent: UUID | None = await db_session.raw.fetchval(_LOCK, *line)
+    return parent
 
 
 async def delete_line(db_session: DbSession, line: Line) -> None:

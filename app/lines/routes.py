@@ -19,6 +19,7 @@ from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.wire import OrjsonResponse
 from app.lines import service as lines
+from app.lines.limits import Limits
 from app.lines.queries import LineRow
 from app.lines.schemas import CheckpointIn, CheckpointName, CheckpointOut, CurrentLine, ForkIn, LineOut
 
@@ -29,9 +30,14 @@ LinePath = Annotated[UUID, Path(description="The line's id.")]
 
 
 @router.post("/checkpoints", status_code=201, response_model=CheckpointOut)
-async def make_checkpoint(ref: WritingChat, wanted: CheckpointIn, db_session: Db, clock: Now) -> Response:
-    """Create a checkpoint: a frozen copy of the current line, under a name."""
-    checkpoint = await lines.make_checkpoint(db_session, ref, wanted.name, now=clock())
+async def make_checkpoint(
+    ref: WritingChat, wanted: CheckpointIn, db_session: Db, clock: Now, limits: Limits
+) -> Response:
+    """Create a checkpoint: a frozen copy of the current line, under a name.
+
+    A chat has at most `MEMOBOOK_MAX_CHECKPOINTS` (200) checkpoints; another one is a 409 `too_many_checkpoints`.
+    """
+    checkpoint = await lines.make_checkpoint(db_session, ref, wanted.name, limits=limits, now=clock())
     return OrjsonResponse(_checkpoint_out(checkpoint), status_code=201)
 
 
@@ -52,14 +58,16 @@ async def get_checkpoint(ref: ReadingChat, name: NamePath, db_session: Db) -> Re
 
 
 @router.post("/checkpoints/{name}/restore", status_code=201, response_model=CurrentLine)
-async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, clock: Now) -> Response:
+async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, clock: Now, limits: Limits) -> Response:
     """Continue from a checkpoint, on a new line that is a copy of it.
 
     Messages, memories and settings are restored, and the context is the same byte for byte. The chat's user and
     `metadata` do not change. The former current line can still be read and switched to, and the checkpoint can be
-    restored again.
+    restored again. A chat has at most `MEMOBOOK_MAX_LINES` (200) lines besides its checkpoints; another one is a 409
+    `too_many_lines`.
     """
-    return OrjsonResponse({"line": await lines.restore(db_session, ref, name, now=clock())}, status_code=201)
+    line = await lines.restore(db_session, ref, name, limits=limits, now=clock())
+    return OrjsonResponse({"line": line}, status_code=201)
 
 
 @router.delete("/checkpoints/{name}", status_code=204)
@@ -80,6 +88,15 @@ async def get_line(ref: ReadingChat, line: LinePath, db_session: Db) -> Response
     """Get a line; a checkpoint is read by its name instead."""
     await service.get_chat(db_session, ref)
     return OrjsonResponse(_line_out(await lines.get_line(db_session, ref, line)))
+
+
+@router.delete("/lines/{line}", status_code=204)
+async def delete_line(ref: WritingChat, line: LinePath, db_session: Db) -> None:
+    """Delete a line that is not current, for good; lines that were copied from it are kept.
+
+    The current line is a 409 `line_is_current`, and a checkpoint, which is deleted by its name, `line_is_checkpoint`.
+    """
+    await lines.delete_line(db_session, ref, line)
 
 
 @router.post("/lines/{line}/switch", response_model=CurrentLine)

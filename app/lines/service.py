@@ -18,7 +18,10 @@ from app.chats.errors import (
     CheckpointNotFound,
     CheckpointTaken,
     LineIsCheckpoint,
+    LineIsCurrent,
     LineNotFound,
+    TooManyCheckpoints,
+    TooManyLines,
     busy_if_locked,
 )
 from app.chats.events import LineTruncated
@@ -34,19 +37,33 @@ from app.kit.ids import uuid7
 from app.kit.owners import Owner
 from app.kit.work_queue import WorkScheduled
 from app.lines import queries as line_queries
+from app.lines.limits import LineLimits
 from app.lines.line_copy import Line, copy_line
 from app.lines.queries import LineRow
 
 CHECKPOINT = "checkpoint"
 
+MOST_PRUNED = 4
+"""How many lines a re-import deletes at most; it makes one. More are left only after the setting was lowered."""
 
-async def make_checkpoint(db_session: DbSession, ref: ChatRef, name: str, *, now: datetime) -> LineRow:
-    """Create a checkpoint of the current line and return it. Raises ChatNotFound, CheckpointTaken."""
+
+async def make_checkpoint(
+    db_session: DbSession, ref: ChatRef, name: str, *, limits: LineLimits, now: datetime
+) -> LineRow:
+    """Create a checkpoint of the current line and return it.
+
+    Raises ChatNotFound, CheckpointTaken, TooManyCheckpoints.
+    """
     head = await lock_head(db_session, ref)
     if await line_queries.find_checkpoint(db_session, ref.key, name):
         raise CheckpointTaken(
             f"The chat {ref.chat_id!r} already has a checkpoint {name!r}; delete it or choose another name.",
             errors=[{"loc": ["body", "name"], "msg": "is taken", "id": name}],
+        )
+    if await line_queries.count_lines(db_session, ref.key, checkpoints=True) >= limits.checkpoints:
+        raise TooManyCheckpoints(
+            f"The chat {ref.chat_id!r} already has {limits.checkpoints} checkpoints or more, the maximum. "
+            "Delete one of them first."
         )
     values = {
         "line_status": CHECKPOINT,
@@ -93,29 +110,52 @@ async def get_line(db_session: DbSession, ref: ChatRef, line_id: UUID) -> LineRo
     return line
 
 
-async def restore(db_session: DbSession, ref: ChatRef, name: str, *, now: datetime) -> UUID:
-    """Make a copy of a checkpoint the current line; return its id. Raises ChatNotFound, CheckpointNotFound.
+async def restore(db_session: DbSession, ref: ChatRef, name: str, *, limits: LineLimits, now: datetime) -> UUID:
+    """Make a copy of a checkpoint the current line; return its id.
 
-    The copy has everything that the checkpoint holds, including the settings and the time of the last append.
+    The copy has everything that the checkpoint holds, including the settings and the time of the last append. Raises
+    ChatNotFound, CheckpointNotFound, TooManyLines.
     """
     head = await lock_head(db_session, ref)
     checkpoint = await get_checkpoint(db_session, ref, name)
-    return await begin_line(db_session, head, checkpoint.line_id, now=now)
+    return await _begin_line(db_session, head, checkpoint.line_id, limits=limits, now=now)
 
 
-async def begin_line(
-    db_session: DbSession, head: Head, source_line_id: UUID, *, now: datetime, until_seq: int | None = None
+async def replace_line(db_session: DbSession, head: Head, *, until_seq: int, limits: LineLimits, now: datetime) -> UUID:
+    """Make a copy of `head`'s line, up to `until_seq` (inclusive; 0 copies no message), the current line.
+
+    Return its id; the caller has to call `truncate_copy` next. Of the lines that were replaced before, the first are
+    deleted, at most MOST_PRUNED, so that not more than `limits.replaced` are left. Raises ChatBusy, TooManyLines.
+    """
+    replaced = await line_queries.list_replaced(db_session, head.chat_key)
+    kept = limits.replaced - int(await line_queries.is_replaceable(db_session, head.line))
+    for line_id in replaced[: max(len(replaced) - kept, 0)][:MOST_PRUNED]:
+        await _delete_line(db_session, (head.chat_key, line_id))
+    return await _begin_line(db_session, head, head.line_id, limits=limits, now=now, until_seq=until_seq)
+
+
+async def _begin_line(
+    db_session: DbSession,
+    head: Head,
+    source_line_id: UUID,
+    *,
+    limits: LineLimits,
+    now: datetime,
+    until_seq: int | None = None,
 ) -> UUID:
     """Abandon `head`'s line, which is current and locked, and make a copy of one of the chat's lines current.
 
-    Return the new line's id. With `until_seq` (inclusive; 0 copies no message), the source is `head`'s own line, and
-    the caller has to call `truncate_copy` next.
+    Return the new line's id. With `until_seq`, a re-import replaces `head`'s own line.
     """
+    if await line_queries.count_lines(db_session, head.chat_key, checkpoints=False) >= limits.lines:
+        raise TooManyLines(f"The chat already has {limits.lines} lines or more, the maximum. Delete one of them first.")
     line_id = uuid7()
-    values = {"line_status": CURRENT, "checkpoint": None, "parent_line_id": source_line_id, "line_created_at": now}
+    replaces = until_seq is not None
+    values: dict[str, Any] = {"line_status": CURRENT, "checkpoint": None, "parent_line_id": source_line_id}
+    values |= {"line_created_at": now, "replaceable": replaces}
     revision = revision_of(db_session, head.line).number
     # First, because a chat never has two current lines, not even within a transaction.
-    await line_queries.abandon(db_session, head.line)
+    await line_queries.abandon(db_session, head.line, replaced_at=now if replaces else None)
     await copy_line(
         db_session,
         (head.chat_key, source_line_id),
@@ -137,13 +177,7 @@ async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: dat
     if line_id == head.line_id:
         record_nothing(db_session, head.line)
         return
-    line = await line_queries.find_line(db_session, (ref.key, line_id))
-    if line is None:
-        raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line_id)!r}.")
-    if line.checkpoint is not None:
-        raise LineIsCheckpoint(
-            f"The line {str(line_id)!r} is the checkpoint {line.checkpoint!r}, which is frozen; restore it instead."
-        )
+    await _check_line(db_session, ref, line_id, "restore it instead")
     await line_queries.abandon(db_session, head.line)
     await line_queries.make_current(db_session, (ref.key, line_id), revision_of(db_session, head.line).number)
     await _give_work(db_session, head, line_id, now)
@@ -152,15 +186,25 @@ async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: dat
 async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> None:
     """Delete a checkpoint; lines that were restored from it are kept. Raises ChatNotFound, CheckpointNotFound.
 
-    Its rows are physically deleted, but no message is lost: the line that it was copied from has all messages and their
-    revisions, and is only deleted together with the chat.
+    Its rows are physically deleted.
     """
     head = await lock_head(db_session, ref)
     record(db_session, head.line, LINE)
     checkpoint = await get_checkpoint(db_session, ref, name)
-    # Lines that were restored from the checkpoint get its own parent, which still exists.
-    await line_queries.update_parent(db_session, ref.key, checkpoint.line_id, checkpoint.parent_line_id)
-    await line_queries.delete_line(db_session, (ref.key, checkpoint.line_id))
+    await _delete_line(db_session, (ref.key, checkpoint.line_id))
+
+
+async def delete_line(db_session: DbSession, ref: ChatRef, line_id: UUID) -> None:
+    """Delete a line that is not current; lines that were copied from it are kept. Its rows are physically deleted.
+
+    Raises ChatNotFound, LineNotFound, LineIsCurrent, LineIsCheckpoint, ChatBusy.
+    """
+    head = await lock_head(db_session, ref)
+    if line_id == head.line_id:
+        raise LineIsCurrent(f"The line {str(line_id)!r} is the current one; switch to another line first.")
+    await _check_line(db_session, ref, line_id, "delete it by its name instead")
+    record(db_session, head.line, LINE)
+    await _delete_line(db_session, (ref.key, line_id))
 
 
 async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int | None, *, now: datetime) -> None:
@@ -216,6 +260,24 @@ async def truncate_copy(db_session: DbSession, line: Line, until_seq: int, *, no
     await line_queries.recount(db_session, head)
     defer(db_session, LineTruncated(head=head, now=now, settle_s=db_session.settle_s, from_seq=until_seq + 1))
     return head
+
+
+async def _check_line(db_session: DbSession, ref: ChatRef, line_id: UUID, advice: str) -> None:
+    """Raise LineNotFound, or LineIsCheckpoint with `advice`, unless it is a line that is not a checkpoint."""
+    line = await line_queries.find_line(db_session, (ref.key, line_id))
+    if line is None:
+        raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line_id)!r}.")
+    if line.checkpoint is not None:
+        raise LineIsCheckpoint(
+            f"The line {str(line_id)!r} is the checkpoint {line.checkpoint!r}, which is frozen; {advice}."
+        )
+
+
+async def _delete_line(db_session: DbSession, line: Line) -> None:
+    """Delete a line that is not current. Lines that were copied from it get its parent as theirs. Raises ChatBusy."""
+    parent_line_id = await line_queries.lock_to_delete(db_session, line)
+    await line_queries.update_parent(db_session, line[0], line[1], parent_line_id)
+    await line_queries.delete_line(db_session, line)
 
 
 async def _give_work(db_session: DbSession, head: Head, line_id: UUID, now: datetime) -> None:

@@ -6,6 +6,7 @@ from app.chats.deps import WritingChat
 from app.kit.auth import KeyedRoute
 from app.kit.deps import Db, Now
 from app.kit.wire import OrjsonResponse
+from app.lines.limits import Limits
 from app.messages.schemas import MessagesPut, MessagesPutOut
 from app.reimport import service
 
@@ -13,7 +14,7 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"], rou
 
 
 @router.put("", response_model=MessagesPutOut)
-async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, clock: Now) -> Response:
+async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, clock: Now, limits: Limits) -> Response:
     """Replace the chat's messages with this list, changing only what differs.
 
     Messages are matched by id; messages without an id are matched by role, name and text, in order. If a stored
@@ -21,10 +22,11 @@ async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, cl
     treats them as one message whose text changed. Messages that differ are edited in place, missing messages are
     deleted, and new messages at the end are appended. If a new text is one of the message's swipes, that swipe is
     selected; swipes that the message does not have yet are added. If messages were inserted or reordered, a new line
-    becomes current, and the former line can still be read. If an optional field is left out, a matched message keeps
-    its value; null clears it.
+    becomes current, and the former line can still be read: of the lines that were replaced in this way, the newest
+    `MEMOBOOK_KEPT_REPLACED_LINES` (20) are kept, and those that a person restored, forked or switched to. If an
+    optional field is left out, a matched message keeps its value; null clears it.
     """
-    outcome = await service.put_messages(db_session, ref, wanted.messages, now=clock())
+    outcome = await service.put_messages(db_session, ref, wanted.messages, limits=limits, now=clock())
     return OrjsonResponse(
         {"added": outcome.added, "changed": outcome.changed, "removed": outcome.removed, "line": outcome.line_id}
     )

@@ -22,7 +22,8 @@ from app.chats.events import MessagesMoved, count_appended
 from app.chats.head import Head, NewMessage, RangeMessage
 from app.chats.revision import MESSAGES, record, record_nothing
 from app.kit.db import DbSession, defer
-from app.lines.service import begin_line, truncate_copy
+from app.lines.limits import LineLimits
+from app.lines.service import replace_line, truncate_copy
 from app.messages.change_queries import list_swipes, recounting_turns
 from app.messages.echoes import without_echo
 from app.messages.editing import note_texts, record_changes
@@ -48,10 +49,13 @@ class Reimported:
     line_id: UUID
 
 
-async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, now: datetime) -> Reimported:
+async def put_messages(
+    db_session: DbSession, ref: ChatRef, given: Sequence[MessageIn], *, limits: LineLimits, now: datetime
+) -> Reimported:
     """Replace the chat's messages with `given`, in order; create the chat if it is missing.
 
-    If messages were inserted or reordered, a new line becomes the current one. Raises ChatNotFound, TooManySwipes.
+    If messages were inserted or reordered, a new line becomes the current one. Raises ChatNotFound, TooManySwipes,
+    TooManyLines.
     """
     made = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
@@ -76,7 +80,8 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
             defer(db_session, count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=created))
         line_id = head.line_id
     else:
-        line_id = await _go_on_elsewhere(db_session, head, plan, now)
+        line_id = await replace_line(db_session, head, until_seq=plan.kept_seq, limits=limits, now=now)
+        await _go_on_elsewhere(db_session, head, line_id, plan, now)
     return Reimported(
         added=sum(match.is_added for match in plan.matches),
         changed=sum(match.differs and not match.is_added for match in plan.matches),
@@ -85,9 +90,8 @@ async def put_messages(db_session: DbSession, ref: ChatRef, given: Sequence[Mess
     )
 
 
-async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now: datetime) -> UUID:
-    """Build the list on a new line, on which only the first messages keep their seqs; return the line's id."""
-    line_id = await begin_line(db_session, former, former.line_id, until_seq=plan.kept_seq, now=now)
+async def _go_on_elsewhere(db_session: DbSession, former: Head, line_id: UUID, plan: Plan, now: datetime) -> None:
+    """Build the list on the new line, on which only the first messages keep their seqs."""
     head = await truncate_copy(db_session, (former.chat_key, line_id), plan.kept_seq, now=now)
     await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted
     await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
@@ -96,7 +100,6 @@ async def _go_on_elsewhere(db_session: DbSession, former: Head, plan: Plan, now:
     moved = frozenset(one.seq for one, match in zip(fresh, plan.moved, strict=True) if not match.is_added)
     event = count_appended(head, fresh, now=now, settle_s=db_session.settle_s, created=False, moved=moved)
     defer(db_session, event)
-    return line_id
 
 
 async def _change(

@@ -32,6 +32,8 @@ ITS_OWN: dict[str, set[str]] = {
         "checkpoint",
         "parent_line_id",
         "line_created_at",
+        "replaceable",
+        "replaced_at",
         "revision",
         "base_revision",
         "changed",
@@ -68,6 +70,7 @@ async def test_the_copied_chat_has_a_value_in_every_column(database: Database, s
     assert empty == {
         ("chats", "checkpoint"),  # only a copy has these two
         ("chats", "parent_line_id"),
+        ("chats", "replaced_at"),  # only a line that a re-import replaced has it
         ("work", "user_id"),  # only the work of a user has it
     }, "`rich` of the layer's sample leaves a column empty in all rows"
 

@@ -19,6 +19,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.lines import service as lines
+from app.lines.limits import LineLimits
 from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.book import book, change, due_rows, statuses
@@ -425,7 +426,7 @@ async def test_a_line_that_becomes_current_has_the_workers_called(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(listening.close)
         async with listening.unit_of_work() as db_session:
-            await lines.restore(db_session, ref, "dusk", now=clock())
+            await lines.restore(db_session, ref, "dusk", limits=LineLimits(2, 1, 1), now=clock())
         assert len(notified) == 1
         async with listening.unit_of_work() as db_session:
             await lines.switch(db_session, ref, first, now=clock())

@@ -53,15 +53,20 @@ def is_found_by_text(entry: Wanted) -> bool:
 
 
 def is_found_by_neighbours(line: Line, wanted: Sequence[Wanted], index: int) -> bool:
-    """Whether an edited message is between the same unchanged messages, or ends, in the list and on the line."""
+    """Whether an edited message is between the same unchanged messages, or ends, in the list and on the line.
+
+    A deleted message that the list restores counts as one of the line.
+    """
     entry = wanted[index]
     if not entry.known or entry.message.deleted or entry.text == entry.message.text:
         return False
-    at = line.not_deleted.index(entry.message)
+    listed = {one.message.id for one in wanted}
+    here = [message for message in line.messages if not message.deleted or message.id in listed]
+    at = here.index(entry.message)
     before, after = wanted[max(index - 1, 0) : index], wanted[index + 1 : index + 2]
-    on_line = [*line.not_deleted[max(at - 1, 0) : at], *line.not_deleted[at + 1 : at + 2]]
+    on_line = [*here[max(at - 1, 0) : at], *here[at + 1 : at + 2]]
     unchanged = all(one.known and one.text == one.message.text for one in (*before, *after))
-    is_first, is_last = (index == 0, at == 0), (index == len(wanted) - 1, at == len(line.not_deleted) - 1)
+    is_first, is_last = (index == 0, at == 0), (index == len(wanted) - 1, at == len(here) - 1)
     same = [one.message for one in (*before, *after)] == on_line
     return unchanged and same and is_first[0] == is_first[1] and is_last[0] == is_last[1]
 
