@@ -19,7 +19,7 @@ from app.chats.tags import read_tag
 from app.kit.auth import KeyedRoute, Reader, Writer
 from app.kit.deps import Db, Now, Pool
 from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
-from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
 from app.kit.wire import OrjsonResponse
 
 router = APIRouter(prefix="/v1", tags=["chats"], route_class=KeyedRoute)
@@ -62,11 +62,8 @@ async def list_chats(
         before=(before[0], before[1]) if before else None,
     )
     by_activity = user_id is not None or caller.user_id is not None
-    page, more = chats[:limit], len(chats) > limit
-    last = page[-1] if page else None
-    key = (last.last_active_at if by_activity else last.created_at, last.chat_key) if last else ()
-    items = await present_chats(db_session, page)
-    return OrjsonResponse({"items": items, "next_cursor": encode_cursor(*key) if more else None})
+    keys = [(chat.last_active_at if by_activity else chat.created_at, chat.chat_key) for chat in chats]
+    return OrjsonResponse(make_page(await present_chats(db_session, chats[:limit]), keys, limit))
 
 
 @router.post("/chats/{chat_id}/characters/{name:path}/rename", response_model=ChatOut)

@@ -10,7 +10,7 @@ from app.diary import book
 from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut
 from app.kit.auth import KeyedRoute
 from app.kit.deps import Db, Now
-from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
 from app.kit.wire import Name, OrjsonResponse
 
 EntryId = Annotated[UUID, Path(description="The entry's id.")]
@@ -38,13 +38,8 @@ async def list_diary(
         after=(after[0], after[1]) if after else None,
         limit=limit + 1,
     )
-    last = listed[limit - 1] if len(listed) > limit else None
-    return OrjsonResponse(
-        {
-            "items": [_entry_out(entry) for entry in listed[:limit]],
-            "next_cursor": encode_cursor(last.row.at_seq, last.row.number) if last else None,
-        }
-    )
+    keys = [(entry.row.at_seq, entry.row.number) for entry in listed]
+    return OrjsonResponse(make_page([_entry_out(entry) for entry in listed[:limit]], keys, limit))
 
 
 @router.get("/folded", response_model=FoldedOut)

@@ -1,7 +1,7 @@
 """Keyset pagination: a cursor is the sort key of the last row, so every page costs the same at any depth."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Annotated, Any, Generic, TypeVar
@@ -35,6 +35,20 @@ def count_fitting(sizes: Iterable[int], budget_bytes: int) -> int:
     """Return how many of the first items, given their sizes in bytes, a page has: at least one, if there is any."""
     ends = list(accumulate(sizes))
     return max(sum(end <= budget_bytes for end in ends), min(len(ends), 1))
+
+
+def make_page(items: Sequence[Mapping[str, Any]], keys: Sequence[Sequence[Any]], limit: int) -> dict[str, Any]:
+    """Return a page of a list: as many of the first items as fit, and the cursor of the next page.
+
+    Args:
+        items: The items as JSON values, at most `limit`.
+        keys: The sort keys of the rows that were found: those of `items`, and of a further row if there is one.
+        limit: The maximum number of items. The page ends before it has more than MAX_PAGE_BYTES of JSON.
+
+    """
+    fitting = count_fitting((len(orjson.dumps(item, default=str)) for item in items[:limit]), MAX_PAGE_BYTES)
+    more = len(keys) > fitting
+    return {"items": items[:fitting], "next_cursor": encode_cursor(*keys[fitting - 1]) if more else None}
 
 
 def encode_cursor(*key: Any) -> str:

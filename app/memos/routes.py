@@ -14,7 +14,7 @@ from app.kit.auth import KeyedRoute
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.etags import TAGGED, KnownTags, is_known, not_modified, tagged
-from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
 from app.kit.scopes import read_scopes
 from app.kit.wire import OrjsonResponse
 from app.kit.work_queue import WorkItem
@@ -58,8 +58,7 @@ async def list_memos(
     if is_known(known, tag):
         return not_modified(tag)
     items = [_memo_out(memo, work, source_of(memo.memo_id) in sources) for memo, work in memos[:limit]]
-    last = memos[limit - 1][0] if len(memos) > limit else None
-    return tagged({"items": items, "next_cursor": encode_cursor(last.sort_key, last.number) if last else None}, tag)
+    return tagged(make_page(items, [(memo.sort_key, memo.number) for memo, _ in memos], limit), tag)
 
 
 @router.get("/{memo_id}", response_model=MemoOut, responses=TAGGED)

@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, and_, func, select
 
 from app.chats.head import Head, RangeMessage
 from app.chats.models import Message, Revision, Swipe
@@ -164,7 +164,18 @@ async def list_revisions(
     db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int, *, before: int | None, limit: int
 ) -> Sequence[Revision]:
     """Return the revisions of a message, newest first; only those before the number `before`, if it is given."""
-    query = select(Revision).where(Revision.chat_key == chat_key, Revision.line_id == line_id, Revision.seq == seq)
-    if before is not None:
-        query = query.where(Revision.number < before)
+    query = select(Revision).where(_of_message(chat_key, line_id, seq, before))
     return (await db_session.execute(query.order_by(Revision.number.desc()).limit(limit))).scalars().all()
+
+
+async def list_revision_sizes(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int, *, before: int | None, limit: int
+) -> Sequence[int]:
+    """Return the bytes of text of the revisions that `list_revisions` returns, without reading them."""
+    query = select(func.octet_length(Revision.content)).where(_of_message(chat_key, line_id, seq, before))
+    return (await db_session.execute(query.order_by(Revision.number.desc()).limit(limit))).scalars().all()
+
+
+def _of_message(chat_key: UUID, line_id: UUID, seq: int, before: int | None) -> ColumnElement[bool]:
+    of_message = and_(Revision.chat_key == chat_key, Revision.line_id == line_id, Revision.seq == seq)
+    return of_message if before is None else and_(of_message, Revision.number < before)

@@ -97,7 +97,7 @@ async def list_revisions(
     before = decode_cursor(cursor, int)[0] if cursor else None
     line_id = (await chats.get_line(db_session, ref, line)).line_id
     message = await service.get_message(db_session, ref, line_id, message_id)
-    revisions = await service.list_revisions(db_session, message, before=before, limit=limit + 1)
+    revisions, more = await service.list_revisions(db_session, message, before=before, limit=limit)
     items = [
         {
             "number": revision.number,
@@ -107,9 +107,8 @@ async def list_revisions(
             "swipe": revision.swipe,
             "replaced_at": revision.replaced_at,
         }
-        for revision in revisions[:limit]
+        for revision in revisions
     ]
-    more = len(revisions) > limit
     return OrjsonResponse({"items": items, "next_cursor": encode_cursor(items[-1]["number"]) if more else None})
 
 

@@ -132,11 +132,17 @@ async def get_message(db_session: DbSession, ref: ChatRef, line_id: UUID, messag
 
 async def list_revisions(
     db_session: DbSession, message: Message, *, before: int | None, limit: int
-) -> Sequence[Revision]:
-    """Return the revisions of a message, newest first; only those before the number `before`, if it is given."""
-    return await change_queries.list_revisions(
-        db_session, message.chat_key, message.line_id, message.seq, before=before, limit=limit
-    )
+) -> tuple[Sequence[Revision], bool]:
+    """Return a page of the revisions of a message, newest first, and whether older ones follow it.
+
+    Only those before the number `before`, if it is given. The page has at most MAX_PAGE_BYTES of text, but at least one
+    revision.
+    """
+    place = (message.chat_key, message.line_id, message.seq)
+    sizes = await change_queries.list_revision_sizes(db_session, *place, before=before, limit=limit + 1)
+    fitting = count_fitting(sizes[:limit], MAX_PAGE_BYTES)
+    found = await change_queries.list_revisions(db_session, *place, before=before, limit=fitting)
+    return found, len(sizes) > fitting
 
 
 def count_said(content: str, *, calls: bool) -> int:

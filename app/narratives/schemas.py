@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.paging import encode_cursor
+from app.kit.paging import make_page
 from app.kit.wire import MAX_SEQ, RequestModel, Text
 from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 from app.narratives.service import ListedVersion
@@ -77,8 +77,8 @@ def versions_page(
 
     `present` returns the JSON fields of one; by default `version_out`.
     """
-    items = [(present or version_out)(one) for one in found[:limit]]
-    return {"items": items, "next_cursor": encode_cursor(items[-1]["version"]) if len(found) > limit else None}
+    items = [(present or version_out)(one) for one in found]
+    return make_page(items[:limit], [(item["version"],) for item in items], limit)
 
 
 def version_out(listed: ListedVersion | None) -> dict[str, Any]:

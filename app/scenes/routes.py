@@ -10,7 +10,7 @@ from app.chats.deps import Line, ReadingChat, WritingChat
 from app.kit.auth import KeyedRoute
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
-from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
 from app.kit.wire import MAX_SEQ, OrjsonResponse
 from app.narratives.schemas import ChooseVersion, NarrativeIn, VersionOut, VersionPath, version_out, versions_page
 from app.scenes import book, recap
@@ -38,9 +38,8 @@ async def list_scenes(
     """List the scenes in story order; the open scene is the last."""
     after_seq = decode_cursor(cursor, int)[0] if cursor else 0
     found = await book.list_scenes(db_session, ref, line=line, after_seq=after_seq, limit=limit + 1)
-    items = [scene_out(listed) for listed in found[:limit]]
-    next_cursor = encode_cursor(items[-1]["last_seq"]) if len(found) > limit else None
-    return OrjsonResponse({"items": items, "next_cursor": next_cursor})
+    items = [scene_out(listed) for listed in found]
+    return OrjsonResponse(make_page(items[:limit], [(item["last_seq"],) for item in items], limit))
 
 
 @router.put("/breaks/{seq}", response_model=BreakOut, responses={201: {"model": BreakOut}})
