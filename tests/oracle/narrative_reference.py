@@ -79,6 +79,17 @@ class NarrativeLine(Line):
     recap_chosen: bool = False
     held: tuple[int, Mapping[str, Json]] = (0, {})
 
+    def copy(self, until_seq: int | None = None) -> "NarrativeLine":
+        """Return a copy. If it is truncated before the anchor, the diaries are made again at its next cut.
+
+        That cut can lead to the same anchor as before.
+        """
+        copied = super().copy(until_seq)
+        assert isinstance(copied, NarrativeLine)
+        if copied.anchor != self.anchor:
+            copied.held = (copied.anchor, {})
+        return copied
+
     def record_versions(self, tables: Tables) -> None:
         """Record the text of each version, and check that no text has changed and that deleted versions have none.
 
