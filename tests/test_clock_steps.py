@@ -9,7 +9,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.settings import Settings
-from app.kit.workers import count_workers
+from app.kit.workers import count_workers, has_reported
 from app.local.running import Urls
 from app.main import create_app
 from tests.book import change, due_rows, statuses
@@ -84,6 +84,7 @@ async def test_a_worker_that_reported_in_the_future_is_not_counted(database: Dat
         )
         try:
             assert await count_workers(connection) == before
+            assert not await has_reported(connection, worker)
         finally:
             await connection.execute("DELETE FROM workers WHERE worker_id = $1", worker)
 

@@ -24,6 +24,10 @@ SILENT_S: Final = 30.0
 
 _FORGET_S = 86_400.0
 
+# A report from the future was made before PostgreSQL's clock was set back, and does not show that the worker runs now.
+_REPORTS = f"""seen_at BETWEEN clock_timestamp() - interval '{SILENT_S} seconds'
+    AND clock_timestamp() + interval '{SILENT_S} seconds'"""
+
 
 class Worker(Table):
     """A worker that runs, or that was killed within the last day."""
@@ -56,30 +60,13 @@ async def sign_off(connection: Connection, worker_id: UUID) -> None:
 
 async def has_reported(connection: Connection, worker_id: UUID) -> bool:
     """Return whether the worker has reported within `SILENT_S`."""
-    return bool(
-        await connection.fetchval(
-            """
-            SELECT EXISTS (
-                SELECT FROM workers WHERE worker_id = $1 AND seen_at > clock_timestamp() - make_interval(secs => $2))
-            """,
-            worker_id,
-            SILENT_S,
-        )
-    )
+    statement = f"SELECT EXISTS (SELECT FROM workers WHERE worker_id = $1 AND {_REPORTS})"  # noqa: S608 - constant
+    return bool(await connection.fetchval(statement, worker_id))
 
 
 async def count_workers(connection: Connection) -> int:
-    """Return the number of workers that have reported within `SILENT_S`.
-
-    Reports from the future, from before PostgreSQL's clock was set back, are not counted.
-    """
-    count: int = await connection.fetchval(
-        """
-        SELECT count(*) FROM workers WHERE seen_at > clock_timestamp() - make_interval(secs => $1)
-            AND seen_at < clock_timestamp() + make_interval(secs => $1)
-        """,
-        SILENT_S,
-    )
+    """Return the number of workers that have reported within `SILENT_S`."""
+    count: int = await connection.fetchval(f"SELECT count(*) FROM workers WHERE {_REPORTS}")  # noqa: S608 - constant
     return count
 
 
