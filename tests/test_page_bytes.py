@@ -76,19 +76,19 @@ async def test_a_page_has_a_limited_number_of_bytes(api: httpx.AsyncClient, path
 
 
 @pytest.mark.parametrize(
-    ("sizes", "limit", "more", "fitting"),
+    ("sizes", "more", "fitting"),
     [
-        ([], 5, False, 0),
-        ([10, 10], 5, False, 2),
-        ([10, 10], 2, True, 2),
-        ([MAX_PAGE_BYTES * 2, 10], 5, False, 1),
-        ([MAX_PAGE_BYTES // 2, MAX_PAGE_BYTES // 2, 10], 5, False, 1),
-        ([MAX_PAGE_BYTES - 20, 10], 5, True, 1),
+        ([], False, 0),
+        ([10, 10], False, 2),
+        ([10, 10], True, 2),
+        ([MAX_PAGE_BYTES * 2, 10], False, 1),
+        ([MAX_PAGE_BYTES // 2, MAX_PAGE_BYTES // 2, 10], False, 1),
+        ([MAX_PAGE_BYTES - 20, 10], True, 1),
     ],
 )
-def test_a_page_is_as_long_as_fits(sizes: Sequence[int], limit: int, more: bool, fitting: int) -> None:
+def test_a_page_is_as_long_as_fits(sizes: Sequence[int], more: bool, fitting: int) -> None:
     items: list[Json] = [{"n": "x" * size} for size in sizes]
-    page = make_page(items, [(n,) for n in range(len(items) + more)], limit)
+    page = make_page(items, [(n,) for n in range(len(items) + more)])
     assert page["items"] == items[:fitting]
     assert (page["next_cursor"] is not None) == (fitting < len(items) + more)
 

@@ -63,7 +63,7 @@ async def list_chats(
     )
     by_activity = user_id is not None or caller.user_id is not None
     keys = [(chat.last_active_at if by_activity else chat.created_at, chat.chat_key) for chat in chats]
-    return OrjsonResponse(make_page(await present_chats(db_session, chats[:limit]), keys, limit))
+    return OrjsonResponse(make_page(await present_chats(db_session, chats[:limit]), keys))
 
 
 @router.post("/chats/{chat_id}/characters/{name:path}/rename", response_model=ChatOut)

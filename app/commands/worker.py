@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     worker_id = uuid4()
     if options.record is not None:
         _write(options.record, worker_id)
-    asyncio.run(_until_told(settings, prompts, worker_id))
+    asyncio.run(_run_until_stopped(settings, prompts, worker_id))
     return 0
 
 
@@ -46,7 +46,7 @@ def _write(record: Path, worker_id: UUID) -> None:
         raise SettingsError(f"--record {record}: cannot be written ({error.strerror})") from None
 
 
-async def _until_told(settings: Settings, prompts: PromptSet, worker_id: UUID) -> None:
+async def _run_until_stopped(settings: Settings, prompts: PromptSet, worker_id: UUID) -> None:
     started, stop = asyncio.Event(), asyncio.Event()
     working = asyncio.create_task(_work(settings, prompts, worker_id, started, stop))
 

@@ -39,7 +39,7 @@ async def list_diary(
         limit=limit + 1,
     )
     keys = [(entry.row.at_seq, entry.row.number) for entry in listed]
-    return OrjsonResponse(make_page([_entry_out(entry) for entry in listed[:limit]], keys, limit))
+    return OrjsonResponse(make_page([_entry_out(entry) for entry in listed[:limit]], keys))
 
 
 @router.get("/folded", response_model=FoldedOut)

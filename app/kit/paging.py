@@ -37,16 +37,15 @@ def count_fitting(sizes: Iterable[int], budget_bytes: int) -> int:
     return max(sum(end <= budget_bytes for end in ends), min(len(ends), 1))
 
 
-def make_page(items: Sequence[Mapping[str, Any]], keys: Sequence[Sequence[Any]], limit: int) -> dict[str, Any]:
+def make_page(items: Sequence[Mapping[str, Any]], keys: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Return a page of a list: as many of the first items as fit, and the cursor of the next page.
 
     Args:
-        items: The items as JSON values, at most `limit`.
+        items: The items as JSON values, as many as the caller asked for. Those that exceed MAX_PAGE_BYTES are left out.
         keys: The sort keys of the rows that were found: those of `items`, and of a further row if there is one.
-        limit: The maximum number of items. The page ends before it has more than MAX_PAGE_BYTES of JSON.
 
     """
-    fitting = count_fitting((len(orjson.dumps(item, default=str)) for item in items[:limit]), MAX_PAGE_BYTES)
+    fitting = count_fitting((len(orjson.dumps(item, default=str)) for item in items), MAX_PAGE_BYTES)
     more = len(keys) > fitting
     return {"items": items[:fitting], "next_cursor": encode_cursor(*keys[fitting - 1]) if more else None}
 

@@ -58,7 +58,7 @@ async def list_memos(
     if is_known(known, tag):
         return not_modified(tag)
     items = [_memo_out(memo, work, source_of(memo.memo_id) in sources) for memo, work in memos[:limit]]
-    return tagged(make_page(items, [(memo.sort_key, memo.number) for memo, _ in memos], limit), tag)
+    return tagged(make_page(items, [(memo.sort_key, memo.number) for memo, _ in memos]), tag)
 
 
 @router.get("/{memo_id}", response_model=MemoOut, responses=TAGGED)

@@ -78,7 +78,7 @@ def versions_page(
     `present` returns the JSON fields of one; by default `version_out`.
     """
     items = [(present or version_out)(one) for one in found]
-    return make_page(items[:limit], [(item["version"],) for item in items], limit)
+    return make_page(items[:limit], [(item["version"],) for item in items])
 
 
 def version_out(listed: ListedVersion | None) -> dict[str, Any]:

@@ -39,7 +39,7 @@ async def list_scenes(
     after_seq = decode_cursor(cursor, int)[0] if cursor else 0
     found = await book.list_scenes(db_session, ref, line=line, after_seq=after_seq, limit=limit + 1)
     items = [scene_out(listed) for listed in found]
-    return OrjsonResponse(make_page(items[:limit], [(item["last_seq"],) for item in items], limit))
+    return OrjsonResponse(make_page(items[:limit], [(item["last_seq"],) for item in items]))
 
 
 @router.put("/breaks/{seq}", response_model=BreakOut, responses={201: {"model": BreakOut}})
