@@ -64,6 +64,6 @@ def _find_place(settings: Settings, data: Path, host: str) -> Place:
 
 def _print(found: list[Finding]) -> None:
     for finding in found:
-        say(f"{finding.state:<8} {finding.check:<12} {finding.says}")
-        if finding.do:
-            say(f"{'':<21} → {finding.do}")
+        say(f"{finding.state:<8} {finding.check:<12} {finding.message}")
+        if finding.advice:
+            say(f"{'':<21} → {finding.advice}")

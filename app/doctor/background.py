@@ -49,8 +49,8 @@ async def check_redis(url: str | None) -> Finding:
             return Finding(
                 "redis", "fault", "Redis refuses the password.", "Correct the password in MEMOBOOK_REDIS_URL."
             )
-        do = "Check that Redis runs, and that MEMOBOOK_REDIS_URL has its address."
-        return Finding("redis", "fault", "Redis is not reachable.", do)
+        advice = "Check that Redis runs, and that MEMOBOOK_REDIS_URL has its address."
+        return Finding("redis", "fault", "Redis is not reachable.", advice)
     finally:
         await redis.aclose(close_connection_pool=True)
     return Finding("redis", "ok", "Redis responds.")
@@ -69,22 +69,22 @@ async def check_workers(connection: Connection, *, now: datetime, limits: TokenL
             f"No worker has reported within {SILENT_S:.0f} seconds.",
             "Start memobook worker, or read the log of the one that should run.",
         )
-    says = f"Workers: {workers}."
+    message = f"Workers: {workers}."
     if waits_s > late_s:
         return Finding(
             "worker",
             "fault",
-            f"{says} The oldest due work has waited for {waits_s:.0f} seconds.",
+            f"{message} The oldest due work has waited for {waits_s:.0f} seconds.",
             "Read the log of the workers, and check the model; if both are well, start more workers.",
         )
     if failed:
         return Finding(
             "worker",
             "note",
-            f"{says} Work that has failed for good: {failed}.",
+            f"{message} Work that has failed for good: {failed}.",
             "GET /v1/work?status=failed shows why, and POST /v1/work/retry tries again.",
         )
-    return Finding("worker", "ok", f"{says} No due work is late.")
+    return Finding("worker", "ok", f"{message} No due work is late.")
 
 
 async def check_model(client: ModelClient) -> Finding:
@@ -100,13 +100,13 @@ async def check_model(client: ModelClient) -> Finding:
 
 def judge_model_error(name: str, error: ModelError) -> Finding:
     """Return the finding for a model that does not answer."""
-    says = f"{name}: {error.reason}."
+    message = f"{name}: {error.reason}."
     status = re.search(r"\((\d{3})\)$", error.reason)
     if status is not None:
         code = status[1]
-        do = _WHAT_TO_DO.get(code, "Read the log of the model server.")
-        return Finding("model", "note" if code == "429" else "fault", says, do)
+        advice = _WHAT_TO_DO.get(code, "Read the log of the model server.")
+        return Finding("model", "note" if code == "429" else "fault", message, advice)
     if "within" in error.reason:
-        do = "Check the load of the model server, or raise MEMOBOOK_LLM_TIMEOUT_S."
-        return Finding("model", "fault", says, do)
-    return Finding("model", "fault", says, _ADDRESS)
+        advice = "Check the load of the model server, or raise MEMOBOOK_LLM_TIMEOUT_S."
+        return Finding("model", "fault", message, advice)
+    return Finding("model", "fault", message, _ADDRESS)

@@ -16,10 +16,10 @@ _EXTENSIONS: Final = ["vector", "pg_trgm"]
 def judge_unavailable(error: Unavailable) -> Finding:
     """Return the finding for a database that cannot be used."""
     if isinstance(error, DatabaseRejected):
-        do = "Correct the user, the password and the name of the database in MEMOBOOK_DATABASE_URL."
+        advice = "Correct the user, the password and the name of the database in MEMOBOOK_DATABASE_URL."
     else:
-        do = "Check that PostgreSQL runs and responds, and that MEMOBOOK_DATABASE_URL has its address."
-    return Finding("database", "fault", error.detail, do)
+        advice = "Check that PostgreSQL runs and responds, and that MEMOBOOK_DATABASE_URL has its address."
+    return Finding("database", "fault", error.detail, advice)
 
 
 async def check_server(connection: Connection) -> Finding:
@@ -49,10 +49,10 @@ async def check_server(connection: Connection) -> Finding:
             "database", "fault", "The database is read-only.", "Use the primary server, or end its read-only mode."
         )
     extensions = ", ".join(row["extensions"]) or "none"
-    says = f"PostgreSQL {row['version']}, UTF8, LC_CTYPE {row['ctype']}, extensions: {extensions}."
+    message = f"PostgreSQL {row['version']}, UTF8, LC_CTYPE {row['ctype']}, extensions: {extensions}."
     if row["major"] < TESTED_VERSION:
-        return Finding("database", "note", f"{says} The tests run against PostgreSQL {TESTED_VERSION}.")
-    return Finding("database", "ok", says)
+        return Finding("database", "note", f"{message} The tests run against PostgreSQL {TESTED_VERSION}.")
+    return Finding("database", "ok", message)
 
 
 async def check_permissions(connection: Connection) -> Finding:

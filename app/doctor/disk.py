@@ -17,18 +17,18 @@ async def check_disk(connection: Connection, data: Path | None) -> Finding:
     """Check the space of the disk on which the data directory `data` is; None for a server elsewhere."""
     size: int = await connection.fetchval("SELECT pg_database_size(current_database())")
     if data is None:
-        says = f"The database has {size / _GIB:.1f} GiB. The free space of its server is not visible from here."
-        return Finding("disk", "ok", says)
+        message = f"The database has {size / _GIB:.1f} GiB. The free space of its server is not visible from here."
+        return Finding("disk", "ok", message)
     usage = shutil.disk_usage(data)
     return judge_space(free_bytes=usage.free, total_bytes=usage.total, size_bytes=size)
 
 
 def judge_space(*, free_bytes: int, total_bytes: int, size_bytes: int) -> Finding:
     """Return the finding for a disk with so much free space."""
-    says = (
+    message = (
         f"{free_bytes / _GIB:.1f} GiB of {total_bytes / _GIB:.1f} GiB are free; the database has"
         f" {size_bytes / _GIB:.1f} GiB."
     )
     if free_bytes < MIN_FREE_BYTES:
-        return Finding("disk", "fault", says, "Free space on the disk of the data directory, or move it to another.")
-    return Finding("disk", "ok", says)
+        return Finding("disk", "fault", message, "Free space on the disk of the data directory, or move it to another.")
+    return Finding("disk", "ok", message)

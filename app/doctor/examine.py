@@ -71,8 +71,8 @@ async def _examine_database(settings: Settings, place: Place, clock: Clock) -> l
     }
     skipped = [Finding(name, "skipped", "Not checked, because the database cannot be used.") for name in checks]
     if place.database_url is None:
-        do = "Set it, or start memobook up, which has a database of its own."
-        return [Finding("database", "fault", "MEMOBOOK_DATABASE_URL is not set.", do), *skipped]
+        advice = "Set it, or start memobook up, which has a database of its own."
+        return [Finding("database", "fault", "MEMOBOOK_DATABASE_URL is not set.", advice), *skipped]
     database = Database(place.database_url, pool_size=2, statement_s=STATEMENT_S)
     try:
         async with database.raw() as connection:
@@ -92,8 +92,8 @@ async def _run(name: str, check: Check, connection: Connection) -> Finding:
     except asyncpg.UndefinedTableError:
         return Finding(name, "skipped", "Not checked, because the database is not migrated.")
     except asyncpg.PostgresError as error:
-        do = "See the checks of the permissions and the schema."
-        return Finding(name, "fault", f"PostgreSQL refuses the check ({error.sqlstate}).", do)
+        advice = "See the checks of the permissions and the schema."
+        return Finding(name, "fault", f"PostgreSQL refuses the check ({error.sqlstate}).", advice)
 
 
 async def _examine_models(settings: Settings) -> list[Finding]:

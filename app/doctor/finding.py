@@ -13,12 +13,12 @@ class Finding:
     Attributes:
         check: The name of the check.
         state: `ok`; `note`, which is no fault but worth knowing; `fault`; or `skipped`, because another check failed.
-        says: One or more sentences.
-        do: What to do about it; empty if nothing needs to be done.
+        message: One or more sentences.
+        advice: What to do about it; empty if nothing needs to be done.
 
     """
 
     check: str
     state: State
-    says: str
-    do: str = ""
+    message: str
+    advice: str = ""

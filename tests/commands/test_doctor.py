@@ -51,8 +51,8 @@ async def test_the_output_can_be_json(tmp_path: Path) -> None:
     assert document["checks"][1] == {
         "check": "database",
         "state": "fault",
-        "says": "MEMOBOOK_DATABASE_URL is not set.",
-        "do": "Set it, or start memobook up, which has a database of its own.",
+        "message": "MEMOBOOK_DATABASE_URL is not set.",
+        "advice": "Set it, or start memobook up, which has a database of its own.",
     }
 
 

@@ -45,9 +45,9 @@ async def raw(fresh_database_url: str) -> AsyncIterator["asyncpg.Connection[asyn
     await connection.close()
 
 
-def assert_fault(finding: Finding, says: str, do: str) -> None:
-    assert (finding.state, finding.says) == ("fault", says)
-    assert do in finding.do
+def assert_fault(finding: Finding, message: str, advice: str) -> None:
+    assert (finding.state, finding.message) == ("fault", message)
+    assert advice in finding.advice
 
 
 async def test_nothing_is_wrong_with_a_whole_service(
@@ -65,8 +65,8 @@ async def test_nothing_is_wrong_with_a_whole_service(
     states = {check: finding.state for check, finding in found.items()}
     assert states.pop("keys") == "note", "no key: a statement"
     assert set(states.values()) == {"ok"}, found
-    assert found["database"].says.startswith("PostgreSQL 18")
-    assert "UTF8" in found["database"].says
+    assert found["database"].message.startswith("PostgreSQL 18")
+    assert "UTF8" in found["database"].message
     assert len(model.requests) == 1
 
 
@@ -142,14 +142,14 @@ async def test_an_old_schema_says_what_to_run(
     fresh_database_url: str, raw: "asyncpg.Connection[asyncpg.Record]"
 ) -> None:
     newest = await raw.fetchval("SELECT version_num FROM alembic_version")
-    assert newest in (await findings(fresh_database_url))["schema"].says
+    assert newest in (await findings(fresh_database_url))["schema"].message
     await asyncio.to_thread(migrate, sqlalchemy_url(fresh_database_url), "-1")
     old = await raw.fetchval("SELECT version_num FROM alembic_version")
     found = (await findings(fresh_database_url))["schema"]
     assert_fault(found, f"The schema is at revision {old}; this version needs {newest}.", "memobook migrate")
     await raw.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
     found = (await findings(fresh_database_url))["schema"]
-    assert (found.state, found.says) == ("note", "The schema is of another version: revision ffffffffffff.")
+    assert (found.state, found.message) == ("note", "The schema is of another version: revision ffffffffffff.")
 
 
 @pytest.mark.parametrize("step_s", [-3_600, 3_600])
@@ -159,8 +159,8 @@ async def test_a_clock_that_differs_is_a_fault(fresh_database_url: str, step_s: 
     place = Place(sqlalchemy_url(fresh_database_url), None, data=None, is_public=False)
     found = {finding.check: finding for finding in await examine(settings, place, clock)}
     assert found["clock"].state == "fault"
-    assert ("behind" if step_s > 0 else "ahead") in found["clock"].says
-    assert "NTP" in found["clock"].do
+    assert ("behind" if step_s > 0 else "ahead") in found["clock"].message
+    assert "NTP" in found["clock"].advice
 
 
 def test_little_space_is_a_fault() -> None:
@@ -177,7 +177,7 @@ async def test_the_disk_of_an_embedded_database_is_known(fresh_database_url: str
     settings = Settings(database_url=fresh_database_url, _env_file=None)
     place = Place(sqlalchemy_url(fresh_database_url), None, data=tmp_path, is_public=False)
     found = {finding.check: finding for finding in await examine(settings, place, system_clock)}
-    assert "are free" in found["disk"].says
+    assert "are free" in found["disk"].message
 
 
 # --- keys, Redis, workers -------------------------------------------------------------------------
@@ -197,7 +197,7 @@ async def test_keys_without_an_admin_are_noted(
     insert = "INSERT INTO keys (key_id, tenant, scopes, secret_hash, created_at) VALUES ($1, 't', $2, $3, now())"
     await raw.execute(insert, "k1", ["read"], b"\0" * 32)
     found = (await findings(fresh_database_url))["keys"]
-    assert (found.state, found.says) == ("note", "There are keys, but none with the scope admin.")
+    assert (found.state, found.message) == ("note", "There are keys, but none with the scope admin.")
     await raw.execute(insert, "k2", ["admin"], b"\1" * 32)
     assert (await findings(fresh_database_url))["keys"].state == "ok"
 
@@ -227,10 +227,10 @@ async def test_a_silent_worker_and_late_work_are_faults(
     await raw.execute("UPDATE work SET run_after = now() - interval '1 hour'")
     late = (await findings(fresh_database_url))["worker"]
     assert late.state == "fault"
-    assert "3600 seconds" in late.says
+    assert "3600 seconds" in late.message
     await raw.execute("UPDATE work SET failed_at = now()")
     failed = (await findings(fresh_database_url))["worker"]
-    assert (failed.state, failed.says) == ("note", "Workers: 1. Work that has failed for good: 1.")
+    assert (failed.state, failed.message) == ("note", "Workers: 1. Work that has failed for good: 1.")
     await raw.execute("UPDATE workers SET seen_at = now() - interval '31 seconds'")
     assert (await findings(fresh_database_url))["worker"].state == "fault"
 
@@ -255,8 +255,8 @@ async def test_a_model_that_refuses_is_explained(
     model.otherwise = reply
     found = await findings(fresh_database_url, llm_base_url=model.base_url, llm_model="scripted")
     assert found["model"].state == state
-    assert reason in found["model"].says
-    assert do in found["model"].do
+    assert reason in found["model"].message
+    assert do in found["model"].advice
 
 
 async def test_a_model_that_hangs_or_is_away(fresh_database_url: str, model: ScriptedModel) -> None:
@@ -264,7 +264,7 @@ async def test_a_model_that_hangs_or_is_away(fresh_database_url: str, model: Scr
     hanging = await findings(fresh_database_url, llm_base_url=model.base_url, llm_model="scripted", llm_timeout_s=0.3)
     gate.release()
     assert hanging["model"].state == "fault"
-    assert "did not answer within 0.3 s" in hanging["model"].says
+    assert "did not answer within 0.3 s" in hanging["model"].message
     url = f"http://127.0.0.1:{free_port('127.0.0.1', 0)}/v1"
     away = await findings(fresh_database_url, llm_base_url=url, llm_model="scripted")
     assert_fault(away["model"], "scripted: the model server cannot be reached.", "MEMOBOOK_LLM_BASE_URL")
