@@ -100,6 +100,7 @@ class Dispatcher:
         self._started = 0
         self._last_poll_at: datetime | None = None
         self._clock_checked_s = -math.inf
+        self._put_off_until_s = -math.inf  # on the clock of the event loop
 
     def wake(self) -> None:
         """Wake the loop, because work may be due."""
@@ -128,13 +129,15 @@ class Dispatcher:
             await self._give_back()
 
     async def drain(self) -> int:
-        """Run items until none is ripe; return how many were started."""
+        """Run items until none is ripe and none that was put off waits; return how many were started."""
         first = self._started
         while True:
             before = self._started
             await self._poll()
             if self._running:
                 await asyncio.wait(list(self._running))
+            elif (wait_s := self._put_off_until_s - asyncio.get_running_loop().time()) > 0:
+                await asyncio.sleep(wait_s)
             elif self._started == before:  # items that were started may have ended already
                 return self._started - first
 
@@ -262,7 +265,10 @@ class Dispatcher:
             except Unavailable:
                 await asyncio.sleep(AWAY_S)
             else:
-                asyncio.get_running_loop().call_later(wait_s + PUT_OFF_S, self._bell.set)
+                loop = asyncio.get_running_loop()
+                due_s = loop.time() + wait_s + PUT_OFF_S
+                self._put_off_until_s = max(self._put_off_until_s, due_s)
+                loop.call_at(due_s, self._bell.set)
                 return
 
     async def _revive(self) -> None:
