@@ -184,6 +184,7 @@ async def opened(
         headers={"Authorization": f"Bearer {KEY}"},
         trust_env=False,
         timeout=30,
+        limits=httpx.Limits(keepalive_expiry=1),  # the service closes a connection that was idle for 5 seconds
         event_hooks={"response": [conversation.note]},
     )
     try:
