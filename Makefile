@@ -37,7 +37,7 @@ check: $(STAMP) ## what has to pass: ruff, mypy, import contracts, tests
 check-long: SEED := $(or $(MEMOBOOK_SEED),$(shell date +%s))
 check-long: check ## check, tests/oracle with 1024 examples each and a new seed, the soak, and the OpenAPI document (40 minutes more)
 	@echo "MEMOBOOK_SEED=$(SEED)"
-	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) tests/oracle
+	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) tests/oracle tests/facts/test_plans.py
 	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) --seed $(SEED)
 	MEMOBOOK_SEED=$(SEED) $(BIN)/pytest tests/conformance/operations.py
 

@@ -12,6 +12,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from app import RELEASE
 from app.chats.routes import router as chat_router
+from app.chats.routes import user_router
 from app.context.routes import router as context_router
 from app.keys.rate_limiter import RateLimiter
 from app.keys.routes import router as key_router
@@ -79,6 +80,7 @@ def list_routers(layers: tuple[Layer, ...]) -> list[APIRouter]:
         line_router,
         state_router,
         *(router for layer in layers for router in layer.routers),
+        user_router,
         make_tool_router(layers),
         key_router,
         operation_router,

@@ -13,6 +13,8 @@ from app.chats.events import (
     AnchorMoved,
     CharacterRenamed,
     ChatEdited,
+    ChatForked,
+    CurrentLineReplaced,
     LayerChanged,
     LineEvent,
     LineTruncated,
@@ -32,6 +34,7 @@ from app.kit.db import Database, DbSession, Follower, after_commit
 from app.kit.gate.admission import DEFAULT_LIMITS, WaitLimits
 from app.kit.owners import OwnerErased
 from app.kit.work_queue import WorkScheduled
+from app.knowledge import service as knowledge
 from app.layers.derived import rename_in_filters
 from app.layers.layer import Layer
 
@@ -86,6 +89,8 @@ class Pipeline:
             CharacterRenamed: self._on_rename,
             ChatEdited: self._on_chat_edited,
             LayerChanged: self._on_layer_changed,
+            ChatForked: knowledge.on_fork,
+            CurrentLineReplaced: knowledge.on_line_replaced,
             OwnerErased: self._on_owner_erased,
             WorkScheduled: self._on_work_scheduled,
         }
@@ -140,6 +145,7 @@ class Pipeline:
         """Let the layers drop rows derived from the removed end of the line, and settle the anchor."""
         self._record_all(db_session, event.head, MESSAGES)
         await bindings.on_truncate(db_session, event)
+        await knowledge.on_truncate(db_session, event)
         for layer in self._layers:
             await layer.on_truncate(db_session, event)
         if move := await settle_anchor(db_session, event.head, self._layers, now=event.now):
@@ -150,6 +156,7 @@ class Pipeline:
         """Let the layers copy people's texts about messages that moved to a new line."""
         self._record_all(db_session, event.head, MESSAGES)
         await bindings.on_move(db_session, event)
+        await knowledge.on_move(db_session, event)
         for layer in self._layers:
             await layer.on_move(db_session, event)
         await self._refresh_caches(db_session, event.head)
@@ -190,6 +197,7 @@ class Pipeline:
 
     async def _on_owner_erased(self, db_session: DbSession, event: OwnerErased) -> None:
         """Let the layers erase data about a chat or a user that is not in rows under its key."""
+        await knowledge.on_owner_erased(db_session, event)
         for layer in self._layers:
             await layer.erase_owner(db_session, event, now=self._clock())
 

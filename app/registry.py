@@ -11,18 +11,20 @@ from app.chats.settings import BUILT_IN_EDGES, ChatSettings, use_sections
 from app.context.in_use import use_layers
 from app.context.tables import OWN, find_unplaced
 from app.diary.layer import LAYER as DIARY
+from app.facts.layer import LAYER as FACTS
 from app.history.anchor import CURSOR
 from app.kit.db import use_tables
+from app.knowledge.service import CURSOR as KNOWLEDGE
 from app.layers.layer import Layer
 from app.memos.layer import LAYER as MEMOS
 from app.scenes.layer import LAYER as SCENES
 from app.summary.layer import LAYER as SUMMARY
 
-LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES)
+LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, FACTS)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 
-_RESERVED = {CURSOR, BINDINGS, PAUSES, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
+_RESERVED = {CURSOR, BINDINGS, KNOWLEDGE, PAUSES, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
 """Names that a chat's cursors or its revision already use for something else."""
 
 RESERVED_TOOLS = {"calls", "discard"}

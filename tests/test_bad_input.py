@@ -32,7 +32,7 @@ WITH_BODY = [
     if "requestBody" in operation
 ]
 QUESTIONS = ["", "/messages", "/context?max_tokens=10000000", "/inclusion", "/memos", "/lines", "/checkpoints"]
-QUESTIONS += ["/summary", "/diary", "/scenes", "/recap", "/recap/versions"]
+QUESTIONS += ["/summary", "/diary", "/scenes", "/recap", "/recap/versions", "/facts"]
 
 fuzzed = settings(
     max_examples=40,
@@ -62,6 +62,8 @@ async def test_no_body_breaks_anything(
         "scene_id": scene["id"],
         "tool": "save_memory",
         "name": "Kai",
+        "key": "lamp",
+        "user_id": "mira",
     }
     url = path.format(chat_id=chat_id, message_id="m2", **ids)
     answer = await api.request(method, url, content=to_json(body), headers={"Content-Type": "application/json"})

@@ -172,6 +172,28 @@ class LayerChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentLineReplaced:
+    """Another line of a chat has become the current one: a restore, a switch or a re-import."""
+
+    tenant: str
+    chat_key: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ChatForked:
+    """A line of a chat was copied into a new chat.
+
+    Attributes:
+        chat_key: The key of the chat that was forked.
+        target: The key of the new chat, and the id of its line.
+
+    """
+
+    chat_key: UUID
+    target: tuple[UUID, UUID]
+
+
+@dataclass(frozen=True, slots=True)
 class ChatEdited:
     """A PUT of the chat wrote the row of a line, so its head has to be read again."""
 

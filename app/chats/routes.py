@@ -23,6 +23,8 @@ from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, ma
 from app.kit.wire import OrjsonResponse
 
 router = APIRouter(prefix="/v1", tags=["chats"], route_class=KeyedRoute)
+user_router = APIRouter(prefix="/v1", tags=["chats"], route_class=KeyedRoute)
+"""Matched last: the id of a user may contain slashes, so its path matches those of everything below a user."""
 
 
 @router.put("/chats/{chat_id}", response_model=ChatOut, responses={201: {"model": ChatOut}})
@@ -91,7 +93,7 @@ async def erase_chat(ref: WritingChat, db_session: Db) -> None:
     await service.erase_chat(db_session, ref)
 
 
-@router.delete("/users/{user_id:path}", status_code=204)
+@user_router.delete("/users/{user_id:path}", status_code=204)
 async def erase_user(
     user_id: Annotated[str, Path(min_length=1, max_length=200, description="The user's id, chosen by the caller.")],
     caller: Writer,

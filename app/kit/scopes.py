@@ -54,10 +54,10 @@ class ScopeRevisions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Raise:
-    owner: Owner
+    key: UUID
 
     async def write(self, db_session: DbSession) -> None:
-        await db_session.raw.execute(_RAISE, self.owner.key, self.owner.line_id)
+        await db_session.raw.execute(_RAISE, self.key, NO_LINE)
 
 
 def raise_scope(db_session: DbSession, owner: Owner) -> None:
@@ -68,8 +68,12 @@ def raise_scope(db_session: DbSession, owner: Owner) -> None:
     """
     if owner.is_line:
         raise ValueError("a line has its own revision; lock it instead")
-    rank = _TENANTS if owner.user_id is None else _USERS
-    db_session.last_writes[rank, owner.key, owner.line_id] = _Raise(owner)
+    raise_scope_of(db_session, owner.key, is_tenant=owner.user_id is None)
+
+
+def raise_scope_of(db_session: DbSession, key: UUID, *, is_tenant: bool) -> None:
+    """Do what `raise_scope` does, given the key of a user or a tenant."""
+    db_session.last_writes[_TENANTS if is_tenant else _USERS, key, NO_LINE] = _Raise(key)
 
 
 async def read_scopes(connection: Connection, tenant: str, user_key: UUID | None) -> ScopeRevisions:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
+from unicodedata import category
 from uuid import UUID
 from zoneinfo import available_timezones
 
@@ -48,6 +49,16 @@ def _fits_a_path(text: str) -> str:
     return text
 
 
+def _fits_a_segment(text: str) -> str:
+    if "/" in text:
+        raise ValueError("must not contain a slash, because it is part of URLs")
+    if any(category(character) == "Cc" for character in text):
+        raise ValueError("must not contain control characters")
+    if not text.strip():
+        raise ValueError("must not be only white space")
+    return text
+
+
 def _json_object(value: dict[str, Any]) -> dict[str, Any]:
     try:
         encoded = orjson.dumps(value)
@@ -78,6 +89,9 @@ def _in_utc(at: datetime) -> datetime:
 Text = Annotated[str, AfterValidator(_sound)]
 PathText = Annotated[Text, AfterValidator(_fits_a_path)]
 """Text that can be a part of a URL's path, percent-encoded."""
+
+SegmentText = Annotated[PathText, AfterValidator(_fits_a_segment)]
+"""Text that can be one segment of a URL's path, percent-encoded."""
 
 UtcDatetime = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_json_object)]

@@ -2,25 +2,13 @@
 
 from datetime import datetime
 from typing import Annotated
-from unicodedata import category
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, PathText, RequestModel
+from app.kit.wire import CHAT_ID_PATTERN, MAX_SEQ, RequestModel, SegmentText
 
-
-def _fits_a_segment(name: str) -> str:
-    if "/" in name:
-        raise ValueError("must not contain a slash, because the name is part of URLs")
-    if any(category(character) == "Cc" for character in name):
-        raise ValueError("must not contain control characters")
-    if not name.strip():
-        raise ValueError("must not be only white space")
-    return name
-
-
-CheckpointName = Annotated[PathText, Field(min_length=1, max_length=100), AfterValidator(_fits_a_segment)]
+CheckpointName = Annotated[SegmentText, Field(min_length=1, max_length=100)]
 
 
 class CheckpointIn(RequestModel):

@@ -24,7 +24,7 @@ from app.chats.errors import (
     TooManyLines,
     busy_if_locked,
 )
-from app.chats.events import LineTruncated
+from app.chats.events import ChatForked, CurrentLineReplaced, LineTruncated
 from app.chats.head import Head
 from app.chats.heads import lock_line
 from app.chats.models import CURRENT
@@ -164,7 +164,7 @@ async def _begin_line(
         chat_values=values | begin_revision(revision) | _shortened(head, until_seq),
     )
     register_new(db_session, (head.chat_key, line_id), revision)
-    await _give_work(db_session, head, line_id, now)
+    await _hand_over(db_session, head, line_id, now)
     return line_id
 
 
@@ -180,7 +180,7 @@ async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: dat
     await _check_line(db_session, ref, line_id, "restore it instead")
     await line_queries.abandon(db_session, head.line)
     await line_queries.make_current(db_session, (ref.key, line_id), revision_of(db_session, head.line).number)
-    await _give_work(db_session, head, line_id, now)
+    await _hand_over(db_session, head, line_id, now)
 
 
 async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> None:
@@ -243,6 +243,7 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
             errors=[{"loc": ["body", "chat_id"], "msg": "is taken", "id": target.chat_id}],
         ) from None
     defer(db_session, WorkScheduled())
+    defer(db_session, ChatForked(ref.key, (target.key, line_id)))
     if at_seq is not None:
         await truncate_copy(db_session, (target.key, line_id), at_seq, now=now)
 
@@ -280,11 +281,12 @@ async def _delete_line(db_session: DbSession, line: Line) -> None:
     await line_queries.delete_line(db_session, line)
 
 
-async def _give_work(db_session: DbSession, head: Head, line_id: UUID, now: datetime) -> None:
-    """Park the work of `head`'s line and unpark the work of another line."""
+async def _hand_over(db_session: DbSession, head: Head, line_id: UUID, now: datetime) -> None:
+    """Park the work of `head`'s line and unpark the work of another line, which is the current one now."""
     await work_queue.park(db_session, owner_of(head))
     await work_queue.unpark(db_session, Owner.of_line(head.tenant, head.chat_key, line_id), now=now)
     defer(db_session, WorkScheduled())
+    defer(db_session, CurrentLineReplaced(head.tenant, head.chat_key))
 
 
 def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:

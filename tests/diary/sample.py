@@ -69,7 +69,7 @@ SAMPLE = LayerSample(
         "write:": LastAttempt("write:%", due_entry, "UPDATE messages SET digest = '\\x00'"),
         "entry:": LastAttempt("entry:%", due_stale_entry, "UPDATE diary_entries SET current_hash = '\\x00'"),
     },
-    begins={"diary_entries": lambda row: row["at_seq"], "bindings": lambda row: row["at_seq"]},
+    begins={"diary_entries": lambda row: row["at_seq"]},
     rich=RichRows(
         settings={"diary": {"enabled": True, "auto_write_turns": 1, "lines": 4}},
         write_before=write_entries,

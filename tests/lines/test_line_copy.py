@@ -180,7 +180,8 @@ BEGINNINGS: dict[str, Callable[[Row], float]] = {
     "swipes": lambda row: row["seq"],
     "revisions": lambda row: row["seq"],
     "work": lambda row: row["at_seq"],
-    "narrative_versions": lambda row: row["begins_seq"],  # of several layers
+    "narrative_versions": lambda row: row["begins_seq"],  # these are of several layers
+    "bindings": lambda row: row["at_seq"],
 } | {table: begins for sample in SAMPLES.values() for table, begins in sample.begins.items()}
 """Return the seq at which a row begins, without the SQL of the table's `info["begins"]`."""
 

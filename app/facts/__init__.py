@@ -1,0 +1,1 @@
+"""Facts: keys with values that hold until they are changed."""

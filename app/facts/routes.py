@@ -1,0 +1,209 @@
+"""The HTTP routes of facts: those of a chat, and the same ones of each wider scope."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+
+from app.chats.deps import Line, ReadingChat, WritingChat
+from app.facts import book
+from app.facts.schemas import FactIn, FactKey, FactOut, FactValueOut
+from app.kit.auth import KeyedRoute
+from app.kit.db import DbSession
+from app.kit.deps import Db, Now
+from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
+from app.kit.wire import Name, OrjsonResponse
+from app.knowledge import deps
+from app.knowledge.known import Known
+from app.knowledge.reading import Value, Viewpoint, list_sources, view_chat
+from app.knowledge.scopes import ScopeKey
+
+Key = Annotated[FactKey, Path(description="The fact's key.", examples=["user_brother"])]
+OfCharacter = Annotated[
+    Name | None, Query(description="The character whose facts count; by default the chat's only one.")
+]
+
+_TAGS: list[Any] = ["knowledge"]
+
+router = APIRouter(prefix="/v1/chats/{chat_id}/facts", tags=_TAGS, route_class=KeyedRoute)
+
+
+@router.get("", response_model=Page[FactOut])
+async def list_facts(
+    ref: ReadingChat,
+    db_session: Db,
+    character: OfCharacter = None,
+    line: Line = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """List the facts as they hold for a chat, by key.
+
+    For each key, the value of the nearest scope holds: of the chat, the user with the character, the user, the tenant.
+    """
+    view = await view_chat(db_session, ref, line=line, character=character)
+    return await _list(db_session, view, limit, cursor)
+
+
+@router.get("/{key}", response_model=FactOut)
+async def get_fact(
+    ref: ReadingChat, key: Key, db_session: Db, character: OfCharacter = None, line: Line = None
+) -> Response:
+    """Read a fact as it holds for a chat."""
+    view = await view_chat(db_session, ref, line=line, character=character)
+    return await _get(db_session, view, key)
+
+
+@router.get("/{key}/history", response_model=Page[FactValueOut])
+async def list_fact_values(
+    ref: ReadingChat,
+    key: Key,
+    db_session: Db,
+    character: OfCharacter = None,
+    line: Line = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """List the values that a key has and had, of all scopes that the chat sees, newest first."""
+    view = await view_chat(db_session, ref, line=line, character=character)
+    return await _list_values(db_session, view, key, limit, cursor)
+
+
+@router.put("/{key}", response_model=FactOut)
+async def set_fact(ref: WritingChat, key: Key, body: FactIn, db_session: Db, clock: Now) -> Response:
+    """Set a fact of a chat. It holds on all lines of the chat until it is set again.
+
+    The response has the status 201 if no fact of the chat had this key.
+    """
+    created = await book.set_in_chat(db_session, ref, key, body.value, now=clock())
+    await db_session.run_deferred()
+    return await _get(db_session, await view_chat(db_session, ref), key, status=201 if created else 200)
+
+
+@router.delete("/{key}", status_code=204)
+async def delete_fact(ref: WritingChat, key: Key, db_session: Db, clock: Now) -> None:
+    """Delete a fact from a chat. A value of a wider scope does not hold for the chat any more either.
+
+    The former values stay in the fact's history.
+    """
+    await book.delete_in_chat(db_session, ref, key, now=clock())
+
+
+def _make_router(prefix: str, name: str, words: str, reading: Any, writing: Any) -> APIRouter:
+    """Return the routes of a wider scope; `name` is a part of the operations' ids, and `words` say what it is."""
+    wide = APIRouter(prefix=f"{prefix}/facts", tags=_TAGS, route_class=KeyedRoute)
+
+    @wide.get("", response_model=Page[FactOut], name=f"list_{name}_facts", summary=f"List the facts of {words}")
+    async def list_wide_facts(
+        scope: Annotated[ScopeKey, Depends(reading)],
+        db_session: Db,
+        limit: Limit = DEFAULT_LIMIT,
+        cursor: Cursor = None,
+    ) -> Response:
+        """List the facts that hold in the scope, by key."""
+        return await _list(db_session, Viewpoint.of_scope(scope), limit, cursor)
+
+    @wide.get("/{key}", response_model=FactOut, name=f"get_{name}_fact", summary=f"Read a fact of {words}")
+    async def get_wide_fact(scope: Annotated[ScopeKey, Depends(reading)], key: Key, db_session: Db) -> Response:
+        """Read a fact that holds in the scope."""
+        return await _get(db_session, Viewpoint.of_scope(scope), key)
+
+    @wide.get(
+        "/{key}/history",
+        response_model=Page[FactValueOut],
+        name=f"list_{name}_fact_values",
+        summary=f"List the values of a fact of {words}",
+    )
+    async def list_wide_fact_values(
+        scope: Annotated[ScopeKey, Depends(reading)],
+        key: Key,
+        db_session: Db,
+        limit: Limit = DEFAULT_LIMIT,
+        cursor: Cursor = None,
+    ) -> Response:
+        """List the values that a key has and had in the scope, newest first."""
+        return await _list_values(db_session, Viewpoint.of_scope(scope), key, limit, cursor)
+
+    @wide.put("/{key}", response_model=FactOut, name=f"set_{name}_fact", summary=f"Set a fact of {words}")
+    async def set_wide_fact(
+        scope: Annotated[ScopeKey, Depends(writing)], key: Key, body: FactIn, db_session: Db, clock: Now
+    ) -> Response:
+        """Set a fact. It holds in all chats of the scope that have no value of their own.
+
+        The response has the status 201 if the key had no value in the scope.
+        """
+        created = await book.set_in_scope(db_session, scope, key, body.value, now=clock())
+        return await _get(db_session, Viewpoint.of_scope(scope), key, status=201 if created else 200)
+
+    @wide.delete("/{key}", status_code=204, name=f"delete_{name}_fact", summary=f"Delete a fact of {words}")
+    async def delete_wide_fact(
+        scope: Annotated[ScopeKey, Depends(writing)], key: Key, db_session: Db, clock: Now
+    ) -> None:
+        """Delete a fact from the scope. Its former values stay in its history."""
+        await book.delete_in_scope(db_session, scope, key, now=clock())
+
+    return wide
+
+
+routers = (
+    router,
+    _make_router(
+        "/v1/users/{user_id:path}/characters/{name:path}",
+        "character",
+        "a user with a character",
+        deps.reading_character,
+        deps.writing_character,
+    ),
+    _make_router("/v1/users/{user_id:path}", "user", "a user", deps.reading_user, deps.writing_user),
+    _make_router("/v1", "global", "the tenant", deps.reading_tenant, deps.writing_tenant),
+)
+"""The longer paths come first, because the id of a user may contain slashes."""
+
+
+async def _list(db_session: DbSession, view: Viewpoint, limit: int, cursor: str | None) -> Response:
+    after = decode_cursor(cursor, str)[0] if cursor else ""
+    held = await book.list_held(db_session, view)
+    found = sorted(key for key in held if key > after)[: limit + 1]
+    sources = await list_sources(db_session, view, [held[key] for key in found[:limit]])
+    items = [_fact_out(held[key], sources.get(held[key].statement_id, [])) for key in found[:limit]]
+    return OrjsonResponse(make_page(items, [(key,) for key in found]))
+
+
+async def _get(db_session: DbSession, view: Viewpoint, key: str, *, status: int = 200) -> Response:
+    held = await book.get_held(db_session, view, key)
+    sources = await list_sources(db_session, view, [held])
+    return OrjsonResponse(_fact_out(held, sources.get(held.statement_id, [])), status_code=status)
+
+
+async def _list_values(db_session: DbSession, view: Viewpoint, key: str, limit: int, cursor: str | None) -> Response:
+    start = decode_cursor(cursor, int)[0] if cursor else 0
+    values = (await book.list_values(db_session, view, key))[start : start + limit + 1]
+    keys = [(start + place,) for place in range(1, len(values) + 1)]
+    return OrjsonResponse(make_page([_value_out(one) for one in values[:limit]], keys))
+
+
+def _fact_out(fact: Known, sources: list[str]) -> dict[str, Any]:
+    return {
+        "id": fact.statement_id,
+        "key": fact.key,
+        "value": fact.content,
+        "scope": fact.scope,
+        "character": fact.character,
+        "origin": fact.origin,
+        "edited": fact.edited,
+        "sources": sources,
+        "created_at": fact.learnt_at,
+    }
+
+
+def _value_out(value: Value) -> dict[str, Any]:
+    fact = value.known
+    return {
+        "id": fact.statement_id,
+        "value": fact.content,
+        "scope": fact.scope,
+        "character": fact.character,
+        "origin": fact.origin,
+        "edited": fact.edited,
+        "created_at": fact.learnt_at,
+        "held_until": value.held_until,
+    }

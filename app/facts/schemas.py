@@ -1,0 +1,65 @@
+"""The request and response models of facts."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.chats.settings import Scope
+from app.kit.wire import RequestModel, SegmentText, Text
+from app.layers.derived import EDITED, ORIGIN, Origin
+
+MAX_KEY_CHARS = 100
+MAX_VALUE_CHARS = 2_000
+
+
+def _trimmed(key: str) -> str:
+    if key != key.strip():
+        raise ValueError("must not begin or end with white space")
+    return key
+
+
+FactKey = Annotated[SegmentText, AfterValidator(_trimmed), Field(min_length=1, max_length=MAX_KEY_CHARS)]
+FactValue = Annotated[Text, Field(min_length=1, max_length=MAX_VALUE_CHARS, pattern=r"\S")]
+
+
+class FactIn(RequestModel):
+    """The value of a fact."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"value": "Mira's brother is called Tomas."}]})
+
+    value: FactValue = Field(description=f"The value, at most {MAX_VALUE_CHARS:,} characters.")
+
+
+class FactOut(BaseModel):
+    """A fact as it holds."""
+
+    id: UUID = Field(description="The id of the statement; each new value has another one.")
+    key: str = Field(description="The key.")
+    value: str = Field(description="The value.")
+    scope: Scope = Field(
+        description="Where it holds: in the `chat`, for the user with one `character`, for the `user`, or for all "
+        "chats of the tenant (`global`)."
+    )
+    character: str | None = Field(description="The character, if the scope is `character`; otherwise null.")
+    origin: Origin = Field(description=ORIGIN)
+    edited: bool = Field(description=EDITED)
+    sources: list[str] = Field(
+        description="The messages of this chat that it was learnt from: `message:<id>`; empty for a fact that a person "
+        "set or that another chat taught."
+    )
+    created_at: datetime = Field(description="From when on it holds.")
+
+
+class FactValueOut(BaseModel):
+    """A value that a key has or had."""
+
+    id: UUID = Field(description="The id of the statement.")
+    value: str | None = Field(description="The value; null if the fact was deleted or forgotten then.")
+    scope: Scope = Field(description="The scope of the value.")
+    character: str | None = Field(description="The character, if the scope is `character`; otherwise null.")
+    origin: Origin = Field(description=ORIGIN)
+    edited: bool = Field(description=EDITED)
+    created_at: datetime = Field(description="From when on it held.")
+    held_until: datetime | None = Field(description="When the next value of the same scope replaced it; null if none.")

@@ -1,0 +1,25 @@
+"""The state of facts, as JSON."""
+
+from typing import Any
+from uuid import UUID
+
+from app.facts.book import KIND
+from app.kit.db import DbSession
+from app.knowledge.reading import list_newest
+
+
+async def export_state(db_session: DbSession, line: tuple[UUID, UUID]) -> list[dict[str, Any]]:
+    """Return the newest live value of each key in each scope that a line sees, sorted by scope and key."""
+    known = await list_newest(db_session, line, KIND)
+    return [
+        {
+            "scope": one.scope,
+            "character": one.character,
+            "key": one.key,
+            "value": one.content,
+            "origin": one.origin,
+            "edited": one.edited,
+            "created_at": one.learnt_at,
+        }
+        for one in sorted(known, key=lambda one: (one.rank, one.character or "", one.key))
+    ]

@@ -1,0 +1,141 @@
+"""The tools with which a character sets, reads and forgets facts."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.bindings import service as bindings
+from app.bindings.service import Call
+from app.chats.chat_lock import lock_head
+from app.chats.events import LayerChanged
+from app.chats.hashes import identity
+from app.chats.service import get_chat
+from app.chats.settings import effective
+from app.facts.book import KIND, NAME, list_held, say
+from app.facts.schemas import MAX_KEY_CHARS, MAX_VALUE_CHARS, FactKey, FactValue
+from app.facts.wording import word_fact
+from app.kit.db import defer
+from app.knowledge.known import SCOPES
+from app.knowledge.reading import Viewpoint, find_deciding, view_chat
+from app.knowledge.scopes import ScopeKey
+from app.knowledge.service import teach
+from app.layers.tool import Tool, ToolCall
+
+Key = Annotated[
+    FactKey,
+    Field(
+        description="A short name of what it is about, such as `user_birthday` or `pets`; the same name each time. "
+        f"At most {MAX_KEY_CHARS} characters, without a slash."
+    ),
+]
+
+
+class SetFact(BaseModel):
+    """The arguments of `set_fact`."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"key": "user_brother", "value": "Tomas, a ferryman"}]}
+    )
+
+    key: Key
+    value: Annotated[
+        FactValue,
+        Field(
+            description="What is true now, in a few words. It replaces the former value. "
+            f"At most {MAX_VALUE_CHARS:,} characters."
+        ),
+    ]
+
+
+class ForgetFact(BaseModel):
+    """The arguments of `forget_fact`."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"key": "user_brother"}]})
+
+    key: Key
+
+
+class GetFacts(BaseModel):
+    """The arguments of `get_facts`: none."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}]})
+
+
+async def _set_fact(call: ToolCall, arguments: SetFact) -> str:
+    await _teach(call, SET_FACT.name, arguments.key, arguments.value)
+    return f"It is noted: {arguments.key} is “{arguments.value}”. Go on with the story; do not mention the note."
+
+
+async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> str:
+    view = await view_chat(call.db_session, call.ref, character=call.character)
+    held = await list_held(call.db_session, view)
+    if arguments.key not in held:
+        known = ", ".join(held) or "none"
+        return f"There is no fact {arguments.key!r}, so nothing has changed. The facts are: {known}."
+    await _teach(call, FORGET_FACT.name, arguments.key, None)
+    return f"It is forgotten: {arguments.key}. Go on with the story; do not mention it."
+
+
+async def _get_facts(call: ToolCall, _arguments: GetFacts) -> str:
+    view = await view_chat(call.db_session, call.ref, character=call.character)
+    held = await list_held(call.db_session, view)
+    if not held:
+        return "There are no facts yet."
+    return "\n".join(word_fact(key, one.content or "") for key, one in sorted(held.items()))
+
+
+async def _teach(call: ToolCall, tool: str, key: str, value: str | None) -> None:
+    """Bind what a tool says about a fact to the reply that the call belongs to."""
+    db_session = call.db_session
+    head = await lock_head(db_session, call.ref)
+    view = await view_chat(db_session, call.ref, character=call.character)
+    words = identity("fact", f"{key}\0{value or ''}")
+    made = await bindings.bind(
+        db_session, head, Call(NAME, tool, view.character or "", words, call.target), now=call.now
+    )
+    if made.is_retry:
+        return
+    scope = await _choose_scope(call, view, key)
+    await teach(db_session, head, scope, made, say(key, value), layer=NAME, now=call.now)
+    defer(db_session, LayerChanged(head, NAME))
+
+
+async def _choose_scope(call: ToolCall, view: Viewpoint, key: str) -> ScopeKey:
+    """Return the scope of what a tool says: `learn_scope`, but none wider than the one that decides about the key now.
+
+    In a wider scope, the new value would not hold.
+    """
+    chat = await get_chat(call.db_session, call.ref)
+    deciding = await find_deciding(call.db_session, view, KIND, key)
+    learnt = effective(chat.settings).memories.learn_scope
+    rank = min(SCOPES.index(learnt), deciding.rank if deciding else len(SCOPES))
+    return ScopeKey.of_name(
+        SCOPES[rank], tenant=call.ref.tenant, chat_key=call.ref.key, user_id=chat.user_id, character=view.character
+    )
+
+
+SET_FACT = Tool(
+    name="set_fact",
+    description=(
+        "Note a fact that stays true until it changes, under a short name: somebody's name, birthday, family, home or "
+        "work, what they like and cannot stand, an agreement, a number to remember. Call it when you learn such a fact "
+        "or when it changes. Do not call it for what happens in a scene, for moods, guesses or plans."
+    ),
+    arguments=SetFact,
+    example={"key": "…", "value": "…"},
+    run=_set_fact,
+)
+GET_FACTS = Tool(
+    name="get_facts",
+    description="Read all facts that are noted. Call it when you need one that is not in front of you.",
+    arguments=GetFacts,
+    example={},
+    run=_get_facts,
+)
+FORGET_FACT = Tool(
+    name="forget_fact",
+    description="Forget a fact that is no longer true and has no new value. For a new value, call `set_fact`.",
+    arguments=ForgetFact,
+    example={"key": "…"},
+    run=_forget_fact,
+)

@@ -1,0 +1,68 @@
+"""What is known, and which of several scopes decides. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.chats.settings import Scope
+
+SCOPES: Sequence[Scope] = ("chat", "character", "user", "global")
+"""The names of the scopes, the nearest first; the position of a name is its rank."""
+
+
+class Known(NamedTuple):
+    """The newest live statement of a key in one scope.
+
+    Attributes:
+        rank: The rank of the scope (`SCOPES`).
+        character: The current name of the character in the scope `character`; None in the others.
+        key: The key.
+        statement_id: The statement's id.
+        content: What it says; None if it says that the key has no value any more.
+        tokens: The tokens of its line in a prompt.
+        origin: Who wrote it.
+        edited: Whether a person replaced the value of somebody else.
+        learnt_at: When it was learnt.
+
+    """
+
+    rank: int
+    character: str | None
+    key: str
+    statement_id: UUID
+    content: str | None
+    tokens: int
+    origin: str
+    edited: bool
+    learnt_at: datetime
+
+    @property
+    def scope(self) -> Scope:
+        """The name of the scope."""
+        return SCOPES[self.rank]
+
+
+def choose_nearest(known: Iterable[Known], character: str | None) -> Mapping[str, Known]:
+    """Return the statement that holds for each key: the nearest scope wins, and in it the newest.
+
+    A statement that takes a value away hides those of wider scopes, too; such keys are left out. Of the scope
+    `character`, only the statements about the given character count; None is no character.
+    """
+    return {key: one for key, one in choose_deciding(known, character).items() if one.content is not None}
+
+
+def choose_deciding(known: Iterable[Known], character: str | None) -> dict[str, Known]:
+    """Return what `choose_nearest` returns, with the statements that take a value away."""
+    deciding: dict[str, Known] = {}
+    for one in known:
+        if one.character is not None and one.character != character:
+            continue
+        before = deciding.get(one.key)
+        if before is None or _order(one) > _order(before):
+            deciding[one.key] = one
+    return deciding
+
+
+def _order(one: Known) -> tuple[Any, ...]:
+    return -one.rank, one.learnt_at, one.statement_id

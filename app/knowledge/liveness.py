@@ -1,0 +1,82 @@
+"""SQL that decides which statements are live, and which of them hold. Composed of constants.
+
+A statement `s` is live if a person set it, or if one of its teachings is live: its message has the text that it was
+taught with, and its line is the one that is read. Of the chat that is read, this is the line that is read, and with
+`before` only what was taught before that message counts. Of all other chats, it is the current line.
+"""
+
+from app.kit.owners import CHAT_WIDE, NO_LINE
+
+_TENANT_KEY = "encode(substr(sha256(convert_to(c.tenant, 'UTF8') || '\\x00'), 1, 16), 'hex')::uuid"
+"""What `tenant_key` of `app/kit/ids.py` computes."""
+
+OWNERS_OF_CHAT = f"""
+    SELECT c.chat_key AS owner_key, '{CHAT_WIDE}'::uuid AS line_id, 0 AS rank, ''::text AS character,
+        NULL::text AS current_name
+    UNION ALL
+    SELECT c.user_key, '{NO_LINE}', 1, named.name, p.value ->> 'name'
+    FROM jsonb_array_elements(c.characters) AS p CROSS JOIN LATERAL (
+        SELECT p.value ->> 'name' UNION SELECT jsonb_array_elements_text(p.value -> 'aliases')) AS named (name)
+    WHERE c.user_key IS NOT NULL
+    UNION ALL
+    SELECT c.user_key, '{NO_LINE}', 2, '', NULL WHERE c.user_key IS NOT NULL
+    UNION ALL
+    SELECT {_TENANT_KEY}, '{NO_LINE}', 3, '', NULL"""  # noqa: S608 - constants only
+"""The scopes that a chat's row `c` sees, with the rank of each. A character is known under its former names, too."""
+
+OWNER_GIVEN = """
+    SELECT $1::uuid AS owner_key, $2::uuid AS line_id, $3::int AS rank, $4::text AS character,
+        nullif($4::text, '') AS current_name"""
+"""One scope, as parameters."""
+
+
+def write_is_live(*, chat: str, line: str, before: str) -> str:
+    """Return the condition that the statement `s` is live.
+
+    Args:
+        chat: SQL for the key of the chat that is read; NULL for none.
+        line: SQL for the id of the line of that chat.
+        before: SQL for the seq of the message before which it was taught; NULL for any.
+
+    """
+    return f"""(s.is_set OR EXISTS (
+        SELECT FROM teachings t JOIN chats l ON l.chat_key = t.chat_key AND l.line_id = t.line_id
+        WHERE t.statement_id = s.statement_id AND coalesce(t.wide_key, t.chat_key) = s.owner_key AND NOT t.hidden
+            AND CASE WHEN t.chat_key = {chat} THEN t.line_id = {line} AND ({before} IS NULL OR t.first_seq < {before})
+                ELSE l.line_status = 'current' END))"""
+
+
+def write_newest(owners: str, is_live: str, kind: str) -> str:
+    """Return the query of the newest live statement of each key, in each of `owners`; its columns are those of `Known`.
+
+    It steps from key to key in the index, so its cost does not grow with the former values of a key.
+    """
+    key_of_owner = f"""
+        SELECT s.key FROM statements s
+        WHERE s.owner_key = {{o}}.owner_key AND s.line_id = {{o}}.line_id AND s.kind = '{kind}'
+            AND s.character = {{o}}.character {{after}}
+        ORDER BY s.key LIMIT 1"""  # noqa: S608
+    return f"""
+    WITH RECURSIVE owners AS ({owners}), keys AS (
+        SELECT o.*, found.key FROM owners o CROSS JOIN LATERAL ({key_of_owner.format(o="o", after="")}) AS found
+        UNION ALL
+        SELECT k.owner_key, k.line_id, k.rank, k.character, k.current_name, found.key
+        FROM keys k CROSS JOIN LATERAL ({key_of_owner.format(o="k", after="AND s.key > k.key")}) AS found
+    )
+    SELECT k.rank, k.current_name, k.key, n.statement_id, n.content, n.tokens, n.origin, n.edited, n.learnt_at
+    FROM keys k CROSS JOIN LATERAL (
+        SELECT * FROM statements s
+        WHERE s.owner_key = k.owner_key AND s.line_id = k.line_id AND s.kind = '{kind}'
+            AND s.character = k.character AND s.key = k.key AND {is_live}
+        ORDER BY s.learnt_at DESC, s.statement_id DESC LIMIT 1) AS n"""  # noqa: S608
+
+
+def write_history(owners: str, is_live: str, kind: str, *, key: str) -> str:
+    """Return the query of the live statements of one key in each of `owners`; its columns are those of `Known`."""
+    return f"""
+    SELECT o.rank, o.current_name, s.key, s.statement_id, s.content, s.tokens, s.origin, s.edited,
+        s.learnt_at
+    FROM ({owners}) AS o JOIN statements s ON s.owner_key = o.owner_key AND s.line_id = o.line_id
+        AND s.kind = '{kind}' AND s.character = o.character AND s.key = {key}
+    WHERE {is_live}
+    ORDER BY s.learnt_at DESC, s.statement_id DESC"""  # noqa: S608

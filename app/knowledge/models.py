@@ -1,0 +1,80 @@
+"""The tables of statements and teachings."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Index, Text, text
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Table
+from app.kit.owners import CHAT_WIDE, NO_LINE
+
+Time = TIMESTAMP(timezone=True)
+
+
+class Statement(Table):
+    """Something that is known in a scope: a chat, a user with one character, a user, or a tenant.
+
+    `owner_key` and `line_id` identify the scope: the chat's key and CHAT_WIDE, or the key of the user or the tenant
+    and NO_LINE. `character` is the name in the scope of a user with one character, otherwise empty. No line has rows
+    here, so no line is copied with them: `Teaching` says on which lines a statement is live.
+
+    A statement is never changed: a new value is a new statement. Of the live statements of a `kind` with the same
+    `key`, the newest by `learnt_at` holds; `content` is null if it says that the key has no value any more. `is_set` is
+    true for what a person set: it is live on every line. `edited` is whether a person replaced a value of somebody
+    else. `tokens` is the number of tokens of the line in a prompt.
+    """
+
+    __tablename__ = "statements"
+    __table_args__ = (
+        CheckConstraint(f"line_id IN ('{NO_LINE}', '{CHAT_WIDE}')", name="line"),
+        CheckConstraint("kind IN ('fact')", name="kind"),
+        CheckConstraint("origin IN ('model', 'extractive', 'tool', 'person')", name="origin"),
+        CheckConstraint(f"character = '' OR line_id = '{NO_LINE}'", name="character"),
+        Index("ix_statements_key", "owner_key", "line_id", "kind", "character", "key", "learnt_at", "statement_id"),
+        {"info": {"has_lines": False}},
+    )
+
+    owner_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    statement_id: Mapped[UUID] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    character: Mapped[str] = mapped_column(server_default="")
+    key: Mapped[str] = mapped_column(Text)
+    content: Mapped[str | None] = mapped_column(Text)
+    tokens: Mapped[int] = mapped_column(server_default="0")
+    origin: Mapped[str]
+    is_set: Mapped[bool] = mapped_column(server_default="false")
+    edited: Mapped[bool] = mapped_column(server_default="false")
+    learnt_at: Mapped[datetime] = mapped_column(Time)
+
+
+class Teaching(Table):
+    """That a line taught a statement. Copied, forked, cut off and erased with the line.
+
+    `first_seq` is the message at which it was taught: the reply that the call of a tool is bound to, or the newest
+    message while the reply is still to come. `hidden` is whether that message has another text now, is deleted, or is
+    still to come. What a tool taught has the id of its binding as `teaching_id`. `wide_key` is the owner of the
+    statement if that is a user or a tenant, and null for a statement of the chat itself; a fork has copies of these.
+
+    When the last teaching of a statement is deleted, a trigger deletes the statement, unless a person set it.
+    """
+
+    __tablename__ = "teachings"
+    __table_args__ = (
+        CheckConstraint("first_seq >= 0", name="first_seq"),
+        Index("ix_teachings_statement", "statement_id"),
+        Index("ix_teachings_seq", "chat_key", "line_id", "first_seq"),
+        Index("ix_teachings_wide", "chat_key", "wide_key", postgresql_where=text("wide_key IS NOT NULL")),
+        {"info": {"begins": "first_seq", "exported": "NOT hidden"}},
+    )
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    teaching_id: Mapped[UUID] = mapped_column(primary_key=True)
+    layer: Mapped[str]
+    statement_id: Mapped[UUID]
+    wide_key: Mapped[UUID | None]
+    first_seq: Mapped[int]
+    hidden: Mapped[bool] = mapped_column(server_default="false")

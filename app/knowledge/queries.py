@@ -1,0 +1,189 @@
+"""SQL of statements and teachings."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy import insert
+
+from app.kit.db import DbSession
+from app.kit.owners import CHAT_WIDE
+from app.knowledge.known import Known
+from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_history, write_is_live, write_newest
+from app.knowledge.models import Statement, Teaching
+from app.knowledge.scopes import ScopeKey
+
+Line = tuple[UUID, UUID]
+"""A chat's key, and the id of one of its lines."""
+
+KINDS = ("fact",)
+
+_COPIED = [column.name for column in Statement.__table__.columns if column.name != "owner_key"]
+
+_IN_CHAT = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int")
+_ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
+
+
+def _of_chat(query: str) -> str:
+    return f"SELECT n.* FROM chats c CROSS JOIN LATERAL ({query}) AS n WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
+
+
+_NEWEST_OF_CHAT = {kind: _of_chat(write_newest(OWNERS_OF_CHAT, _IN_CHAT, kind)) for kind in KINDS}
+_NEWEST = {kind: write_newest(OWNER_GIVEN, _ANYWHERE, kind) for kind in KINDS}
+_HISTORY_OF_CHAT = {kind: _of_chat(write_history(OWNERS_OF_CHAT, _IN_CHAT, kind, key="$3")) for kind in KINDS}
+_HISTORY = {kind: write_history(OWNER_GIVEN, _ANYWHERE, kind, key="$5") for kind in KINDS}
+
+# Rechecks the replies of calls: `first_seq` is the seq of the reply, once that has arrived.
+_BIND = """
+    UPDATE teachings t SET first_seq = n.first_seq, hidden = n.hidden
+    FROM unnest($3::uuid[], $4::int[], $5::boolean[]) AS n (teaching_id, first_seq, hidden)
+    WHERE t.chat_key = $1 AND t.line_id = $2 AND t.teaching_id = n.teaching_id
+    RETURNING t.wide_key"""
+
+_HIDE = """
+    UPDATE teachings t SET hidden = n.hidden
+    FROM unnest($3::uuid[], $4::boolean[]) AS n (teaching_id, hidden)
+    WHERE t.chat_key = $1 AND t.line_id = $2 AND t.teaching_id = n.teaching_id
+    RETURNING t.wide_key"""
+
+_DROP = """
+    DELETE FROM teachings WHERE chat_key = $1 AND line_id = $2 AND teaching_id = ANY($3) RETURNING wide_key"""
+
+_TRUNCATE = "DELETE FROM teachings WHERE chat_key = $1 AND line_id = $2 AND first_seq >= $3 RETURNING wide_key"
+
+_MOVE = """
+    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq, hidden)
+    SELECT $1, $2, t.teaching_id, t.layer, t.statement_id, t.wide_key, n.first_seq, n.hidden
+    FROM unnest($4::uuid[], $5::int[], $6::boolean[]) AS n (teaching_id, first_seq, hidden)
+    JOIN teachings t ON t.chat_key = $1 AND t.line_id = $3 AND t.teaching_id = n.teaching_id"""
+
+_LIST_MOVED = """
+    SELECT teaching_id FROM teachings WHERE chat_key = $1 AND line_id = $2 AND first_seq > $3"""
+
+# What a person set is on all lines; of the rest, the fork has what its line was taught.
+_COPY_OF_CHAT = f"""
+    INSERT INTO statements (owner_key, {", ".join(_COPIED)}) SELECT $2, {", ".join(_COPIED)} FROM statements s
+    WHERE s.owner_key = $1 AND s.line_id = '{CHAT_WIDE}' AND (s.is_set OR EXISTS (
+        SELECT FROM teachings t
+        WHERE t.chat_key = $2 AND t.line_id = $3 AND t.statement_id = s.statement_id AND t.wide_key IS NULL))"""  # noqa: S608
+
+_WIDE_KEYS = "SELECT DISTINCT wide_key FROM teachings WHERE chat_key = $1 AND wide_key IS NOT NULL"
+
+_COUNT_KEYS = """
+    SELECT count(DISTINCT key)::int FROM statements
+    WHERE owner_key = $1 AND line_id = $2 AND kind = $3 AND character = $4"""
+
+_HAS_KEY = """
+    SELECT EXISTS (SELECT FROM statements
+        WHERE owner_key = $1 AND line_id = $2 AND kind = $3 AND character = $4 AND key = $5)"""
+
+_MESSAGES = """
+    SELECT t.statement_id, m.message_id FROM teachings t
+    JOIN messages m ON m.chat_key = t.chat_key AND m.line_id = t.line_id AND m.seq = t.first_seq
+    WHERE t.chat_key = $1 AND t.line_id = $2 AND t.statement_id = ANY($3) AND NOT t.hidden
+    ORDER BY t.first_seq"""
+
+
+async def list_newest(db_session: DbSession, scope: ScopeKey, kind: str) -> list[Known]:
+    """Return the newest live statement of each key in one scope, as the chats' current lines have it."""
+    return _known(await db_session.raw.fetch(_NEWEST[kind], *_where(scope)))
+
+
+async def list_newest_of_chat(db_session: DbSession, line: Line, kind: str) -> list[Known]:
+    """Return the newest live statement of each key in each scope that a line sees."""
+    return _known(await db_session.raw.fetch(_NEWEST_OF_CHAT[kind], *line))
+
+
+async def list_history(db_session: DbSession, scope: ScopeKey, kind: str, key: str) -> list[Known]:
+    """Return the live statements of a key in one scope, newest first."""
+    return _known(await db_session.raw.fetch(_HISTORY[kind], *_where(scope), key))
+
+
+async def list_history_of_chat(db_session: DbSession, line: Line, kind: str, key: str) -> list[Known]:
+    """Return the live statements of a key in each scope that a line sees, newest first."""
+    return _known(await db_session.raw.fetch(_HISTORY_OF_CHAT[kind], *line, key))
+
+
+async def insert_statement(db_session: DbSession, statement: Statement) -> None:
+    """Insert a statement."""
+    values = {column.name: getattr(statement, column.name) for column in Statement.__table__.columns}
+    await db_session.execute(insert(Statement).values(values))
+
+
+async def insert_teaching(db_session: DbSession, teaching: Teaching) -> None:
+    """Insert a teaching."""
+    values = {column.name: getattr(teaching, column.name) for column in Teaching.__table__.columns}
+    await db_session.execute(insert(Teaching).values(values))
+
+
+async def bind(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, int, bool]]) -> list[UUID]:
+    """Place teachings at their replies: (teaching_id, first_seq, hidden). Return the `wide_key`s, without null."""
+    return _wide(await db_session.raw.fetch(_BIND, *line, *zip(*rows, strict=True)))
+
+
+async def hide(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, bool]]) -> list[UUID]:
+    """Hide or show teachings: (teaching_id, hidden). Return the `wide_key`s, without null."""
+    return _wide(await db_session.raw.fetch(_HIDE, *line, *zip(*rows, strict=True)))
+
+
+async def drop(db_session: DbSession, line: Line, teaching_ids: Sequence[UUID]) -> list[UUID]:
+    """Delete teachings. Return the `wide_key`s, without null."""
+    return _wide(await db_session.raw.fetch(_DROP, *line, list(teaching_ids)))
+
+
+async def truncate(db_session: DbSession, line: Line, from_seq: int) -> list[UUID]:
+    """Delete the teachings from a seq (inclusive) on. Return the `wide_key`s, without null."""
+    return _wide(await db_session.raw.fetch(_TRUNCATE, *line, from_seq))
+
+
+async def list_after(db_session: DbSession, line: Line, seq: int) -> list[UUID]:
+    """Return the ids of the teachings after a seq."""
+    return [row["teaching_id"] for row in await db_session.raw.fetch(_LIST_MOVED, *line, seq)]
+
+
+async def move(db_session: DbSession, line: Line, from_line_id: UUID, rows: Sequence[tuple[UUID, int, bool]]) -> None:
+    """Copy teachings of another line of the chat to their places on this one: (teaching_id, first_seq, hidden)."""
+    if rows:
+        await db_session.raw.execute(_MOVE, *line, from_line_id, *zip(*rows, strict=True))
+
+
+async def copy_of_chat(db_session: DbSession, chat_key: UUID, target: Line) -> None:
+    """Copy the statements of a chat that a fork of it, which has its teachings already, knows too."""
+    await db_session.raw.execute(_COPY_OF_CHAT, chat_key, *target)
+
+
+async def list_wide_keys(db_session: DbSession, chat_key: UUID) -> list[UUID]:
+    """Return the users and tenants that any line of a chat taught something about."""
+    return _wide(await db_session.raw.fetch(_WIDE_KEYS, chat_key))
+
+
+async def count_keys(db_session: DbSession, scope: ScopeKey, kind: str) -> int:
+    """Return how many keys have statements in a scope, live or not."""
+    count: int = await db_session.raw.fetchval(_COUNT_KEYS, scope.owner_key, scope.line_id, kind, scope.character)
+    return count
+
+
+async def has_key(db_session: DbSession, scope: ScopeKey, kind: str, key: str) -> bool:
+    """Return whether a key has any statement in a scope, live or not."""
+    where = (scope.owner_key, scope.line_id, kind, scope.character, key)
+    return bool(await db_session.raw.fetchval(_HAS_KEY, *where))
+
+
+async def list_messages(db_session: DbSession, line: Line, statement_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
+    """Return the ids of the messages of a line that taught each statement, in story order."""
+    found: dict[UUID, list[str]] = {}
+    for statement_id, message_id in await db_session.raw.fetch(_MESSAGES, *line, list(statement_ids)):
+        found.setdefault(statement_id, []).append(message_id)
+    return found
+
+
+def _where(scope: ScopeKey) -> tuple[UUID, UUID, int, str]:
+    return scope.owner_key, scope.line_id, scope.rank, scope.character
+
+
+def _known(rows: Sequence[asyncpg.Record]) -> list[Known]:
+    return [Known(*row) for row in rows]
+
+
+def _wide(rows: Sequence[asyncpg.Record]) -> list[UUID]:
+    return [row["wide_key"] for row in rows if row["wide_key"] is not None]

@@ -1,0 +1,114 @@
+"""Reads what holds: in one scope, or as a line of a chat sees it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from app.chats.characters import Characters, accepts, find_meant, word_unknown
+from app.chats.chat_lock import ChatRef
+from app.chats.service import get_line
+from app.kit.db import DbSession
+from app.kit.errors import Invalid
+from app.knowledge import queries
+from app.knowledge.known import Known, choose_deciding, choose_nearest
+from app.knowledge.scopes import ScopeKey
+
+
+@dataclass(frozen=True, slots=True)
+class Viewpoint:
+    """Where statements are read: in one scope, or on a line of a chat, which sees several.
+
+    Attributes:
+        scope: The scope; that of the chat itself if a line is read.
+        line: The chat's key and the line's id; None for a scope that is not read from a chat.
+        character: The character whose statements count, if known.
+
+    """
+
+    scope: ScopeKey
+    line: tuple[UUID, UUID] | None = None
+    character: str | None = None
+
+    @classmethod
+    def of_scope(cls, scope: ScopeKey) -> "Viewpoint":
+        """Return the view of one scope."""
+        return cls(scope, character=scope.character or None)
+
+
+class Value(NamedTuple):
+    """A value that a key has or had, and when the next one of its scope replaced it."""
+
+    known: Known
+    held_until: datetime | None
+
+
+async def view_chat(
+    db_session: DbSession, ref: ChatRef, *, line: UUID | None = None, character: str | None = None
+) -> Viewpoint:
+    """Return the view of a line, the current one by default. Raises ChatNotFound, LineNotFound, Invalid.
+
+    `character` is the character whose statements count; by default, it is the only one.
+    """
+    chat = await get_line(db_session, ref, line)
+    scope = ScopeKey.of_chat(ref.tenant, ref.key)
+    return Viewpoint(scope, (ref.key, chat.line_id), choose_character(chat.characters, character))
+
+
+def choose_character(characters: Characters, named: str | None) -> str | None:
+    """Return the character that a request means, or None. Raises Invalid for a character that the chat lacks."""
+    if named is not None and not accepts(characters, named):
+        message = word_unknown(characters)
+        raise Invalid(f"character: {message}", errors=[{"loc": ["query", "character"], "msg": message}])
+    return find_meant(characters, named)
+
+
+async def list_held(db_session: DbSession, view: Viewpoint, kind: str) -> Mapping[str, Known]:
+    """Return the statement that holds for each key of a kind."""
+    if view.line is None:
+        known = await queries.list_newest(db_session, view.scope, kind)
+    else:
+        known = await queries.list_newest_of_chat(db_session, view.line, kind)
+    return choose_nearest(known, view.character)
+
+
+async def list_newest(db_session: DbSession, line: tuple[UUID, UUID], kind: str) -> list[Known]:
+    """Return the newest live statement of each key in each scope that a line sees, also those that do not hold."""
+    return await queries.list_newest_of_chat(db_session, line, kind)
+
+
+async def find_held(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> Known | None:
+    """Return the statement that holds for a key, or None."""
+    return choose_nearest(await _list_live(db_session, view, kind, key), view.character).get(key)
+
+
+async def find_deciding(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> Known | None:
+    """Return the statement that decides about a key, also if it takes the value away, or None."""
+    return choose_deciding(await _list_live(db_session, view, kind, key), view.character).get(key)
+
+
+async def list_values(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Value]:
+    """Return the values that a key has and had in each scope of the view, newest first.
+
+    Values whose replies were taken back are left out.
+    """
+    values, next_at = [], dict[tuple[int, str | None], datetime]()
+    for one in await _list_live(db_session, view, kind, key):
+        values.append(Value(one, next_at.get((one.rank, one.character))))
+        next_at[one.rank, one.character] = one.learnt_at
+    return values
+
+
+async def list_sources(db_session: DbSession, view: Viewpoint, statements: Sequence[Known]) -> dict[UUID, list[str]]:
+    """Return the sources of statements among the messages of the line that is read, by the statement's id."""
+    if view.line is None or not statements:
+        return {}
+    found = await queries.list_messages(db_session, view.line, [one.statement_id for one in statements])
+    return {statement_id: [f"message:{one}" for one in ids] for statement_id, ids in found.items()}
+
+
+async def _list_live(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Known]:
+    if view.line is None:
+        return await queries.list_history(db_session, view.scope, kind, key)
+    return await queries.list_history_of_chat(db_session, view.line, kind, key)

@@ -1,0 +1,178 @@
+"""Writes statements, and keeps their teachings true to the lines that taught them.
+
+The pipeline calls the functions at the end when something happens to a line. Only chats that ever taught something pay
+for it: the cursor is in the head from the first teaching on.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from app.bindings import service as bindings
+from app.bindings.events import BindingsChanged
+from app.bindings.service import Made
+from app.chats.events import ChatForked, CurrentLineReplaced, LineTruncated, MessagesMoved
+from app.chats.head import Head
+from app.kit.db import DbSession
+from app.kit.ids import tenant_key, uuid7
+from app.kit.owners import Owner, OwnerErased
+from app.kit.scopes import raise_scope, raise_scope_of
+from app.knowledge import queries
+from app.knowledge.errors import TooManyKeys
+from app.knowledge.models import Statement, Teaching
+from app.knowledge.scopes import ScopeKey
+
+CURSOR = "knowledge"
+"""The name of the cursor; the head has it as soon as the chat has taught something."""
+
+MAX_KEYS = 1_000
+"""The most keys of one kind in a scope, so that a context that reads them stays fast."""
+
+
+class Said(NamedTuple):
+    """What a statement says.
+
+    Attributes:
+        kind: The kind of the statement.
+        key: Its key.
+        content: The value; None to take the value away.
+        tokens: The tokens of its line in a prompt.
+
+    """
+
+    kind: str
+    key: str
+    content: str | None
+    tokens: int
+
+
+async def set_by_person(db_session: DbSession, scope: ScopeKey, said: Said, *, edited: bool, now: datetime) -> None:
+    """Insert what a person sets. Raises TooManyKeys. If the scope is a chat, the caller has locked it."""
+    await _check_room(db_session, scope, said)
+    await queries.insert_statement(
+        db_session, _statement(scope, uuid7(), said, "person", now, is_set=True, edited=edited)
+    )
+    _raise(db_session, scope.tenant, _wide(scope))
+
+
+async def teach(
+    db_session: DbSession, head: Head, scope: ScopeKey, made: Made, said: Said, *, layer: str, now: datetime
+) -> None:
+    """Insert what the call of a tool of `layer` teaches, bound to its reply. Raises TooManyKeys.
+
+    `head` is that of the chat's current line, locked, and `made` the binding of the call, which is no retry.
+    """
+    await _check_room(db_session, scope, said)
+    await queries.insert_statement(db_session, _statement(scope, made.binding_id, said, "tool", now))
+    teaching = Teaching(
+        chat_key=head.chat_key,
+        line_id=head.line_id,
+        teaching_id=made.binding_id,
+        layer=layer,
+        statement_id=made.binding_id,
+        wide_key=scope.wide_key,
+        first_seq=made.at_seq,
+        hidden=not made.matches,
+    )
+    await queries.insert_teaching(db_session, teaching)
+    head.cursors[CURSOR] = {}
+    _raise(db_session, head.tenant, _wide(scope))
+
+
+# --- what follows from changes of a line ---
+
+
+async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
+    """Show, hide or delete what the tools of one layer taught, as their replies arrive, change and return."""
+    head, line = event.head, event.head.line
+    wide: list[UUID] = []
+    if event.dropped:
+        wide += await queries.drop(db_session, line, [one.binding_id for one in event.dropped])
+    if event.bound:
+        rows = [(one.binding_id, one.at_seq, not one.matches) for one in event.bound]
+        wide += await queries.bind(db_session, line, rows)
+    if event.toggled:
+        wide += await queries.hide(db_session, line, [(one.binding_id, not one.matches) for one in event.toggled])
+    _raise(db_session, head.tenant, wide)
+
+
+async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
+    """Delete what was taught in the end of the line that was cut off."""
+    head = event.head
+    if CURSOR in head.cursors:
+        _raise(db_session, head.tenant, await queries.truncate(db_session, head.line, event.from_seq))
+
+
+async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
+    """Copy what the moved messages taught to the new line. The bindings of the calls are copied already."""
+    head = event.head
+    if CURSOR not in head.cursors:
+        return
+    moved = await queries.list_after(db_session, (head.chat_key, event.from_line_id), event.kept_seq)
+    places = await bindings.list_places(db_session, head.line, moved)
+    rows = [(binding_id, place.at_seq, not place.matches) for binding_id, place in places.items()]
+    await queries.move(db_session, head.line, event.from_line_id, rows)
+
+
+async def on_fork(db_session: DbSession, event: ChatForked) -> None:
+    """Copy the statements of the chat itself to its fork."""
+    await queries.copy_of_chat(db_session, event.chat_key, event.target)
+
+
+async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced) -> None:
+    """Raise the revisions of the users and tenants that any line of the chat taught something about."""
+    _raise(db_session, event.tenant, await queries.list_wide_keys(db_session, event.chat_key))
+
+
+async def on_owner_erased(db_session: DbSession, event: OwnerErased) -> None:
+    """Raise the revisions of what an erased chat may have taught; its rows are deleted already."""
+    if event.chat_key is None:
+        return
+    if event.user_id is not None:
+        raise_scope(db_session, Owner.of_user(event.tenant, event.user_id))
+        raise_scope(db_session, Owner.of_tenant(event.tenant))
+
+
+def _raise(db_session: DbSession, tenant: str, wide_keys: Iterable[UUID]) -> None:
+    """Raise the revisions of users, or of the tenant, given by their keys."""
+    for key in set(wide_keys):
+        raise_scope_of(db_session, key, is_tenant=key == tenant_key(tenant))
+
+
+def _wide(scope: ScopeKey) -> list[UUID]:
+    return [scope.wide_key] if scope.wide_key else []
+
+
+async def _check_room(db_session: DbSession, scope: ScopeKey, said: Said) -> None:
+    """Raise TooManyKeys if the scope has the most keys already, and this one is new."""
+    if await queries.count_keys(db_session, scope, said.kind) < MAX_KEYS:
+        return
+    if not await queries.has_key(db_session, scope, said.kind, said.key):
+        raise TooManyKeys(f"The scope {scope.name!r} has {MAX_KEYS:,} keys already, the maximum.")
+
+
+def _statement(
+    scope: ScopeKey,
+    statement_id: UUID,
+    said: Said,
+    origin: str,
+    now: datetime,
+    *,
+    is_set: bool = False,
+    edited: bool = False,
+) -> Statement:
+    return Statement(
+        owner_key=scope.owner_key,
+        line_id=scope.line_id,
+        statement_id=statement_id,
+        kind=said.kind,
+        character=scope.character,
+        key=said.key,
+        content=said.content,
+        tokens=said.tokens,
+        origin=origin,
+        is_set=is_set,
+        edited=edited,
+        learnt_at=now,
+    )

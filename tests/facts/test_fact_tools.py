@@ -1,0 +1,293 @@
+"""What a character notes with its tools holds while the reply that noted it has the same text."""
+
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from tests.facts.asking import (
+    CHAT,
+    USER,
+    begin,
+    call,
+    checkpoint,
+    delete_fact,
+    fork,
+    held,
+    history,
+    learn_wide,
+    note,
+    restore,
+    set_fact,
+    shown,
+    switch_to,
+)
+from tests.talk import (
+    add_swipe,
+    append,
+    cut_off,
+    edit,
+    get,
+    hide,
+    ok,
+    put,
+    said,
+    select_swipe,
+    soft_delete,
+    talk,
+)
+
+GREEN = {"lamp": "green"}
+
+
+async def test_a_tool_sets_and_forgets_a_fact(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    assert "green" in await note(api, "lamp", "green")
+    fact = await get(api, "/facts/lamp")
+    assert (fact["origin"], fact["sources"]) == ("tool", ["message:m2"])
+    assert await shown(api) == ["lamp: green"]
+    assert await call(api, "get_facts", {}) == "- lamp: green"
+    clock.step(60)
+    assert "forgotten" in await call(api, "forget_fact", {"key": "lamp"})
+    assert await held(api) == {}
+    assert await call(api, "get_facts", {}) == "There are no facts yet."
+    assert [one["value"] for one in await history(api, "lamp")] == [None, "green"]
+
+
+async def test_forgetting_an_unknown_fact_names_the_known(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await set_fact(api, "lamp", "green")
+    assert "The facts are: lamp." in await call(api, "forget_fact", {"key": "lantern"})
+
+
+async def test_wrong_arguments_are_explained(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    for arguments in ({}, {"key": "lamp"}, {"key": "a/b", "value": "x"}, {"key": "lamp", "value": " "}):
+        assert "set_fact" in await call(api, "set_fact", arguments, status=422)
+
+
+Act = Callable[[httpx.AsyncClient], Awaitable[object]]
+
+TAKEN_BACK: dict[str, tuple[Act, Act]] = {
+    "swipe": (lambda api: add_swipe(api, "m2", "No."), lambda api: select_swipe(api, "m2", 0)),
+    "edit": (
+        lambda api: edit(api, "m2", content="No."),
+        lambda api: edit(api, "m2", content=said(2)["content"]),
+    ),
+    "hide": (lambda api: hide(api, (2, 2)), lambda api: hide(api, (2, 2), hidden=False)),
+}
+
+
+@pytest.mark.parametrize("scope", ["chat", "character", "user", "global"])
+@pytest.mark.parametrize("way", TAKEN_BACK)
+async def test_it_is_taken_back_and_returns(api: httpx.AsyncClient, scope: str, way: str) -> None:
+    take_back, bring_back = TAKEN_BACK[way]
+    await learn_wide(api, scope=scope)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    elsewhere = {} if scope == "chat" else GREEN
+    assert await held(api) == GREEN
+    assert await held(api, under="/v1/chats/d") == elsewhere
+    await take_back(api)
+    assert await held(api) == {}
+    assert await shown(api) == []
+    assert await held(api, under="/v1/chats/d") == {}
+    await bring_back(api)
+    assert await held(api) == GREEN
+    assert await shown(api) == ["lamp: green"]
+    assert await held(api, under="/v1/chats/d") == elsewhere
+
+
+async def test_a_wide_fact_is_seen_elsewhere(api: httpx.AsyncClient) -> None:
+    await learn_wide(api)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    assert await shown(api, chat_id="d") == ["lamp: green"]
+    tag = (await api.get("/v1/chats/d/context")).headers["etag"]
+    await soft_delete(api, "m2")
+    assert await shown(api, chat_id="d") == []
+    changed = await api.get("/v1/chats/d/context", headers={"If-None-Match": tag})
+    assert changed.status_code == 200
+
+
+async def test_an_open_call_is_shown_with_its_reply(api: httpx.AsyncClient) -> None:
+    await learn_wide(api)
+    await append(api, [said(1)])
+    await note(api, "lamp", "green")
+    assert await held(api) == {}
+    await append(api, [said(2)])
+    assert await held(api) == GREEN
+
+
+async def test_a_discarded_call_leaves_nothing(api: httpx.AsyncClient) -> None:
+    await learn_wide(api)
+    await append(api, [said(1)])
+    await note(api, "lamp", "green")
+    ok(await api.post(f"{CHAT}/tools/discard"), 200)
+    await append(api, [said(2)])
+    assert await held(api) == {}
+    ok(await api.get(f"{USER}/facts/lamp/history"), 404)
+
+
+async def test_a_retried_call_is_one_fact(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    for _ in range(3):
+        await note(api, "lamp", "green")
+    assert len(await history(api, "lamp")) == 1
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_learnt_before_a_checkpoint_it_survives(api: httpx.AsyncClient, scope: str) -> None:
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    await checkpoint(api, "before")
+    await append(api, talk(3, 4))
+    await restore(api, "before")
+    assert await held(api) == GREEN
+    assert await shown(api) == ["lamp: green"]
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_learnt_after_a_checkpoint_it_is_gone(api: httpx.AsyncClient, scope: str) -> None:
+    await learn_wide(api, scope=scope)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await checkpoint(api, "before")
+    await append(api, talk(3, 4))
+    await note(api, "lamp", "green")
+    line = (await get(api, ""))["line"]
+    elsewhere = {} if scope == "chat" else GREEN
+    assert await held(api, under="/v1/chats/d") == elsewhere
+    tag = (await api.get("/v1/chats/d/context")).headers["etag"]
+    await restore(api, "before")
+    assert await held(api) == {}
+    assert await held(api, under="/v1/chats/d") == {}
+    assert await held(api, line=line) == GREEN, "the abandoned line still says so"
+    if elsewhere:
+        assert (await api.get("/v1/chats/d/context", headers={"If-None-Match": tag})).status_code == 200
+    await switch_to(api, line)
+    assert await held(api) == GREEN
+    assert await held(api, under="/v1/chats/d") == elsewhere
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_a_cut_off_takes_back_what_it_taught(api: httpx.AsyncClient, scope: str) -> None:
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    await append(api, talk(3, 4))
+    await note(api, "lamp", "red")
+    await cut_off(api, 3)
+    assert await held(api) == GREEN
+    assert [one["value"] for one in await history(api, "lamp")] == ["green"]
+
+
+async def test_forks_before_and_after(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    await note(api, "lamp", "green")
+    await fork(api, "before", at_seq=2)
+    await fork(api, "after", at_seq=4)
+    assert await held(api, under="/v1/chats/before") == {}
+    assert await held(api, under="/v1/chats/after") == GREEN
+    assert (await api.delete(CHAT)).status_code == 204
+    assert await held(api, under="/v1/chats/after") == GREEN
+    assert await shown(api, chat_id="after") == ["lamp: green"]
+
+
+async def test_taught_by_two_chats_one_of_which_is_erased(api: httpx.AsyncClient) -> None:
+    await learn_wide(api)
+    await learn_wide(api, "d")
+    for chat_id in ("c", "d"):
+        ok(await api.post(f"/v1/chats/{chat_id}/messages", json={"messages": talk(1, 2)}), 201)
+        await note(api, "lamp", "green", chat_id=chat_id)
+    assert len(await history(api, "lamp", under=USER)) == 2
+    assert (await api.delete("/v1/chats/d")).status_code == 204
+    assert await held(api) == GREEN
+    assert len(await history(api, "lamp", under=USER)) == 1
+    assert (await api.delete(CHAT)).status_code == 204
+    assert await held(api, under=USER) == {}
+
+
+async def test_a_later_value_of_another_chat_stays(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await learn_wide(api)
+    await learn_wide(api, "d")
+    for chat_id, value in (("c", "green"), ("d", "red")):
+        ok(await api.post(f"/v1/chats/{chat_id}/messages", json={"messages": talk(1, 2)}), 201)
+        clock.step(1)
+        await note(api, "lamp", value, chat_id=chat_id)
+    await soft_delete(api, "m2")
+    assert await held(api) == {"lamp": "red"}
+    ok(await api.post("/v1/chats/c/messages", json={"messages": talk(3, 4)}), 201)
+    (await api.delete("/v1/chats/d/messages/m2")).raise_for_status()
+    assert await held(api) == {}
+
+
+async def test_a_reimport_carries_what_was_noted(api: httpx.AsyncClient) -> None:
+    await learn_wide(api)
+    messages = talk(1, 4)
+    await append(api, messages)
+    await note(api, "lamp", "green")
+    moved = [messages[0], said(9, id="new", content="In between."), *messages[1:]]
+    answer = ok(await api.put(f"{CHAT}/messages", json={"messages": moved}), 200)
+    assert answer["line"] is not None
+    assert await held(api) == GREEN
+    assert (await get(api, "/facts/lamp"))["sources"] == ["message:m4"]
+    await edit(api, "m4", content="No.")
+    assert await held(api) == {}
+
+
+async def test_a_context_before_a_reply_does_not_know_it(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    await append(api, talk(3, 4))
+    await note(api, "lamp", "red")
+    assert await shown(api) == ["lamp: red"]
+    assert await shown(api, before="m4") == ["lamp: green"]
+    assert await shown(api, before="m2") == []
+
+
+async def test_a_tool_replaces_a_nearer_value_where_it_is(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await learn_wide(api)
+    await append(api, talk(1, 2))
+    await set_fact(api, "lamp", "green")
+    clock.step(1)
+    await note(api, "lamp", "red")
+    assert await held(api) == {"lamp": "red"}
+    assert await held(api, under=USER) == {}
+
+
+async def test_a_tool_sets_what_was_deleted_in_the_chat(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await learn_wide(api)
+    await append(api, talk(1, 2))
+    await set_fact(api, "lamp", "green")
+    await delete_fact(api, "lamp")
+    clock.step(1)
+    await note(api, "lamp", "red")
+    assert await held(api) == {"lamp": "red"}
+
+
+async def test_a_person_decides_over_a_tool(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    clock.step(1)
+    fact = await set_fact(api, "lamp", "green", status=200)
+    assert (fact["origin"], fact["edited"]) == ("person", True)
+    await soft_delete(api, "m2")
+    assert await held(api) == GREEN
+
+
+async def test_without_a_user_a_tool_writes_for_the_chat(api: httpx.AsyncClient) -> None:
+    await put(api, settings={"memories": {"learn_scope": "global"}})
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    assert (await get(api, "/facts/lamp"))["scope"] == "chat"
+    assert await held(api, under="/v1") == {}
