@@ -131,6 +131,9 @@ async def ids(api: httpx.AsyncClient) -> Json:
         "memo_id": (await get(api, "/memos"))["items"][0]["id"],
         "entry_id": ok(await api.post("/v1/chats/c/diary", json={"content": "She came back."}), 201)["id"],
         "scene_id": ok(await api.put("/v1/chats/c/scenes/breaks/4"), 201)["items"][0]["id"],
+        "user_id": "mira",
+        "name": "Kai",
+        "key": "lamp",
     }
 
 

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from app.keys.service import create_key
 from app.kit.db import Database
+from app.registry import LAYERS
 from app.web.docs import docs_router
 from tests.conftest import NOON, client_of
 from tests.layers.samples import list_settings
@@ -178,12 +179,12 @@ async def test_the_examples_work_in_an_empty_service(admin: httpx.AsyncClient) -
         "user_id": "mira",
         "message_id": "m1",
         "name": "before the storm",
-        "tool": "save_memory",
     }
     for method, path in _in_working_order():
         operation = OPERATIONS[method, path]
-        url, query = await fill_path(admin, path, operation, known), _required_query(operation)
-        for example in _examples(operation) or [None]:
+        query = _required_query(operation)
+        for tool, example in _calls(operation):
+            url = await fill_path(admin, path, operation, known | {"tool": tool})
             answer = await admin.request(method, url, json=example, params=query)
             assert answer.is_success, (method, url, answer.text)
             _check_answer(operation, answer)
@@ -283,6 +284,14 @@ def _in_working_order() -> list[tuple[str, str]]:
     }
     assert last.keys() <= {operation["operationId"] for operation in OPERATIONS.values()}
     return sorted(OPERATIONS, key=lambda key: last.get(OPERATIONS[key]["operationId"], int(key[0] == "DELETE")))
+
+
+def _calls(operation: Json) -> list[tuple[str, Any]]:
+    """Return the examples of an operation, each with a tool, which only matters for the operation that calls one."""
+    if operation["operationId"] != "call_tool":
+        return [("", example) for example in _examples(operation) or [None]]
+    schemas = [(tool.name, tool.arguments.model_json_schema()) for layer in LAYERS for tool in layer.tools]
+    return [(name, example) for name, schema in schemas for example in schema["examples"]]
 
 
 def _check_answer(operation: Json, answer: httpx.Response) -> None:

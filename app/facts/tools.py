@@ -50,7 +50,7 @@ class SetFact(BaseModel):
 class ForgetFact(BaseModel):
     """The arguments of `forget_fact`."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"key": "user_brother"}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"key": "user_job"}]})
 
     key: Key
 

@@ -7,6 +7,7 @@ import httpx
 from app.kit.db import Connection
 from tests.facts.asking import delete_fact, note, set_fact
 from tests.layers.sample import LayerSample, RichRows
+from tests.talk import ok
 
 
 async def set_two(api: httpx.AsyncClient) -> None:
@@ -32,10 +33,21 @@ async def widen_one(connection: Connection, chat_key: UUID) -> None:
     )
 
 
+async def set_everywhere(api: httpx.AsyncClient, chat: str) -> dict[str, str]:
+    """Set the fact that the examples read, in every scope of the explorer's examples."""
+    for under in (chat, "/v1/users/mira", f"/v1/users/mira/characters/{CHARACTER}", "/v1"):
+        ok(await api.put(f"{under}/facts/user_brother", json={"value": "Tomas"}), 201)
+    return {}
+
+
+CHARACTER = "Kai"
+"""The character of the examples (`tests/path_parameters.py`)."""
+
 SAMPLE = LayerSample(
     begins={"teachings": lambda row: row["first_seq"]},
     rich=RichRows(write_last=set_and_note, fill=widen_one),
     write=set_two,
+    before={"list_facts": set_everywhere},
     path_parameters={"key": "user_brother"},
     missing={"/facts": "fact_not_found"},
     in_presets={"facts.enabled": (True,) * 6},
