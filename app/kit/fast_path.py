@@ -48,15 +48,15 @@ class FastPathMiddleware:
 
     def __init__(self, app: ASGIApp, *, routes: Sequence[BaseRoute]) -> None:
         self._app = app
-        self._hot = [
+        self._fast = [
             (route, route.methods or set(), route.path_regex, route.get_route_handler())
             for route in routes
             if _is_fast(route)
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request for a hot route; pass on all others."""
-        for route, methods, path, handler in self._hot if scope["type"] == "http" else ():
+        """Serve a request for a fast route; pass on all others."""
+        for route, methods, path, handler in self._fast if scope["type"] == "http" else ():
             if scope["method"] in methods and (found := path.match(scope["path"])):
                 scope["path_params"], scope["route"] = found.groupdict(), route
                 request = Request(scope, receive)
