@@ -21,7 +21,7 @@ from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.book import change, due_rows, statuses
 from tests.conftest import SETTLE_S, sqlalchemy_url
-from tests.freezing_proxy import FreezingProxy
+from tests.proxies import FreezingProxy
 from tests.scripted_model import ScriptedModel, Tally
 from tests.talk import append, talk
 from tests.test_dispatcher import running, until
