@@ -47,11 +47,11 @@ from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 
 MOST_DIARIES = 32
-"""The most diaries of a chat that names no characters: there, every new name in a request begins another diary."""
+"""The maximum number of diaries of a chat that names no characters: there, each new name begins another diary."""
 
 
 MOST_COUNTED = 1_000
-"""The most folded entries that are counted, so that a request does not take longer as the chat grows."""
+"""The maximum number of folded entries that are counted, so that a request does not take longer as the chat grows."""
 
 
 class _Written(NamedTuple):

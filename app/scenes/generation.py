@@ -27,7 +27,7 @@ from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
 MOST_MESSAGES = 60
-"""The most messages of a scene in one request that cheap models still read well."""
+"""The maximum number of messages of a scene in one request that cheap models still read well."""
 
 TEMPERATURE = 0.3
 

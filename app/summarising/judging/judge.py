@@ -29,7 +29,7 @@ Identify = Callable[[str], str | None]
 """text → the ISO 639 code of its language, or None if that is uncertain."""
 
 MIN_LANGUAGE_LETTERS = 200
-"""Languages are compared only if both texts have so many letters."""
+"""Languages are compared only if both texts have at least this many letters."""
 
 _ONCE: frozenset[RefusalKind] = frozenset({"shrunk", "unfinished"})
 _MIN_FORMER_CHARS = 300
