@@ -8,7 +8,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from app.commands.errors import CommandError
+from app.kit.errors import AppError
+from app.kit.settings import SettingsError
+from app.local.errors import LocalError
 
 COMMANDS = {
     "up": "run everything: API, worker and, unless configured, PostgreSQL and Valkey",
@@ -37,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(given)
     try:
         return int(options.run(options))
-    except CommandError as error:
+    except (SettingsError, LocalError, AppError) as error:  # each has a message of one line
         print(f"memobook: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

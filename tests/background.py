@@ -1,12 +1,78 @@
-"""Run background work: let time pass, and make what is due."""
+"""Run background work: let time pass, make what is due, and start workers."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import datetime
+from uuid import UUID
 
 from app.dispatcher import Dispatcher
-from app.kit.clock import SteppedClock
-from tests.scripted_model import ScriptedModel
+from app.kit.clock import Clock, SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from app.kit.job_context import JobContext
+from app.kit.llm.client import ModelClient
+from app.pipeline import open_database
+from app.registry import LAYERS
+from tests.conftest import SETTLE_S, sqlalchemy_url
+from tests.scripted_model import ScriptedModel, Tally
+
+PATIENCE_S = 20
+LONG_S = 3_600.0
+"""A poll interval that is longer than any test."""
+
+
+class CountedClock:
+    """Another clock, with the number of times that it was read: a worker reads it for each look for due work."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.reads = Tally()
+
+    def __call__(self) -> datetime:
+        """Return the time of the other clock."""
+        self.reads.add()
+        return self._clock()
+
+
+@asynccontextmanager
+async def worker(database_url: str, clock: Clock, model: ScriptedModel, *, slots: int = 8) -> AsyncIterator[Dispatcher]:
+    """A worker with a pool and a model's client of its own, as another process would have."""
+    async with AsyncExitStack() as stack:
+        url = sqlalchemy_url(database_url)
+        database = open_database(url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=slots + 2)
+        stack.push_async_callback(database.close)
+        client = ModelClient(model.base_url, "scripted", timeout_s=60, concurrency=slots, max_attempts=1)
+        stack.push_async_callback(client.aclose)
+        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, poll_s=LONG_S)
+
+
+@asynccontextmanager
+async def running(dispatcher: Dispatcher) -> AsyncIterator[asyncio.Task[None]]:
+    """The loop of a worker, until the block ends."""
+    task = asyncio.create_task(dispatcher.run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(database: Database, key: UUID, condition: str = "false") -> None:
+    """Wait until the condition holds for all work under a key; by default until there is none."""
+    async with asyncio.timeout(PATIENCE_S), database.raw() as connection:
+        holds = f"SELECT NOT EXISTS (SELECT FROM work WHERE owner_key = $1 AND NOT ({condition})), pg_sleep(0.02)"
+        while not await connection.fetchval(holds, key):
+            pass
+
+
+@asynccontextmanager
+async def locked_chat(database: Database, tenant: str, chat_id: str = "c") -> AsyncIterator[None]:
+    """Lock the chat's line, as a request does that changes it, until the block ends."""
+    async with database.unit_of_work() as locking:
+        await locking.raw.execute("SELECT FROM chats WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, chat_id))
+        yield
 
 
 async def settle(dispatcher: Dispatcher, clock: SteppedClock, wait_s: float = 2) -> int:

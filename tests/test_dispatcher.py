@@ -1,10 +1,8 @@
 """The worker's loop: what it takes first, how it shares, when it looks, and what it leaves when it ends."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from uuid import UUID
 
 import httpx
 import pytest
@@ -20,52 +18,13 @@ from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelClient
 from app.kit.owners import Owner
 from app.kit.work_queue import NewWork
-from app.pipeline import open_database
 from app.registry import LAYERS
+from tests.background import LONG_S, PATIENCE_S, CountedClock, locked_chat, running, until, worker
 from tests.book import book, change, due_rows, statuses
-from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
-from tests.scripted_model import ScriptedModel, Tally
+from tests.conftest import NOON, client_of, sqlalchemy_url
+from tests.scripted_model import ScriptedModel
 from tests.summarising.quoted import quoted_in
 from tests.talk import append, context, put, said, talk
-
-PATIENCE_S = 20
-LONG_S = 3_600.0
-"""A poll interval that is longer than any test."""
-
-
-@asynccontextmanager
-async def worker(
-    database_url: str, clock: SteppedClock, model: ScriptedModel, *, slots: int = 8
-) -> AsyncIterator[Dispatcher]:
-    """A worker with a pool and a model's client of its own, as another process would have."""
-    async with AsyncExitStack() as stack:
-        url = sqlalchemy_url(database_url)
-        database = open_database(url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=slots + 2)
-        stack.push_async_callback(database.close)
-        client = ModelClient(model.base_url, "scripted", timeout_s=60, concurrency=slots, max_attempts=1)
-        stack.push_async_callback(client.aclose)
-        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, poll_s=LONG_S)
-
-
-@asynccontextmanager
-async def running(dispatcher: Dispatcher) -> AsyncIterator[asyncio.Task[None]]:
-    """The loop, until the block ends."""
-    task = asyncio.create_task(dispatcher.run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def until(database: Database, key: UUID, condition: str = "false") -> None:
-    """Wait until the condition holds for all work under a key; by default until there is none."""
-    async with asyncio.timeout(PATIENCE_S), database.raw() as connection:
-        holds = f"SELECT NOT EXISTS (SELECT FROM work WHERE owner_key = $1 AND NOT ({condition})), pg_sleep(0.02)"
-        while not await connection.fetchval(holds, key):
-            pass
-
 
 # --- what it takes first ---
 
@@ -300,12 +259,7 @@ async def test_work_ready_while_all_slots_were_taken_follows_at_once(
 async def test_the_loop_soon_rechecks_lines_locked_by_others(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock, nothing_due: None
 ) -> None:
-    looks = Tally()
-
-    def counted() -> datetime:
-        looks.add()
-        return clock()
-
+    counted = CountedClock(clock)
     await append(api, talk(1, 8))
     clock.step(2)
     dispatcher = Dispatcher(JobContext(database, counted), LAYERS, slots=8, poll_s=LONG_S)
@@ -313,18 +267,13 @@ async def test_the_loop_soon_rechecks_lines_locked_by_others(
         async with database.unit_of_work() as claiming:
             await claiming.raw.execute("SELECT FROM work WHERE owner_key = $1 FOR UPDATE", chat_key(tenant, "c"))
             await stack.enter_async_context(running(dispatcher))
-            await looks.reaches(3)
+            await counted.reads.reaches(3)
         await until(database, chat_key(tenant, "c"))
     assert await statuses(api) == ["ready"]
 
 
 async def test_the_loop_outlives_what_postgresql_refuses(fresh_database_url: str, clock: SteppedClock) -> None:
-    looks = Tally()
-
-    def counted() -> datetime:
-        looks.add()
-        return clock()
-
+    counted = CountedClock(clock)
     async with AsyncExitStack() as stack:
         database = Database(sqlalchemy_url(fresh_database_url), pool_size=4)
         stack.push_async_callback(database.close)
@@ -333,7 +282,7 @@ async def test_the_loop_outlives_what_postgresql_refuses(fresh_database_url: str
         await stack.enter_async_context(
             running(Dispatcher(JobContext(database, counted), LAYERS, slots=8, poll_s=LONG_S))
         )
-        await looks.reaches(2)  # the second only because the first was refused
+        await counted.reads.reaches(2)  # the second only because the first was refused
 
 
 async def test_the_loop_outlives_the_loss_of_its_connections(
@@ -447,10 +396,8 @@ async def test_a_chat_locked_for_long_holds_up_no_other(
     await append(api, talk(1, 8))
     await append(api, talk(1, 8), "other")
     clock.step(2)
-    async with asyncio.timeout(PATIENCE_S), database.unit_of_work() as locking:
-        await locking.raw.execute("SELECT FROM chats WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, "c"))
-        async with running(dispatcher):
-            await until(database, chat_key(tenant, "other"))
+    async with asyncio.timeout(PATIENCE_S), locked_chat(database, tenant), running(dispatcher):
+        await until(database, chat_key(tenant, "other"))
     await dispatcher.drain()
     assert await statuses(api) == ["ready"]
 

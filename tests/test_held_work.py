@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
 
 import httpx
 from fastapi import FastAPI
@@ -17,12 +16,12 @@ from app.kit.owners import Owner
 from app.kit.usage import ModelCall, count_call
 from app.kit.work_queue import NewWork
 from app.registry import LAYERS
+from tests.background import CountedClock, running
 from tests.book import due_rows, statuses
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses, says
 from tests.talk import append, context, edit, get, ok, put, talk
-from tests.test_dispatcher import running
 
 HALF_A_DAY_S = 43_200.0
 MONTH_S = 30 * 86_400.0
@@ -208,22 +207,17 @@ async def test_the_loop_does_not_poll_for_held_work(
     model: ScriptedModel,
     nothing_due: None,
 ) -> None:
-    looks: list[datetime] = []
-
-    def counted() -> datetime:
-        looks.append(clock())
-        return clock()
-
+    counted = CountedClock(clock)
     await append(api, talk(1, 80))
     await use(database, tenant, clock, 1)
     clock.step(2)
     async with limited_worker(database, counted, model, TokenLimits(1)) as dispatcher, running(dispatcher):
         for _ in range(50):
             await context(api)  # time for many looks
-        before = len(looks)
+        before = counted.reads.count
         for _ in range(50):
             await context(api)
-        assert 1 <= len(looks) == before <= 4
+        assert 1 <= counted.reads.count == before <= 4
         gate = model.hold(1)
         clock.step(MONTH_S)
         dispatcher.wake()

@@ -15,6 +15,7 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.local.directory import DataDirectory
 from app.local.servers import running_servers
+from tests.background import locked_chat
 from tests.book import book, change, due_rows
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, talk
@@ -101,8 +102,7 @@ async def test_a_worker_killed_before_its_write_leaves_no_partial_row(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
-    async with database.unit_of_work() as locking:
-        await locking.raw.execute("SELECT FROM chats WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, "c"))
+    async with locked_chat(database, tenant):
         first = await workers.start()
         await until(
             database,

@@ -1,9 +1,6 @@
 """Work that could not be made because PostgreSQL was away or its chat was locked: it is due again, as it was."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 
 import asyncpg
@@ -14,17 +11,12 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.kit.job_context import JobContext
-from app.kit.llm.client import ModelClient
 from app.kit.work_queue import MAX_ATTEMPTS
-from app.pipeline import open_database
-from app.registry import LAYERS
+from tests.background import PATIENCE_S, CountedClock, locked_chat, running, until, worker
 from tests.book import change, due_rows, statuses
-from tests.conftest import SETTLE_S, sqlalchemy_url
-from tests.freezing_proxy import FreezingProxy
-from tests.scripted_model import ScriptedModel, Tally
+from tests.proxies import FreezingProxy
+from tests.scripted_model import ScriptedModel
 from tests.talk import append, talk
-from tests.test_dispatcher import running, until
 
 RETRIED_WITHIN_S = 8
 
@@ -51,8 +43,7 @@ async def test_a_locked_chat_costs_no_attempt(
     await append(api, talk(1, 8))
     clock.step(due_for_s)
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS - 1}, error = 'the model was away'")
-    async with database.unit_of_work() as locking:
-        await locking.raw.execute("SELECT FROM chats WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, "c"))
+    async with locked_chat(database, tenant):
         draining = asyncio.create_task(dispatcher.drain())
         await until(database, chat_key(tenant, "c"), f"attempts = {MAX_ATTEMPTS}")
         await until(database, chat_key(tenant, "c"), f"attempts = {MAX_ATTEMPTS - 1}")
@@ -69,25 +60,11 @@ async def test_the_loop_soon_retries_work_of_a_locked_chat(
     await append(api, talk(1, 8))
     clock.step(2)
     async with running(dispatcher):  # it polls every 30 seconds
-        async with asyncio.timeout(20), database.unit_of_work() as locking:
-            await locking.raw.execute("SELECT FROM chats WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, "c"))
+        async with asyncio.timeout(PATIENCE_S), locked_chat(database, tenant):
             await until(database, chat_key(tenant, "c"), "attempts = 1")
             await until(database, chat_key(tenant, "c"), "attempts = 0")
         await until(database, chat_key(tenant, "c"))
     assert await statuses(api) == ["ready"]
-
-
-@asynccontextmanager
-async def worker_behind(proxy: FreezingProxy, clock: SteppedClock, model: ScriptedModel) -> AsyncIterator[Dispatcher]:
-    """A worker that reaches PostgreSQL only through the proxy."""
-    url = sqlalchemy_url(proxy.url)
-    database = open_database(url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=4)
-    client = ModelClient(model.base_url, "scripted", timeout_s=60, max_attempts=1)
-    try:
-        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=2, poll_s=30)
-    finally:
-        await client.aclose()
-        await database.close()
 
 
 async def test_an_outage_of_postgresql_costs_no_attempt(
@@ -100,25 +77,19 @@ async def test_an_outage_of_postgresql_costs_no_attempt(
     nothing_due: None,
     short_path: Path,
 ) -> None:
-    looks = Tally()
-
-    class CountedClock(SteppedClock):
-        def __call__(self) -> datetime:
-            looks.add()
-            return super().__call__()
-
     await append(api, talk(1, 8))
     clock.step(2)
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS - 1}")
     proxy = FreezingProxy(database_url, short_path)
-    async with worker_behind(proxy, CountedClock(clock()), model) as dispatcher:
+    counted = CountedClock(clock)
+    async with worker(proxy.url, counted, model, slots=2) as dispatcher:
         gate = model.hold(1)
         async with proxy:
             draining = asyncio.create_task(dispatcher.drain())
             await gate.reached()
-        before = looks.count
+        before = counted.reads.count
         gate.release()
-        await looks.reaches(before + 3)  # it could not count the call, save the memo, or give the item back
+        await counted.reads.reaches(before + 3)  # it could not count the call, save the memo, or give the item back
         (row,) = await due_rows(database, tenant)
         assert row["attempts"] == MAX_ATTEMPTS, "the claim counted"
         async with proxy:

@@ -106,7 +106,7 @@ _PLACES = """
 
 
 class Named(NamedTuple):
-    """A message that a call names, whether it is deleted, and whether it is not hidden by a person."""
+    """A message that a call names; `in_sight` is false if a person hid it."""
 
     message: LogMessage
     deleted: bool
@@ -114,10 +114,10 @@ class Named(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where what a tool wrote belongs on a line.
+    """The position of a binding on a line.
 
     Attributes:
-        message_id: The reply, or the message that an open call named.
+        message_id: The id of the reply; for an open call, that of the message that the call named, if any.
         at_seq: The reply's seq; for an open call, the newest seq when the tool was called.
         matches: Whether the reply has the bound text now.
 

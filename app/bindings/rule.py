@@ -179,11 +179,12 @@ def resolve_texts(waiting: Iterable[Open], texts: Iterable[tuple[str, str]]) -> 
 
 
 def is_discarded(one: Open, changed: Iterable[Changed]) -> bool:
-    """Return whether one of the changed messages is gone without which the reply cannot come.
+    """Return whether an open call is to be dropped because one of the `changed` messages was deleted or hidden.
 
-    The reply follows the message that was the newest when the tool was called. When that one is deleted, or hidden by a
-    person, the next reply answers another one. A next alternative needs its message. A reply that the call names is
-    recognised whatever precedes it.
+    - A call for the next alternative of a message is dropped if that message is deleted.
+    - A call that names its reply is never dropped here: the reply is recognised by its id, whatever precedes it.
+    - Any other call waits for the reply to the message that was the newest when the tool was called. It is dropped if
+      that message is deleted, or hidden by a person, because the next reply then answers another message.
     """
     if one.next_swipe:
         return any(message.deleted for message in changed if message.message_id == one.message_id)

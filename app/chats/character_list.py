@@ -14,7 +14,7 @@ from app.chats.characters import Characters, list_aliases
 from app.chats.errors import CharacterMismatch, CharacterNotFound, CharacterTaken
 
 MAX_ALIASES = 20
-"""The most former names that a character keeps."""
+"""The maximum number of former names that a character keeps."""
 
 Character = dict[str, Any]
 

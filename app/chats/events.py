@@ -121,7 +121,7 @@ class MessagesMoved(LineEvent):
     seqs: Sequence[tuple[int, int]]
 
     def seq_here(self, seq: int) -> int:
-        """Return the seq, on this line, of the last message up to `seq` on the other line that both lines have."""
+        """Return the seq on this line of the last message that both lines have, up to `seq` on the other line."""
         before = bisect_right(self.seqs, seq, key=lambda pair: pair[0])
         return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
 

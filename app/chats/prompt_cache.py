@@ -35,20 +35,20 @@ _TURN_MESSAGES = 2
 """A turn adds a message of the user and a reply."""
 
 _SCENE_MESSAGES = 8
-"""Without growth, a cut waits for the end of a scene, whose length is not known in advance. This is a usual one."""
+"""With `grow_messages: 0`, the history is cut when a scene ends. This is a typical length of a scene, in messages."""
 
 _PREFIX_MESSAGES = 3
-"""What precedes the history (personas, memories), in messages: an estimate on the low side, that of short personas."""
+"""A low estimate of the length of what precedes the history (personas, memories), in messages."""
 
 _FIRST_PAUSES_S = (60, 600, LONGEST_S, LONGEST_S)
-"""Pauses that a chat with fewer than `MOST_PAUSES` is assumed to have had before, in seconds."""
+"""If a chat has had fewer than `MOST_PAUSES` pauses, these are assumed before them, in seconds."""
 
 _LEAST_GAIN = 0.05
-"""Storing prompts has to save at least this share of their price, because it is paid for before it is known to help."""
+"""The least saving for which prompts are stored, as a share of their price: a saving this small is too uncertain."""
 
 
 def choose(pauses_s: Sequence[int], new_share: float) -> CacheChoice:
-    """Return the choice with which the prompts after `pauses_s` would have cost least; `off` if little is saved.
+    """Return the choice with which the prompts after `pauses_s` would have cost least; `off` if others save too little.
 
     Without pauses it is `5m`.
     """
@@ -66,7 +66,7 @@ def price(choice: CacheChoice, pause_s: int, new_share: float) -> float:
     Args:
         choice: How long the provider was asked to keep the former prompt.
         pause_s: The time since the former prompt, in seconds.
-        new_share: The share of the prompt that the former one does not begin with, from 0 to 1.
+        new_share: The share of the prompt, from 0 to 1, that follows the beginning that both prompts have in common.
 
     """
     if choice == "off":

@@ -36,7 +36,7 @@ async def schedule(
 
 
 async def find_scheduled(db_session: DbSession, head: Head, layer: str, key: str) -> work_queue.WorkItem | None:
-    """Return the item that is due or has failed for good, or None if there is no such item."""
+    """Return the work item of a key, which may have failed for good, or None."""
     return await work_queue.find_work(db_session, owner_of(head), layer, key)
 
 
@@ -70,7 +70,7 @@ async def revive(db_session: DbSession, owner: Owner, *, now: datetime) -> bool:
 
 
 async def hasten(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
-    """Make the items ripe that began to wait after `now`, by another clock (`kit.ripe_work.hasten`)."""
+    """Make the items of an owner due now whose time was set by a clock that is ahead (`kit.ripe_work.hasten`)."""
     head = await lock_line(db_session, *owner.line) if owner.is_line else None
     layers = await ripe_work.hasten(db_session, owner, now=now)
     if head is not None:
@@ -78,9 +78,9 @@ async def hasten(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
 
 
 def record_work(db_session: DbSession, head: Head, layers: Collection[str]) -> None:
-    """Record that work items of `layers` changed; if `layers` is empty, that nothing changed.
+    """Record that work items of `layers` changed, or, if `layers` is empty, that the transaction changed nothing.
 
-    Use it only if the line was locked for nothing else.
+    Use it only if the transaction changes nothing else on the line.
     """
     if layers:
         record(db_session, head.line, WORK, *layers)

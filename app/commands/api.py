@@ -35,7 +35,7 @@ RESERVED_FILES = 100
 MAX_PROCESSES = 64
 
 SILENT_S = 30
-"""A process that does not respond to its parent for so many seconds is replaced. Its start takes a few of them."""
+"""A process that does not respond to its parent for this many seconds is replaced. Its start takes a few seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

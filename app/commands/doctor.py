@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _find_place(settings: Settings, data: Path, host: str) -> Place:
-    """Return where the parts of the installation are. Servers of `memobook up` count where none are configured."""
+    """Return where the parts of the installation are: the configured servers, else those that `memobook up` runs."""
     running = None if settings.database_url and settings.redis_url else find_running(data)
     is_public = host not in LOOPBACK
     configured = settings.sqlalchemy_url if settings.database_url else None

@@ -26,7 +26,7 @@ _OF_LINE = """
     WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.kind IS NULL
         AND (b.seq IS NULL OR m.seq < b.seq)"""
 
-# The most tokens of a context, before the token factor. The OFFSET has it computed once, and not for every message.
+# The token limit of a context, before the token factor. With the OFFSET it is computed once, not for every message.
 _BUDGET = f"""
     SELECT coalesce($3::int, (c.settings ->> 'context_tokens')::int, {_defaults.context_tokens})
         / coalesce((c.settings ->> 'token_factor')::float8, {_defaults.token_factor}) + 1 AS budget OFFSET 0"""
@@ -45,7 +45,7 @@ _HISTORY = _ENTRIES.format(
 )
 
 EXACT_PINNED_TOKENS = 100_000
-"""Up to so many tokens of pinned messages are read even if they do not fit, so that the refusal gives the exact sum."""
+"""Pinned messages of up to this many tokens are read even if they do not fit, so that the refusal gives the sum."""
 
 # Messages that scenes hide are never in the history, but can still be pinned. `m.pinned` is written as in the partial
 # index, so that a chat without pinned messages costs only one lookup in it. Each pinned message costs at least its

@@ -40,7 +40,7 @@ _SETTINGS = {"preset": "memo", "summary": {"enabled": True}, "scenes": {"enabled
 _MESSAGES_EACH = 100
 _POLL_S = 0.2
 _ATTEMPTS = 3
-"""After so many failed attempts at one item, the evaluation gives up."""
+"""After this many failed attempts at one item, the evaluation gives up."""
 
 Refusals = list[tuple[str, Refusal]]
 Worker = asyncio.Task[None]

@@ -9,7 +9,15 @@ from uuid import UUID
 from app.bindings import service as bindings
 from app.bindings.rule import Target
 from app.bindings.service import Call
-from app.chats.characters import accepts, current_name, find_sole
+from app.chats.characters import (
+    Characters,
+    accepts,
+    current_name,
+    find_meant,
+    find_sole,
+    quote_names,
+    word_unknown,
+)
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
 from app.chats.hashes import identity
@@ -19,7 +27,6 @@ from app.chats.scheduling import unschedule
 from app.chats.service import get_line
 from app.diary import queries
 from app.diary.bound import take_over
-from app.diary.choice import choose_diary
 from app.diary.errors import EntryNotFound
 from app.diary.handlers import (
     ENTRY,
@@ -33,18 +40,18 @@ from app.diary.held import folded_source
 from app.diary.models import DiaryEntry
 from app.diary.segment import contribute
 from app.kit.db import DbSession, defer
-from app.kit.errors import Conflict
+from app.kit.errors import Conflict, Invalid
 from app.kit.ids import uuid7
 from app.layers.in_prompt import list_sources
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 
 MOST_DIARIES = 32
-"""The most diaries of a chat that names no characters: there, every new name in a request begins another diary."""
+"""The maximum number of diaries of a chat that names no characters: there, each new name begins another diary."""
 
 
 MOST_COUNTED = 1_000
-"""The most folded entries that are counted, so that a request does not take longer as the chat grows."""
+"""The maximum number of folded entries that are counted, so that a request does not take longer as the chat grows."""
 
 
 class _Written(NamedTuple):
@@ -208,6 +215,28 @@ def sources_of(chat: ChatLine, character: str | None = None) -> frozenset[str]:
     return list_sources(contribute, chat, NAME, characters=prompts)
 
 
+def choose_diary(characters: Characters, named: str | None, *, part: str) -> str:
+    """Return the name of the character whose diary a request refers to; "" for the unnamed diary.
+
+    A request that names no character means the chat's sole character. Without any characters in the chat, each name has
+    a diary of its own.
+
+    Args:
+        characters: The characters of the chat.
+        named: The name in the request, or None.
+        part: The part of the request that has the name: `body` or `query`.
+
+    Raises Invalid if the chat has characters, but none of that name, or if the request names none and the chat has no
+    sole character.
+    """
+    if named is not None and not accepts(characters, named):
+        raise _unclear(part, word_unknown(characters))
+    meant = find_meant(characters, named)
+    if meant is None and characters:
+        raise _unclear(part, f"is required to choose a diary: {quote_names(characters)}")
+    return meant or ""
+
+
 async def _list(db_session: DbSession, chat: ChatLine, entries: Sequence[DiaryEntry]) -> list[Listed]:
     """Return entries with the replies that they are bound to, and whether contexts contain them."""
     sources = sources_of(chat)
@@ -280,3 +309,7 @@ async def _lock_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID) -> tu
 
 def _unknown(entry_id: UUID) -> EntryNotFound:
     return EntryNotFound(f"There is no entry {str(entry_id)!r} in the diaries of this chat.")
+
+
+def _unclear(part: str, message: str) -> Invalid:
+    return Invalid(f"character: {message}", errors=[{"loc": [part, "character"], "msg": message}])

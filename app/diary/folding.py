@@ -11,7 +11,7 @@ from itertools import accumulate
 from app.chats.hashes import range_hash
 
 MOST_ENTRIES = 30
-"""The most entries that are folded at once: as many as cheap models still read well."""
+"""The maximum number of entries that are folded at once: as many as cheap models still read well."""
 
 
 def find_fold(folded_lines: int, entries: Sequence[tuple[int, int]], limit: int) -> int | None:

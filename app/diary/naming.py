@@ -57,7 +57,7 @@ async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
 
 
 async def _rename_cached(db_session: DbSession, head: Head, former: str, name: str) -> None:
-    """Move the cached texts of a diary to another name, so that contexts hold it until the next cut as before."""
+    """Move the cached texts of a diary to another name, so that contexts keep the same texts until the next cut."""
     cached = await find_cache(db_session, *head.line, NAME)
     texts = cached.get("characters", {})
     if former in texts:

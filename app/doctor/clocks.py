@@ -19,7 +19,7 @@ async def check_clocks(connection: Connection, clock: Clock) -> Finding:
 
 
 def judge_difference(ahead_s: float) -> Finding:
-    """Return the finding for a PostgreSQL whose clock is ahead by so many seconds, or behind if negative."""
+    """Return the finding for a PostgreSQL whose clock is ahead by this number of seconds, or behind if negative."""
     if abs(ahead_s) <= MAX_DIFFERENCE_S:
         return Finding("clock", "ok", f"The clocks differ by {abs(ahead_s):.1f} seconds.")
     direction = "ahead of" if ahead_s > 0 else "behind"

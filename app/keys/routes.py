@@ -70,7 +70,7 @@ async def revoke_key(key_id: KeyId, _caller: Admin, db_session: Db, clock: Now, 
 
 @router.post("/tokens", status_code=201)
 async def create_token(wanted: TokenIn, caller: Anyone, clock: Now, ring: Ring, response: Response) -> TokenOut:
-    """Create a short-lived token for a browser, limited to a user or a chat.
+    """Create a short-lived token for a browser, limited to a user, to a chat, or to both.
 
     Its scopes are at most those of the key.
     """

@@ -13,7 +13,10 @@ from app.kit.wire import CHAT_ID_PATTERN, Text
 MAX_TTL_S = 86_400
 
 _KEY_ID = "3f9c2a7be014"
-_SCOPES = "`read` and `write` permit access to the tenant's data; `admin` permits managing the keys of all tenants."
+_SCOPES = (
+    "`read` and `write` permit access to the tenant's data; `admin` permits managing the keys of all tenants and "
+    "reading `/metrics`."
+)
 
 
 class KeyIn(BaseModel):

@@ -1,4 +1,4 @@
-"""Short-lived tokens for browsers: signed JWTs (HS256), limited to a user or a chat."""
+"""Short-lived tokens for browsers: signed JWTs (HS256), limited to a user, to a chat, or to both."""
 
 from typing import Literal
 

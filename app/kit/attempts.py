@@ -26,10 +26,11 @@ async def save_progress(db_session: DbSession, claimed: Claimed, progress: dict[
 
 
 async def start_over(db_session: DbSession, claimed: Claimed, *, now: datetime) -> bool:
-    """Make an item due again whose source has changed; return whether the lease is still held.
+    """Make an item due again because its source has changed; return whether the lease is still held.
 
-    No attempt is counted, and nothing is kept of former ones. The next attempt waits for as long as the item has been
-    due, but 1 to 60 seconds: if the source changed in every attempt, the model would be called without end.
+    Its attempts are counted from zero again, and nothing is kept of former ones. The next attempt is delayed by the
+    time for which the item has been due so far, at least 1 and at most 60 seconds, so that a source that changes in
+    every attempt does not cause calls of the model without a pause.
     """
     wait = "least(greatest($6::timestamptz - first_due_at, '1 second'), '1 minute')"
     assignment = f"""lease = NULL, leased_until = NULL, attempts = 0, error = NULL, transient = false,
@@ -41,9 +42,11 @@ async def start_over(db_session: DbSession, claimed: Claimed, *, now: datetime) 
 async def put_off(db_session: DbSession, claimed: Claimed, *, now: datetime) -> float:
     """Give an item back that could not be made although nothing is wrong with it; return the seconds until it is due.
 
-    The attempt is not counted. The item waits for as long as it has been due, but 1 to 8 seconds, and 0 if the lease is
-    no longer held. It waits by a lease that no worker holds: its line need not be locked for this, which may be locked
-    for long. So `status` is `running` meanwhile.
+    The attempt is not counted. The delay is the time for which the item has been due so far, at least 1 and at most 8
+    seconds. Returns 0 if the lease is no longer held.
+
+    The delay is stored as a new lease that no worker holds, so the API shows the item as `running` meanwhile. A change
+    of `run_after` would need the lock of the item's line, which another transaction may hold for long.
     """
     owner = claimed.owner
     wait_s = await db_session.raw.fetchval(

@@ -202,8 +202,8 @@ class Database:
         url: `postgresql+asyncpg://…`.
         pool_size: The maximum number of connections this process opens.
         limits: The maximum numbers of requests that wait for a connection.
-        statement_s: How long a statement may take, in seconds. A server that is frozen answers none, and closes no
-            connection either.
+        statement_s: The maximum duration of a statement, in seconds. Without it, a task would wait for a server that
+            hangs without closing its connections.
 
     Attributes:
         last_refusal: The last error because PostgreSQL refused to write; None if it never did.

@@ -48,15 +48,15 @@ class FastPathMiddleware:
 
     def __init__(self, app: ASGIApp, *, routes: Sequence[BaseRoute]) -> None:
         self._app = app
-        self._hot = [
+        self._fast = [
             (route, route.methods or set(), route.path_regex, route.get_route_handler())
             for route in routes
             if _is_fast(route)
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request for a hot route; pass on all others."""
-        for route, methods, path, handler in self._hot if scope["type"] == "http" else ():
+        """Serve a request for a fast route; pass on all others."""
+        for route, methods, path, handler in self._fast if scope["type"] == "http" else ():
             if scope["method"] in methods and (found := path.match(scope["path"])):
                 scope["path_params"], scope["route"] = found.groupdict(), route
                 request = Request(scope, receive)
@@ -86,7 +86,7 @@ async def _answer(request: Request, handler: Handler) -> Response:
 async def read_body(request: Request, model: type[Model]) -> Model:
     """Return the body, validated as `model`. Raises RequestValidationError with the location of each error."""
     if not _JSON.fullmatch(request.headers.get("content-type", "")):
-        raise _blame(("body",), "must be JSON, with the header Content-Type: application/json")
+        raise _error_at(("body",), "must be JSON, with the header Content-Type: application/json")
     try:
         return model.model_validate_json(await request.body())
     except ValidationError as error:
@@ -106,16 +106,16 @@ def read_path(request: Request, name: str, pattern: str) -> str:
     """Return the path parameter `name`. Raises RequestValidationError if it does not match `pattern`."""
     value = str(request.path_params[name])
     if not re.fullmatch(pattern, value):
-        raise _blame(("path", name), f"String should match pattern '{pattern}'")
+        raise _error_at(("path", name), f"must have the form {pattern}")
     return value
 
 
 def placed(place: tuple[str, ...], error: ValidationError) -> RequestValidationError:
     """Return `error` as a RequestValidationError with its locations below `place`, such as `("body",)`."""
     if error.error_count() > MAX_EXPLAINED_ERRORS:
-        return _blame(place, TOO_MANY_ERRORS)
+        return _error_at(place, TOO_MANY_ERRORS)
     return RequestValidationError([{**found, "loc": (*place, *found["loc"])} for found in error.errors()])
 
 
-def _blame(loc: tuple[str, ...], message: str) -> RequestValidationError:
+def _error_at(loc: tuple[str, ...], message: str) -> RequestValidationError:
     return RequestValidationError([{"type": "value_error", "loc": loc, "msg": message, "input": None}])

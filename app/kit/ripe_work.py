@@ -164,7 +164,7 @@ async def revive_transient(db_session: DbSession, owner: Owner, *, now: datetime
 
 _STUCK = """failed_at IS NULL AND run_after > $1 AND run_after < 'infinity'
     AND first_due_at > $1::timestamptz + interval '1 second'"""
-"""Items that wait since a time that has not come: the clock that wrote them was ahead, or ours was set back."""
+"""Items whose `first_due_at` is in the future: the clock that wrote it was ahead, or ours was set back since."""
 
 
 async def list_stuck(connection: Connection, *, now: datetime, limit: int = 500) -> list[Owner]:
@@ -182,9 +182,9 @@ async def list_stuck(connection: Connection, *, now: datetime, limit: int = 500)
 
 
 async def hasten(db_session: DbSession, owner: Owner, *, now: datetime) -> list[str]:
-    """Make items of an owner ripe that began to wait after `now`, by another clock; return their layers.
+    """Make the stuck items of an owner ripe and return their layers. Skips locked items.
 
-    By the clock of `now` they could have to wait for as long as the clocks differ. Skips locked items.
+    An item is stuck if a clock that is ahead of `now` has set its times: it would wait until `now` is as late.
     """
     hastened = await db_session.raw.fetch(
         f"""

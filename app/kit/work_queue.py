@@ -40,7 +40,7 @@ IS_FREE = """(leased_until IS NULL
 # A new id with the timestamp of the original, because the list of work is ordered by id.
 _NEW_WORK_ID = "overlay(gen_random_uuid()::text PLACING left(work_id::text, 15) FROM 1 FOR 15)::uuid"
 
-# A copy is tried as often as its original. Only an item that has failed for good keeps its attempts.
+# Attempts at a copy are counted from zero, unless its original has failed for good.
 _COPIED_ATTEMPTS = "CASE WHEN failed_at IS NULL THEN 0 ELSE attempts END"
 
 

@@ -20,7 +20,7 @@ BEAT_S: Final = 5.0
 """The time between two writes of a worker, in seconds."""
 
 SILENT_S: Final = 30.0
-"""A worker that has written nothing for so many seconds no longer runs, or cannot reach the database."""
+"""After this many seconds without a report, a worker no longer runs, or cannot reach the database."""
 
 _FORGET_S = 86_400.0
 

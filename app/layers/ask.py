@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 MAX_DECLINED = 2
-"""After so many answers in which the model declines, it is not asked again."""
+"""After this many answers in which the model declines, it is not asked again."""
 
 MAX_REFUSED = 3
-"""After so many refused answers of any kind, the model is not asked again."""
+"""After this many refused answers of any kind, the model is not asked again."""
 
 _ADDED_TEMPERATURE = 0.3
 _LEAST_LAST_TEMPERATURE = 0.7

@@ -84,9 +84,9 @@ async def _is_unchanged(
 ) -> bool | None:
     """Return whether the source is unchanged since it was read, or None if there is nothing to save.
 
-    If there was nothing to make, look again under the lock: meanwhile another transaction may have committed something,
-    and scheduled nothing because this item was already due. Return False in that case, so that the item is retried;
-    None if there is still nothing.
+    If there was nothing to make, the source is read again under the lock: meanwhile another transaction may have
+    committed something, and scheduled nothing because this item was already due. Return False if there is a source now,
+    so that the item is due again; None if there is still none.
     """
     if made.source is None:
         return None if await job.read(ctx, db_session, made.claimed) is None else False

@@ -94,7 +94,8 @@ async def get_line(ref: ReadingChat, line: LinePath, db_session: Db) -> Response
 async def delete_line(ref: WritingChat, line: LinePath, db_session: Db) -> None:
     """Delete a line that is not current, for good; lines that were copied from it are kept.
 
-    The current line is a 409 `line_is_current`, and a checkpoint, which is deleted by its name, `line_is_checkpoint`.
+    For the current line, the answer is a 409 `line_is_current`. For a checkpoint it is a 409 `line_is_checkpoint`:
+    delete it by its name.
     """
     await lines.delete_line(db_session, ref, line)
 

@@ -1,8 +1,10 @@
 """Choice of the user that PostgreSQL runs as, because PostgreSQL refuses to run as root.
 
-If this process runs as root, PostgreSQL runs as the owner of its files, else as `postgres`, else as `nobody`. If that
-user cannot reach its files, because DATA or the programs are below a private home directory, PostgreSQL runs in a user
-namespace: inside, its user id is that of the user; to the system it is still root and can access root's files.
+A process that is not root starts PostgreSQL as its own user. A process that is root starts it as the owner of the
+existing data files, or, if there are none, as the user `postgres`, or `nobody` if there is no such user. That user may
+be unable to reach DATA or the programs, for example if they are below a private home directory. Then PostgreSQL runs in
+a user namespace: there its user id is that of the user, but the system still treats it as root, so it can access root's
+files.
 """
 
 import os

@@ -138,7 +138,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def _open_late(db_session: DbSession, head: Head) -> OpenBatch:
-    """Return the open batch of a chat that ran without memos; if it is overfull, the next append forms it.
+    """Return the open batch of a chat that ran without memos. If it has too many messages, the next append forms it.
 
     It begins after the last batch, or where the window would begin if memos had always been on, whichever is later.
     """

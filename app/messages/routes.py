@@ -43,7 +43,7 @@ async def list_messages(
     line: Line = None,
     after_seq: Annotated[Seq | None, Query(description="Only later messages.")] = None,
     before_seq: Annotated[
-        Seq | None, Query(description="Only earlier messages; without `after_seq`, the last of them.")
+        Seq | None, Query(description="Only earlier messages; without `after_seq`, those nearest to this seq.")
     ] = None,
     around_seq: Annotated[Seq | None, Query(description="A page with the message at this seq in the middle.")] = None,
     limit: Limit = DEFAULT_LIMIT,

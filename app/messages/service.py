@@ -31,7 +31,7 @@ from app.messages.reads import list_messages, list_sizes
 from app.messages.schemas import MessageIn
 
 _MANY_CHARS, _MANY_MESSAGES = 200_000, 1_000
-"""Counting the tokens of so much text, or of so many texts, takes about 10 ms."""
+"""Counting the tokens of this much text, or of this many texts, takes about 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,9 @@ async def healthz() -> Response:
 async def readyz(request: Request, pool: Pool, clock: Now, limits: Holding) -> Response:
     """Check whether requests can be served. Answers within two seconds.
 
-    Returns 503 if PostgreSQL is unreachable, not migrated, or cannot write, and if too many requests of this process
-    wait for a connection. Redis, the model, the workers and the age
-    of due work only decide whether the status is `degraded`.
+    Returns 503 if PostgreSQL is unreachable, is not migrated, or cannot write, or if too many requests of this process
+    wait for a connection. If Redis or a worker is missing, no model is configured, or due work is late, the status is
+    `degraded`, but the answer is a 200.
     """
     settings: Settings = request.app.state.settings
     report, redis = await asyncio.gather(

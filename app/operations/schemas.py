@@ -26,9 +26,9 @@ class Readiness(BaseModel):
         "`down`: this process cannot use the database."
     )
     database: DatabaseState = Field(
-        description="The status of PostgreSQL and its schema. It is `busy` if so many requests of this process wait "
-        "for a connection that it cannot ask PostgreSQL, which may be fine. It is `disk full` for 30 seconds after "
-        "each write that fails because of it."
+        description="The status of PostgreSQL and its schema. `busy`: so many requests of this process wait for a "
+        "connection that it could not check PostgreSQL. `disk full` lasts for 30 seconds after each write that fails "
+        "for this reason."
     )
     redis: RedisState = Field(
         description="The status of Redis. It wakes workers and counts requests; without it workers poll."
@@ -83,14 +83,18 @@ class WorkOut(BaseModel):
     )
     layer: str = Field(description="The layer that processes the item.")
     status: Literal["due", "running", "failed"] = Field(
-        description="`due`: the item waits for its time or for a worker. `running`: a worker has claimed it. "
+        description="`due`: the item waits for its time or for a worker. `running`: a worker has claimed it, or waits "
+        "up to 8 seconds to try it again, because PostgreSQL was unavailable or the chat was locked. "
         "`failed`: all attempts have failed; the item is kept until it is retried."
     )
     held: Literal["monthly_token_limit"] | None = Field(
         description="Why the item is held although it is due; null if it is not. `monthly_token_limit`: the tenant "
         "has used up the tokens of this month; the item runs next month, or when the limit is raised."
     )
-    attempts: int = Field(description="The number of attempts, including the running one.")
+    attempts: int = Field(
+        description="The number of attempts, including the running one. An attempt that ended because PostgreSQL was "
+        "unavailable or the chat was locked is not counted. The count begins again when the source changes."
+    )
     error: str | None = Field(description="Why the last attempt failed; null if none has failed.")
     refusals: list[RefusalOut] = Field(
         description="The answers of the model that were refused, in their order, over all attempts. After two answers "

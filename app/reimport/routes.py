@@ -21,10 +21,12 @@ async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, cl
     message, and a sent one without an id, of the same role are between the same two matched messages, the service
     treats them as one message whose text changed. Messages that differ are edited in place, missing messages are
     deleted, and new messages at the end are appended. If a new text is one of the message's swipes, that swipe is
-    selected; swipes that the message does not have yet are added. If messages were inserted or reordered, a new line
-    becomes current, and the former line can still be read: of the lines that were replaced in this way, the newest
-    `MEMOBOOK_KEPT_REPLACED_LINES` (20) are kept, and those that a person restored, forked or switched to. If an
-    optional field is left out, a matched message keeps its value; null clears it.
+    selected; swipes that the message does not have yet are added. If an optional field is left out, a matched message
+    keeps its value; null clears it.
+
+    If messages were inserted or reordered, a new line becomes current, and the former line can still be read. Of the
+    lines that were replaced in this way, the newest `MEMOBOOK_KEPT_REPLACED_LINES` (20) are kept. Lines that a restore,
+    a fork or a switch made current are always kept.
     """
     outcome = await service.put_messages(db_session, ref, wanted.messages, limits=limits, now=clock())
     return OrjsonResponse(

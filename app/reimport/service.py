@@ -36,7 +36,7 @@ from app.reimport.plan import Match, Plan, choose_swipes, make_plan
 from app.reimport.swipe_choice import SwipeChoice
 
 _MANY_MESSAGES = 1_000
-"""Matching so many messages takes about 10 ms."""
+"""Matching this many messages takes about 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
 MOST_MESSAGES = 60
-"""The most messages of a scene in one request that cheap models still read well."""
+"""The maximum number of messages of a scene in one request that cheap models still read well."""
 
 TEMPERATURE = 0.3
 
@@ -37,7 +37,7 @@ KeepParts = Callable[[Sequence[ScenePart]], Awaitable[None]]
 BREAK_TOKENS = 300
 SCENE_TOKENS = 1_200
 RECAP_TOKENS = 2_000
-"""The longest answers. They have room for what the prompts ask for, also in scripts that take many tokens."""
+"""The token limits of answers: enough for what the prompts ask for, even in scripts that take many tokens."""
 
 
 async def ask_for_break(
@@ -119,7 +119,7 @@ async def ask_for_scene(
 
 
 def _leave_out(parts: Sequence[Sequence[Utterance]], until_seq: int) -> list[Sequence[Utterance]]:
-    """Return the parts without the messages up to `until_seq`, and without those that have no others."""
+    """Remove the messages up to `until_seq` from the parts; return the parts that still have messages."""
     left = ([one for one in part if one.seq > until_seq] for part in parts)
     return [part for part in left if part]
 

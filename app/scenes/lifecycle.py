@@ -122,8 +122,8 @@ async def follow(
     enabled = SceneSettings.of(head.settings).enabled
     awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
-    # `awaited`: recaps were scheduled here, and the running recap, which is folded in story order, waits for them.
-    # Until they are made, scenes that newer versions already cover cause no fold.
+    # The running recap is folded in story order, so it waits for the recaps that were scheduled here (`awaited`). Until
+    # they are made, no fold is scheduled for scenes that newer versions already cover.
     await reconcile_fold_work(db_session, head, now=now, only_news=awaited)
     if hides(head):
         await schedule_hide(db_session, head, now=now)

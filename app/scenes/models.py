@@ -25,7 +25,8 @@ class Scene(MessageRangeColumns, Table):
       scene meanwhile.
     - `truncated`: the line was truncated before the end of the scene. A row with a title or recap by a person stays,
       its break removed; its text goes to the next scene that ends there or later.
-    - `closed_by`: who set the break. `time` is a pause if there is no model, `cut` a forced cut of the history.
+    - `closed_by`: who set the break. `time` is a pause, if no model is configured or its answers could not be used;
+      `cut` is a forced cut of the history.
     - `source_hash`, `current_hash`: the hash of what the recap was made from, and that of the range now. The recap is
       stale if they differ.
     - `origin`: who wrote the recap as it is now. `edited`: whether a person changed a recap that the service had

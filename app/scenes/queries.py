@@ -63,14 +63,14 @@ _OVERLAPPING = f"""
     ORDER BY s.last_seq"""  # noqa: S608
 
 _GAPS = f"""
-    WITH untold AS (
+    WITH uncovered AS (
         SELECT s.first_seq, s.last_seq FROM scenes s WHERE {_LIVE} AND s.last_seq > $4 AND s.last_seq <= $5
         UNION ALL
         SELECT s.first_seq, s.last_seq FROM scenes s
         WHERE {_LIVE} AND s.last_seq <= $4 AND s.origin <> 'person' AND s.source_hash IS DISTINCT FROM s.current_hash
     )
     SELECT u.first_seq, CASE WHEN hides THEN u.last_seq ELSE least(u.last_seq, $3 - 1) END AS last_seq
-    FROM untold u CROSS JOIN LATERAL (SELECT EXISTS (
+    FROM uncovered u CROSS JOIN LATERAL (SELECT EXISTS (
         SELECT FROM messages WHERE chat_key = $1 AND line_id = $2 AND hidden_by = 'scenes' AND deleted_at IS NULL
             AND seq BETWEEN greatest(u.first_seq, $3) AND u.last_seq) AS hides) AS behind
     WHERE u.first_seq < $3 OR hides ORDER BY first_seq"""  # noqa: S608
@@ -96,7 +96,7 @@ _MESSAGES = f"""
     ) AS counted"""  # noqa: S608
 
 MOST_COUNTED = 1_000
-"""The most messages of a scene that are counted, so that the time of a list does not grow with its scenes."""
+"""Only this many messages of a scene are counted, so that the time of a list does not grow with its scenes."""
 
 
 async def find_last_break(db_session: DbSession, head: Head) -> int:

@@ -12,7 +12,7 @@ from uuid import UUID
 from app.chats.hashes import DIGEST_BYTES, range_hash
 
 MOST_SCENES = 8
-"""The most scenes in one fold that cheap models still read well."""
+"""The maximum number of scenes in one fold that cheap models still read well."""
 
 NO_RECAP = bytes(DIGEST_BYTES)
 """The digest of a scene without a valid recap. A step with such a scene becomes stale when the recap is made."""

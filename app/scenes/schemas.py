@@ -38,8 +38,8 @@ class SceneOut(BaseModel):
         description="`empty`: there is nothing to summarise. `failed`: all attempts failed; `regenerate` tries again."
     )
     closed_by: Literal["person", "model", "time", "cut"] | None = Field(
-        description="Who set the break: `time` is a pause, if no model found the break; `cut` is a forced cut of "
-        "the history."
+        description="Who set the break: `time` is a pause, if no model is configured or its answers could not be used; "
+        "`cut` is a forced cut of the history."
     )
     reason: str | None = Field(description="Why it ends there, if a reason was given.")
     in_prompt: bool = Field(

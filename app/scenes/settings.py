@@ -32,7 +32,9 @@ class SceneSettings(LayerSettings):
     offset: int = Field(
         2, ge=0, le=50, description="How many of the newest messages a search reads without setting a break on them."
     )
-    min_messages: int = Field(10, ge=1, le=1_000, description="The fewest messages of a scene that a search closes.")
+    min_messages: int = Field(
+        10, ge=1, le=1_000, description="A search closes only scenes with at least this many messages."
+    )
     max_messages: int = Field(
         100,
         ge=10,

@@ -9,8 +9,8 @@ class UnusableAnswer(Exception):
     """The answer is refused.
 
     The message gives the reason without quoting the answer; it continues "The answer was refused: ". `kind` is the
-    fault; `form` if the answer contains neither the requested content nor, where that is allowed, an explicit
-    "nothing".
+    fault. It is `form` if the answer does not contain what was asked for; an explicit "nothing" is not a fault where
+    the prompt allows it.
     """
 
     def __init__(self, reason: str, kind: RefusalKind = "form") -> None:
@@ -70,9 +70,9 @@ def spoken(answer: str, *, truncate: bool = False) -> str:
     """Return `answer` without reasoning, control characters and long gaps. Every parser reads only this text.
 
     A gap within a line has at most 32 spaces, lines do not end with spaces, and there are at most two blank lines in a
-    row, so that no parser has to skip more white space. What exceeds MAX_ANSWER_CHARS is cut off with `truncate`, for
-    answers that are a list of independent items. Raises UnusableAnswer if the reasoning does not end, or if the rest is
-    too long otherwise.
+    row, so that no parser has to skip more white space. With `truncate`, which is for answers that are a list of
+    independent items, the result is cut off after MAX_ANSWER_CHARS. Raises UnusableAnswer if the reasoning does not
+    end, and, without `truncate`, if the result is longer than that.
     """
     text = _without_thinking(without_controls(answer))
     text = _TALL_GAP.sub("\n\n\n", _LINE_END.sub("\n", _WIDE_GAP.sub(" " * 32, text))).strip()

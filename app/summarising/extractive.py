@@ -38,12 +38,12 @@ from app.summarising.transcript import Utterance
 MAX_HIGHLIGHTS = 3
 
 _HEAD_CHARS, _TAIL_CHARS = 6_000, 2_000  # the parts of an overlong message that are read
-_SENTENCES = 60  # only so many of a batch, the weightiest, are considered
+_SENTENCES = 60  # of a batch, only this many sentences with the greatest weights are considered
 _MIN_WORDS = 6  # a shorter quote is a scrap, chosen only if the batch has nothing else
-_MIN_TERMS = 2  # a single term is an exclamation
-_CRY_WORDS = 2  # the most words of an exclamation
-_MIN_GAIN = 1.5  # times the weight of a rare term; a second line must add twice that, a third three times
-_MIN_NEW_SHARE = 0.5  # the least share of a line's weight that is new; with less it is a repetition
+_MIN_TERMS = 2  # a quote with a single term is only an exclamation
+_CRY_WORDS = 2  # the maximum number of words of an exclamation
+_MIN_GAIN = 1.5  # the weight that the first line must add (a rare term: 1); the second and third: 2 and 3 times that
+_MIN_NEW_SHARE = 0.5  # if a smaller share of a line's weight is new, the line is a repetition
 _NAME_CHARS = 40
 _ROOT_CHARS = 5  # terms that begin alike count as one: promise, promised
 _CLAUSE_MARKS = " ,;:–—-、，；：("

@@ -29,7 +29,7 @@ _HEADING = re.compile(r"(?:[ \t]*#{1,6}[ \t]+)+")
 _BOLD_LINE = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__)\s*[:：]?\s*")
 _LABEL_LINE = re.compile(r"(?=.{1,80}$)\s*(?:\S+\s+){0,8}\S+[:：][*_]{0,3}\s*")  # with more words it is content
 _MOST_LABEL_WORDS = 20
-"""The most words of a label. It also limits scripts without spaces, where a whole sentence is one run of letters."""
+"""The maximum number of words of a label. `_LABEL_LINE` also matches a sentence in a script without spaces."""
 
 _ACKNOWLEDGEMENT = re.compile(r"\s*(?:sure|certainly|of course|okay|ok|understood|got it)\s*[.!]\s*", re.I)
 _PREAMBLE = re.compile(

@@ -12,7 +12,7 @@ from app.history.cut import find_target
 from app.narratives.chain import Chain
 
 MOST_MESSAGES = 40
-"""The most messages in one fold that cheap models still read well."""
+"""The maximum number of messages in one fold that cheap models still read well."""
 
 
 def keep_before(chain: Chain, begins_seq: int) -> Chain | None:
@@ -64,7 +64,7 @@ def choose_range_over(uncovered: Sequence[Sent], covered_seq: int, *, threshold:
         uncovered: The messages after the latest valid version that are sent, in seq order; the newest may be missing
             if there are more than `reach` of them.
         covered_seq: The last seq that this version covers.
-        threshold: The most uncovered messages that need no fold.
+        threshold: The maximum number of uncovered messages that need no fold.
         keep: How many of the newest messages are not folded.
 
     """

@@ -1,4 +1,4 @@
-"""Limits of HTTP connections, and the order in which connections are given up. Pure."""
+"""Limits of HTTP connections, and which connections are closed first when there are too many. Pure."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -15,13 +15,14 @@ class ConnectionLimits:
     """What one connection, and all of them together, may use.
 
     Attributes:
-        max_connections: Open connections. At the limit, a new one replaces the one that has waited longest for a whole
-            head; if there is none, the one that has been idle longest, then one whose client does not read. If a
-            request is being served on every connection, the new one gets a 503.
+        max_connections: Open connections. At the limit, a new one replaces the one whose request line and headers have
+            been incomplete longest; if there is none, the one that has been idle longest; else the one whose client has
+            not read its answer for longest. If a request is being served on every connection, the new one gets a 503.
         head_s: Seconds for the request line and the headers (for the first request counted from the opening of the
             connection, for a later one from its first byte).
         body_s: Seconds for a body, from the end of the headers.
-        write_s: Seconds in which a client has to read a further `min_read_bytes` of an answer that it reads slowly.
+        write_s: Seconds after which a client that reads slowly is disconnected, unless it has read a further
+            `min_read_bytes` of the answer.
         overhead_bytes: Bytes of a request that are not its body: request line, headers, trailers, sizes of chunks.
         url_bytes: Bytes of the URL.
         fields: Header fields.
@@ -30,8 +31,8 @@ class ConnectionLimits:
         linger_s: Seconds in which a client can read a refusal before its connection is closed.
         lingering_bytes: Bytes that are read and dropped meanwhile.
         min_read_bytes: See `write_s`.
-        stalled_s: Seconds after which a connection that does not read its answer can be given up for memory.
-        unfinished_heads_bytes: Bytes of unfinished heads on all connections together.
+        stalled_s: Seconds after which a connection whose client does not read its answer may be closed to free memory.
+        unfinished_heads_bytes: Bytes of incomplete request lines and headers on all connections together.
         unread_answers_bytes: Bytes of unread answers on all connections together.
 
     """
@@ -86,7 +87,7 @@ class ConnectionTable(Generic[Connection]):
     """The connections that can be closed when there are too many: those without a request that is being served.
 
     Attributes:
-        unfinished: Those that have not sent a whole head.
+        unfinished: Those whose request line and headers are incomplete.
         idle: Those that were answered and may send another request.
         stalled: Those whose client does not read the answer.
 

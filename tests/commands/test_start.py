@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from app.local.running import Urls
-from tests.freezing_proxy import FreezingProxy
+from tests.proxies import FreezingProxy
 
 ROOM = Path(__file__).parents[2]
 

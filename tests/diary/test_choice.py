@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from app.diary.choice import choose_diary
+from app.diary.book import choose_diary
 from app.kit.errors import Invalid
 
 KAI, MIRA, OFF = {"name": "Kai"}, {"name": "Mira", "disabled": False}, {"name": "Ines", "disabled": True}

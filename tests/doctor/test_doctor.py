@@ -20,7 +20,7 @@ from app.local.running import Urls
 from app.main import create_app
 from app.migrate import migrate
 from tests.conftest import client_of, sqlalchemy_url
-from tests.freezing_proxy import FreezingProxy
+from tests.proxies import FreezingProxy
 from tests.scripted_model import HANG_UP, Reply, ScriptedModel, refuses, says
 from tests.talk import append, talk
 

@@ -18,7 +18,7 @@ from app.kit.gate.admission import MAX_WAITING, Ticket
 from app.kit.settings import Settings
 from app.main import create_app
 from tests.conftest import client_of
-from tests.freezing_proxy import FreezingProxy
+from tests.proxies import FreezingProxy
 from tests.scripted_model import ScriptedModel
 from tests.statements import watched
 from tests.talk import Json, append, ok, said, talk

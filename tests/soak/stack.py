@@ -30,10 +30,9 @@ from app.local.directory import DataDirectory
 from app.local.postgres import Postgres
 from app.local.sockets import socket_base, socket_directory
 from app.local.valkey import Valkey
-from tests.freezing_proxy import FreezingProxy
 from tests.oracle.answers import echo
+from tests.proxies import CuttingProxy, FreezingProxy
 from tests.scripted_model import ScriptedModel
-from tests.soak.cutting_proxy import CuttingProxy
 from tests.soak.ledger import Violation
 from tests.talk import Json
 

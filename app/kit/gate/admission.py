@@ -87,7 +87,7 @@ class Room:
 
     @property
     def writes(self) -> int:
-        """The maximum number of connections that change chats: all but a quarter; if it can be, one is left free."""
+        """The maximum number of connections that change chats: all but a quarter; of two or three, all but one."""
         return max(1, self.connections - max(1, self.connections // 4))
 
     @property

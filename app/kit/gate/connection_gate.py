@@ -21,7 +21,7 @@ CONNECTION_S: Final = 10.0
 """How long a request that changes no chat waits for a connection."""
 
 SOON_S: Final = 0.05
-"""How long a request waits before its client is watched, which costs about as much as a tenth of a context."""
+"""How long a request waits before its client is watched. A watch takes about a tenth of the time of a context."""
 
 _REFUSALS: Final = {
     Reason.CHAT: "Too many requests are waiting to change this chat; try again.",

@@ -89,7 +89,7 @@ def find_candidates(
     Args:
         seqs: Its newest eligible messages, in order.
         before: How many eligible messages it has before these; need not be counted beyond `min_messages`.
-        min_messages: The fewest eligible messages of a scene.
+        min_messages: The minimum number of eligible messages of a scene.
         offset: How many of the newest messages only give context.
         lifted: The seqs from which a break was removed.
 

@@ -38,7 +38,7 @@ from app.scenes.settings import SceneSettings
 from app.summarising.source import Source, read_source
 
 _CONTEXT_SEQS = 64
-"""In how many seqs before the unjudged messages the context is searched for; usually it is just before them."""
+"""The context is taken from this many seqs before the first message that is not judged."""
 
 
 @dataclass(frozen=True, slots=True)

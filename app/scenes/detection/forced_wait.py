@@ -1,7 +1,7 @@
 """A forced cut waits until the messages before it are judged, so that it does not end a scene where none ends.
 
-An import is longer than the history may grow before any search for a break has run. The wait ends after ten minutes, or
-when the search has failed for good.
+This matters for an import: it can exceed the greatest length of the history before the first search for a break has
+run. The wait ends after ten minutes, or when the search has failed for good.
 """
 
 from dataclasses import replace
@@ -58,7 +58,7 @@ async def _may_find(db_session: DbSession, head: Head, opened: OpenScene, until_
         return False
     if opened.waits_since is not None and now - datetime.fromisoformat(opened.waits_since) >= LONGEST_WAIT:
         return False
-    # Of fewer messages none can be judged yet: `offset` messages have to follow it, and without a model at least one.
+    # A message can be judged only if at least `offset` messages follow it, and without a model at least one.
     offset = max(scenes.offset, 1)
     unjudged = await list_eligible(db_session, head, opened.unjudged_from, offset + 1)
     if len(unjudged) <= offset or unjudged[0].seq > until_seq:

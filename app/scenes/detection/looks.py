@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from app.scenes.detection.breaks import find_candidates
 
 ENOUGH_MESSAGES = 12
-"""A look starts when so many messages are not judged."""
+"""A look starts when this many messages are not judged."""
 
 ENOUGH_AFTER_PAUSE = 4
-"""A look starts when so many messages are not judged, and there was a pause among them or before them."""
+"""A look starts when this many messages are not judged, and there was a pause among them or before them."""
 
 CONTEXT_MESSAGES = 10
-"""At most so many judged messages are read as context."""
+"""The maximum number of judged messages that are read as context."""
 
 MOST_REJUDGED = 12
-"""A change of a message makes at most so many judged messages unjudged again; older messages stay judged."""
+"""A change of a message makes at most this many judged messages unjudged again; older messages stay judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ def plan_look(
         unjudged: The oldest messages of the open scene that are not judged; the first `max_messages + offset` are
             enough.
         before: How many eligible messages the open scene has before these; need not be counted beyond `min_messages`.
-        min_messages: The fewest messages of a scene.
-        max_messages: The most unjudged messages that a look reads.
+        min_messages: The minimum number of messages of a scene.
+        max_messages: The maximum number of unjudged messages that a look reads.
         offset: How many messages have to follow a message that is judged.
         lifted: The messages from which a break was removed.
 
@@ -87,7 +87,7 @@ def is_look_due(
     Args:
         unjudged: How many messages of the open scene are not judged.
         in_scene: How many messages the open scene has.
-        min_messages: The fewest messages of a scene.
+        min_messages: The minimum number of messages of a scene.
         offset: How many messages have to follow a message that is judged.
         after_pause: Whether the last look was before a pause.
         cut_waits: Whether a forced cut waits for looks.

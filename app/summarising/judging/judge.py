@@ -29,7 +29,7 @@ Identify = Callable[[str], str | None]
 """text → the ISO 639 code of its language, or None if that is uncertain."""
 
 MIN_LANGUAGE_LETTERS = 200
-"""Languages are compared only if both texts have so many letters."""
+"""Languages are compared only if both texts have at least this many letters."""
 
 _ONCE: frozenset[RefusalKind] = frozenset({"shrunk", "unfinished"})
 _MIN_FORMER_CHARS = 300
@@ -243,7 +243,7 @@ def _find_dialogue(text: str, divided: Divided, profile: Profile[Value], materia
 
 
 def _goes_on(former: str, language: str | None, material: Material) -> bool:
-    """Return whether the text that a person or an earlier fold wrote says "I" or "you" for a person."""
+    """Return whether the former text, by a person or an earlier fold, says "I" or "you" for a person."""
     persons = count_persons(divide(former).narration, language, material.names)
     return persons is not None and persons.goes_on
 
@@ -258,7 +258,7 @@ def _story(why: str) -> Refusal:
 
 
 def _find_language_fault(text: str, material: Material, identify: Identify) -> Refusal | None:
-    """Return a refusal if `text` is in another script, or in another language, than the material and than asked for."""
+    """Return a refusal if the script or language of `text` is neither that of the material nor the one asked for."""
     asked = material.asked_language
     if material.wished:
         return None

@@ -1,8 +1,9 @@
 """Measures how much of a former text a new one keeps. Pure.
 
-The length does not show it: a story that goes on can be as long as the summary that it replaces. So the words are
-compared that only the former text has, and not the new messages: names, dates, places. A good fold drops some of them
-and rewrites others; a text about something else keeps hardly any.
+A comparison of lengths would miss a new text that only continues the story, because it can be as long as the summary
+that it replaces. So this module compares words, such as names, dates and places. Words that also occur in the new
+messages do not count, because a text about these messages alone would contain them. A good fold drops some of the
+remaining words and rewrites others; a text about something else keeps hardly any.
 """
 
 import re
@@ -10,18 +11,18 @@ import re
 from app.summarising.sentences import find_terms
 
 MIN_WORDS = 15
-"""With fewer distinctive words the share says nothing."""
+"""With fewer distinctive words, the share is not reliable."""
 
 _STEM = 5
 _UNCASED_STEM = 2
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""Thai, Lao, Burmese and Khmer, whose words are not divided."""
+"""Thai, Lao, Burmese and Khmer, which are written without spaces between words."""
 
 
 def share_kept(text: str, former: str, texts: str) -> float:
-    """Return the share of the words of `former` that `text` has, from 0 to 1, without those that are in `texts`.
+    """Return the share of the distinctive words of `former` that `text` contains too, from 0 to 1.
 
-    `texts` are the new messages. The share is 1 if fewer than fifteen words are left.
+    Words that occur in `texts`, the new messages, do not count. If fewer than `MIN_WORDS` words are left, return 1.
     """
     distinctive = _find_stems(former) - _find_stems(texts)
     if len(distinctive) < MIN_WORDS:
@@ -30,9 +31,10 @@ def share_kept(text: str, former: str, texts: str) -> float:
 
 
 def _find_stems(text: str) -> set[str]:
-    """Return how the long words, the names and the numbers in `text` begin.
+    """Return the first letters of each long word, name and number in `text`.
 
-    Words that begin alike count as one: "promise" and "promised", "сестра" and "сестру", "카이는" and "카이에게".
+    Words that begin in the same way count as one: "promise" and "promised", "сестра" and "сестру", "카이는" and
+    "카이에게".
     """
     return {_stem(term) for term in find_terms(text) if _is_distinctive(term) and not _UNSPACED.match(term)}
 
