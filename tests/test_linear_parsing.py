@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from app.consolidation.extractive import learn
+from app.consolidation.importance import rate_message
+from app.consolidation.learnt import normalise_key
+from app.consolidation.safe_facts import find_facts
 from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
 from app.diary.refusals import declines
 from app.kit.tokens import count_tokens
@@ -29,7 +33,7 @@ from app.summarising.answer_text import (
     says_only_nothing,
     spoken,
 )
-from app.summarising.extractive import extract, is_quote
+from app.summarising.extractive import Frequencies, extract, is_quote
 from app.summarising.judging.judge import Material, Profile, judge
 from app.summarising.judging.person import count_persons
 from app.summarising.judging.repetition import find_repetition
@@ -62,6 +66,15 @@ def _extract(text: str) -> list[str]:
     return extract(said, said, count_tokens=count_tokens)
 
 
+def _learn(text: str) -> object:
+    said = [Utterance(1, "user", "Kai", text[:8_000])]
+    return learn(said, Frequencies.of(said), count_tokens=count_tokens)
+
+
+def _rate(text: str) -> float:
+    return rate_message(Utterance(1, "user", "Kai", text[:8_000]), Frequencies.of([]))
+
+
 READERS: dict[str, Read] = {
     "memos": _judged(MEMO_PROFILE),
     "memos cut off": parse_cut_off,
@@ -90,6 +103,10 @@ READERS: dict[str, Read] = {
     "quoted": quoted,
     "extractive": _extract,
     "send date": read_send_date,
+    "consolidation": _learn,
+    "importance": _rate,
+    "safe facts": lambda text: list(find_facts(Utterance(1, "user", "Kai", text[:8_000]))),
+    "key of a fact": normalise_key,
 }
 """The functions that read an answer of a model or the text of a person."""
 
