@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app.consolidation.dedupe import similarity
 from app.consolidation.extractive import learn
 from app.consolidation.importance import rate_message
 from app.consolidation.learnt import normalise_key
@@ -107,6 +108,7 @@ READERS: dict[str, Read] = {
     "importance": _rate,
     "safe facts": lambda text: list(find_facts(Utterance(1, "user", "Kai", text[:8_000]))),
     "key of a fact": normalise_key,
+    "similarity": lambda text: similarity(text, text[::-1]),
 }
 """The functions that read an answer of a model or the text of a person."""
 
