@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from app.consolidation.answers import parse_cut_off as parse_cut_off_learnt
+from app.consolidation.answers import profile_for
 from app.consolidation.dedupe import similarity
 from app.consolidation.extractive import learn
 from app.consolidation.importance import rate_message
@@ -108,6 +110,8 @@ READERS: dict[str, Read] = {
     "importance": _rate,
     "safe facts": lambda text: list(find_facts(Utterance(1, "user", "Kai", text[:8_000]))),
     "key of a fact": normalise_key,
+    "learnt": _judged(profile_for((1, 2, 3))),
+    "learnt cut off": lambda text: parse_cut_off_learnt(text, (1, 2, 3)),
     "similarity": lambda text: similarity(text, text[::-1]),
 }
 """The functions that read an answer of a model or the text of a person."""
@@ -132,6 +136,7 @@ PUMPS = (
         "(category)",
     ),
     *("milestone: ", "here is ", "nothing ", "no new ", "I can't ", "sorry ", "as an ai ", "title: ", "scene: a\n"),
+    *('{"memory": "', '{"from": [1]}', '"from": [', "{,}", "\\", '\\"', "[1] ", "(1, ", "#1-", "fact: "),
     *("break_at", "break_at:", "reason:", "<|", "<|end|>", "www.", "I ", "Kai said: ", " – ", "\u0301", "\u2028", "😀"),
 )
 """The repeated parts of hostile texts."""
@@ -149,7 +154,7 @@ def test_reading_takes_time_in_proportion(name: str) -> None:
     assert [case for case in cases if _is_slow(READERS[name], partial(_text, *case), _CHARS)] == []
 
 
-@pytest.mark.parametrize("name", ["memos", "summary", "scene", "scene break"])
+@pytest.mark.parametrize("name", ["memos", "summary", "scene", "scene break", "learnt"])
 def test_a_huge_answer_takes_time_in_proportion(name: str) -> None:
     huge = 50 * MAX_ANSWER_CHARS
     pumps = (" ", "\n", " \n", "<think>", "<think ", "</think>", "a ", "<|", "{", "\u3000")
