@@ -54,13 +54,15 @@ _TIME_WORDS = re.compile(
 _SMALL_TALK_START = re.compile(
     r"\W{0,3}(?:you(?:['’](?:re|ve|ll))?|your|that(?:['’]s)?|thanks?|thank you|wow|congrat\w*|hey|hi|hello|good"
     r"|sounds|glad|so (?:glad|happy|sorry)|means a lot|let me know|i get it|wishing|how about|check (?:it|this"
-    r"|out)|take a look|I (?:totally |completely )?agree|great|awesome|cool|nice|sure|keep|no problem|take care|bye"
+    r"|out)|take a look|cheers|sorry|gotta|I (?:totally |completely )?agree"
+    r"|great|awesome|cool|nice|sure|keep|no problem|take care|bye"
     r"|hallo|danke|gut|tschüss|hola|gracias|qué|bonjour|salut|merci|こんにちは|おはよう|ありがとう|你好|谢谢|謝謝)\b",
     re.I,
 )
 _VAGUE_WORDS = re.compile(
-    r"\W{0,3}(?:(?:and|but|so|yeah) )?(?:it|they|those|these|this|he|she|es|das|ça|cela|eso|それ|これ|那|这)\b"
-    r"|.*\bI(?:['’]d)? (?:\w+ ){0,2}(?:love|like|enjoy|hate|take|appreciate|need) (?:it|them|that|this)\b",
+    r"\W{0,3}(?:(?:and|but|so|yeah) )?(?:it|they|those|these|this|he|she|es|das|ça|cela|eso)\b"
+    r"|.*\bI(?:['’]d)? (?:\w+ ){0,2}(?:love|like|enjoy|hate|take|appreciate|need) (?:it|them|that|this)\b"
+    r"|.*\b(?:it|them|there|that|this|one)\W*$",
     re.I,
 )
 _STATED_WORDS = re.compile(r"\bI(?:['’](?:m|ve)| am| was| have| had| got)\b")
@@ -68,9 +70,10 @@ _CATEGORIES: tuple[tuple[Category, re.Pattern[str]], ...] = (
     (
         "goal",
         re.compile(
-            r"\bI(?:['’](?:m|ll|d|ve))? (?:\w+ ){0,2}?(?:want(?:ed)? to|plan(?:ning)? (?:to|on)|hop(?:e|ing) to"
-            r"|(?:would )?(?:like|love) to|dream(?:ed|ing)? of|decided to|aim(?:ing)? to|working on|looking for)"
-            r"|\bmy (?:\w+ )?(?:goal|dream|plan|ambition)s?\b"
+            r"\bI(?:['’](?:m|ll|d|ve))? (?:\w+ ){0,2}?(?:want(?:ed)? to (?!(?:let|share|show|tell|say|ask|thank)\b)"
+            r"|plan(?:ning)? (?:to|on)|hop(?:e|ing) to"
+            r"|dream(?:ed|ing)? of|decided to|aim(?:ing)? to|working on|looking for)"
+            r"|\bI(?:['’]d| would) (?:\w+ )?(?:like|love) to\b|\bmy (?:\w+ )?(?:goal|dream|plan|ambition)s?\b"
             r"|\bich (?:will|möchte|werde|plane|habe vor)\b|\b(?:quiero|voy a|planeo|mi (?:meta|sueño))\b"
             r"|\bje (?:veux|voudrais|vais|compte)\b|たいです|たいと|つもり|予定|我(?:想|要|打算|希望)",
             re.I,
