@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.consolidation.answer_items import find_items
 from app.consolidation.answers import MAX_ITEMS, parse_cut_off, parse_learnt, profile_for
 from app.consolidation.learnt import CATEGORIES, Learnt
 from app.consolidation.prompts import CONSOLIDATION, consolidation_messages
@@ -65,6 +66,7 @@ FORMS = {
     "nested": json.dumps(
         [{**ITEM, "memory": {"text": MOVED}}, {**FACT, "fact": {"key": "name", "value": "Mira"}, "value": None}]
     ).replace(', "value": null', ""),
+    "an odd quotation mark": f'My "notes:\n{LINES}',
     "a brace in a string": LINES + '\n{"memory": "cut } {", "from": [9]}',
 }
 
@@ -124,6 +126,8 @@ def test_an_explicit_nothing_teaches_nothing(answer: str) -> None:
         (json.dumps({"memory": MOVED, "message": "I have 2 cats"}), "form"),
         ('{"memory": "<one sentence>", "from": [1]}', "form"),
         ("<think>Let me see", "form"),
+        ("Mira looked up.\nNothing.\nShe walked on.\nIt rained.", "form"),
+        ('{"speaker": "Mira", "content": "I moved.", "from": [1]}', "form"),
     ],
 )
 def test_what_teaches_nothing_otherwise_is_refused(answer: str, kind: str) -> None:
@@ -148,6 +152,11 @@ def test_what_teaches_nothing_otherwise_is_refused(answer: str, kind: str) -> No
 )
 def test_numbers_become_seqs_and_unknown_ones_are_dropped(sources: Any, seqs: tuple[int, ...]) -> None:
     assert item_with(**{"from": sources}).sources == seqs
+
+
+def test_a_nested_item_is_found_once() -> None:
+    nested = {"result": {"items": [ITEM, {"memory": {"text": SISTER}, "from": [1]}]}}
+    assert find_items(json.dumps(nested)) == [ITEM, {"kind": "memory", "text": SISTER, "from": [1]}]
 
 
 def test_an_item_without_valid_sources_is_dropped_alone() -> None:
@@ -288,6 +297,7 @@ wild = st.recursive(
 )
 
 
+@settings(deadline=None)  # a busy machine needs longer
 @given(st.one_of(st.text(), wild.map(json.dumps), st.text('{}[]",:\\ \nmemoryfr0123', max_size=200)))
 def test_any_answer_is_read_or_refused(answer: str) -> None:
     for parse in (parse_learnt, parse_cut_off):

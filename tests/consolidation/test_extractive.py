@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.consolidation.extractive import learn, list_leaving, promote
@@ -84,6 +84,28 @@ def test_an_overlong_sentence_is_shortened_with_a_mark() -> None:
     assert "…" in memory.content
 
 
+def test_a_long_range_is_learnt_in_parts_of_ten() -> None:
+    towns = [
+        "Lisbon",
+        "Porto",
+        "Faro",
+        "Braga",
+        "Evora",
+        "Aveiro",
+        "Lagos",
+        "Tavira",
+        "Silves",
+        "Beja",
+        "Sines",
+        "Tomar",
+    ]
+    batch = chat(*(("Mia", f"In {1990 + n} I moved to {town}.") for n, town in enumerate(towns)))
+    sources = [one.sources[0] for one in learnt_from(batch)]
+    of_each_part = [sum(seq < 21 for seq in sources), sum(seq >= 21 for seq in sources)]
+    assert all(0 < count <= 3 for count in of_each_part)
+    assert sum(of_each_part) > 3
+
+
 def test_a_given_importance_replaces_the_rules() -> None:
     dull = chat(("Ben", "The old mill beyond the river stands empty and dark."))
     assert learnt_from(dull) == []
@@ -134,6 +156,7 @@ texts = st.one_of(
 batches = st.lists(st.tuples(st.text(min_size=1, max_size=50), texts), max_size=25).map(lambda said: chat(*said))
 
 
+@settings(deadline=None)  # a busy machine needs longer
 @given(batches)
 def test_what_is_learnt_is_quoted_within_the_budget(batch: list[Utterance]) -> None:
     learnt = learnt_from(batch)

@@ -29,6 +29,9 @@ def rate(text: str, history: str = "") -> float:
         ("I work as a nurse.", "Do I work as a nurse?"),
         ("I work as a nurse.", "You say I work as a nurse."),
         ("I met her brother.", "It met her brother."),
+        ("I have clocks.", "Give me clocks."),
+        ("My sister loves clocks.", "My sister loves that one."),
+        ("The shop is my home.", "It is my home."),
         ("Ich heiße Lena und wohne in Berlin.", "Na ja, so ist das eben."),
         ("Me llamo Ana y vivo en Sevilla.", "Bueno, así es la vida."),
         ("Je m'appelle Luc et je travaille ici.", "Bon, c'est comme ça."),
@@ -56,6 +59,11 @@ def test_what_matters_is_rated_higher(higher: str, lower: str) -> None:
 )
 def test_small_talk_is_not_important(text: str) -> None:
     assert rate(text) <= 0.5
+
+
+def test_with_a_name_a_pronoun_is_no_fault() -> None:
+    assert rate_sentence("It is a shop.", Kind.STATEMENT, 1) == rate_sentence("There is a shop.", Kind.STATEMENT, 1)
+    assert rate_sentence("It is a shop.", Kind.STATEMENT, 0) < rate_sentence("There is a shop.", Kind.STATEMENT, 0)
 
 
 def test_a_statement_that_goes_on_with_a_question_is_lower() -> None:
