@@ -73,7 +73,7 @@ def expected_words(conversation: Conversation) -> list[Expected]:
     written = {word for text in texts for word in _WORD.findall(text)}
     inner = {word for text in texts for word in _INNER_WORD.findall(text)}
     names = {word.casefold() for word in inner if word[0].isupper() and word.lower() not in written}
-    speakers = set(_words(" ".join(conversation.speakers)))
+    speakers = set(words_of(" ".join(conversation.speakers)))
     return [
         Expected(
             word,
@@ -82,7 +82,7 @@ def expected_words(conversation: Conversation) -> list[Expected]:
             speaker=word in speakers,
         )
         for observation in conversation.observations
-        for word in sorted(_words(observation.text))
+        for word in sorted(words_of(observation.text))
     ]
 
 
@@ -153,7 +153,8 @@ def _fill(lines: Sequence[str]) -> list[str]:
     return taken
 
 
-def _words(text: str) -> set[str]:
+def words_of(text: str) -> set[str]:
+    """Return the words of `text`, case folded."""
     return {word.casefold() for word in _WORD.findall(text)}
 
 
@@ -168,7 +169,7 @@ def _batches(conversation: Conversation) -> Iterator[tuple[list[Utterance], Freq
 def _measure(conversation: Conversation) -> dict[str, list[tuple[int, int]]]:
     """Return the columns that the module's docstring lists, by summariser, for one conversation."""
     batches = list(_batches(conversation))
-    source = [_words("\n".join(whole(batch, frequencies))) for batch, frequencies in batches]
+    source = [words_of("\n".join(whole(batch, frequencies))) for batch, frequencies in batches]
     expected = expected_words(conversation)
     telling = [word for word in expected if word.telling]
     strict = [word for word in telling if not word.speaker]
@@ -179,8 +180,8 @@ def _measure(conversation: Conversation) -> dict[str, list[tuple[int, int]]]:
     for name, summarise in SUMMARISERS.items():
         memos = [summarise(batch, frequencies) for batch, frequencies in batches]
         unlabelled = [[line.partition(": ")[2] for line in memo] for memo in memos]
-        labelled = [_words("\n".join(memo)) for memo in memos]
-        bare = [_words("\n".join(memo)) for memo in unlabelled]
+        labelled = [words_of("\n".join(memo)) for memo in memos]
+        bare = [words_of("\n".join(memo)) for memo in unlabelled]
         lines = [line for memo in unlabelled for line in memo]
         columns[name] = [
             share(strict if tuned else [], labelled),

@@ -54,7 +54,7 @@ async def _fill(database: Database) -> None:
                     given = ChatPut.model_validate(
                         {"user_id": user, "characters": [{"name": "Kai"}], "settings": {"preset": preset}}
                     )
-                    await put_chat(db_session, ref, given, system_clock())
+                    await put_chat(db_session, ref, given, now=system_clock())
                 for first in range(0, size, _BATCH):
                     said = [
                         MessageIn(
@@ -91,9 +91,8 @@ async def measure(rounds: int) -> str:
                     low, _, high = quantiles([b / a for a, b in pairs], n=4)
                     middle = median(b / a for a, b in pairs)
                     times = [median(column) * 1_000 for column in zip(*pairs, strict=True)]
-                    rows.append(
-                        f"| `{preset}` | {size:,} | {times[0]:.2f} | {times[1]:.2f} | {middle:.2f} | {low:.2f}–{high:.2f} |"
-                    )
+                    ratios = f"{middle:.2f} | {low:.2f}–{high:.2f}"
+                    rows.append(f"| `{preset}` | {size:,} | {times[0]:.2f} | {times[1]:.2f} | {ratios} |")
             await database.close()
     head = f"| preset | messages | ms without | ms with {FACTS} facts | ratio | quartiles |\n|---|---|---|---|---|---|"
     return "\n".join([head, *rows])

@@ -12,6 +12,13 @@ from typing import Any
 
 import pytest
 
+from app.consolidation.answers import parse_cut_off as parse_cut_off_learnt
+from app.consolidation.answers import profile_for
+from app.consolidation.dedupe import similarity
+from app.consolidation.extractive import learn
+from app.consolidation.importance import rate_message
+from app.consolidation.learnt import normalise_key
+from app.consolidation.safe_facts import find_facts
 from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
 from app.diary.refusals import declines
 from app.kit.tokens import count_tokens
@@ -29,7 +36,7 @@ from app.summarising.answer_text import (
     says_only_nothing,
     spoken,
 )
-from app.summarising.extractive import extract, is_quote
+from app.summarising.extractive import Frequencies, extract, is_quote
 from app.summarising.judging.judge import Material, Profile, judge
 from app.summarising.judging.person import count_persons
 from app.summarising.judging.repetition import find_repetition
@@ -62,6 +69,15 @@ def _extract(text: str) -> list[str]:
     return extract(said, said, count_tokens=count_tokens)
 
 
+def _learn(text: str) -> object:
+    said = [Utterance(1, "user", "Kai", text[:8_000])]
+    return learn(said, Frequencies.of(said), count_tokens=count_tokens)
+
+
+def _rate(text: str) -> float:
+    return rate_message(Utterance(1, "user", "Kai", text[:8_000]), Frequencies.of([]))
+
+
 READERS: dict[str, Read] = {
     "memos": _judged(MEMO_PROFILE),
     "memos cut off": parse_cut_off,
@@ -90,6 +106,13 @@ READERS: dict[str, Read] = {
     "quoted": quoted,
     "extractive": _extract,
     "send date": read_send_date,
+    "consolidation": _learn,
+    "importance": _rate,
+    "safe facts": lambda text: list(find_facts(Utterance(1, "user", "Kai", text[:8_000]))),
+    "key of a fact": normalise_key,
+    "learnt": _judged(profile_for((1, 2, 3))),
+    "learnt cut off": lambda text: parse_cut_off_learnt(text, (1, 2, 3)),
+    "similarity": lambda text: similarity(text, text[::-1]),
 }
 """The functions that read an answer of a model or the text of a person."""
 
@@ -113,6 +136,7 @@ PUMPS = (
         "(category)",
     ),
     *("milestone: ", "here is ", "nothing ", "no new ", "I can't ", "sorry ", "as an ai ", "title: ", "scene: a\n"),
+    *('{"memory": "', '{"from": [1]}', '"from": [', "{,}", "\\", '\\"', "[1] ", "(1, ", "#1-", "fact: "),
     *("break_at", "break_at:", "reason:", "<|", "<|end|>", "www.", "I ", "Kai said: ", " – ", "\u0301", "\u2028", "😀"),
 )
 """The repeated parts of hostile texts."""
@@ -130,7 +154,7 @@ def test_reading_takes_time_in_proportion(name: str) -> None:
     assert [case for case in cases if _is_slow(READERS[name], partial(_text, *case), _CHARS)] == []
 
 
-@pytest.mark.parametrize("name", ["memos", "summary", "scene", "scene break"])
+@pytest.mark.parametrize("name", ["memos", "summary", "scene", "scene break", "learnt"])
 def test_a_huge_answer_takes_time_in_proportion(name: str) -> None:
     huge = 50 * MAX_ANSWER_CHARS
     pumps = (" ", "\n", " \n", "<think>", "<think ", "</think>", "a ", "<|", "{", "\u3000")

@@ -151,14 +151,35 @@ class _Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A quotation and what it is based on.
+
+    Attributes:
+        utterance: The message that is quoted.
+        line: `Name: “quoted sentence”`.
+        said: The quoted words, with `…` where they were shortened.
+        kind: The kind of the sentence.
+        tokens: Of `line`.
+        names: The number of its names and numbers.
+
+    """
+
+    utterance: Utterance
+    line: str
+    said: str
+    kind: Kind
+    tokens: int
+    names: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Quote:
     """A run of a candidate's clauses, formatted as a line."""
 
     place: tuple[int, int]
-    line: str
-    tokens: int
     is_scrap: bool
     weights: dict[str, float]
+    excerpt: Excerpt
 
     def gain(self, covered: set[str]) -> float:
         """Return the weight of its roots that are not in `covered`."""
@@ -205,15 +226,31 @@ def extract_with(
         count_tokens: Must accept any text without lone surrogates.
 
     """
+    excerpts = extract_excerpts(batch, frequencies, budget_tokens=budget_tokens, count_tokens=count_tokens)
+    return [excerpt.line for excerpt in excerpts]
+
+
+def extract_excerpts(
+    batch: Sequence[Utterance],
+    frequencies: Frequencies,
+    *,
+    budget_tokens: int,
+    count_tokens: Callable[[str], int],
+    is_eligible: Callable[[Excerpt], bool] = lambda _: True,
+) -> list[Excerpt]:
+    """Return the highlights of `batch` like `extract_with`, each with the message that it quotes.
+
+    Only excerpts that are `is_eligible` are considered.
+    """
     quotes = [
         quote
         for candidate in _candidates(batch, frequencies)
-        for quote in _quotes(candidate, count_tokens)
-        if quote.tokens <= budget_tokens
+        for quote in _quotes(candidate, batch[candidate.place[0]], count_tokens)
+        if quote.excerpt.tokens <= budget_tokens and is_eligible(quote.excerpt)
     ]
     statements = [quote for quote in quotes if not quote.is_scrap]
     chosen = _choose(statements, budget_tokens) or _choose(quotes, budget_tokens)
-    return [quote.line for quote in sorted(chosen, key=lambda quote: quote.place)]
+    return [quote.excerpt for quote in sorted(chosen, key=lambda quote: quote.place)]
 
 
 def _choose(quotes: list[_Quote], budget_tokens: int) -> list[_Quote]:
@@ -221,16 +258,16 @@ def _choose(quotes: list[_Quote], budget_tokens: int) -> list[_Quote]:
     chosen: list[_Quote] = []
     covered: set[str] = set()
     while quotes and len(chosen) < MAX_HIGHLIGHTS:
-        best = max(quotes, key=lambda quote: quote.gain(covered) / (quote.tokens + _LINE_TOKENS))
+        best = max(quotes, key=lambda quote: quote.gain(covered) / (quote.excerpt.tokens + _LINE_TOKENS))
         if best.gain(covered) < _MIN_GAIN * (1 + len(chosen)):
             break
         chosen.append(best)
         covered.update(best.weights)
-        budget_tokens -= best.tokens
+        budget_tokens -= best.excerpt.tokens
         quotes = [
             quote
             for quote in quotes
-            if quote.place != best.place and quote.tokens <= budget_tokens and not quote.repeats(covered)
+            if quote.place != best.place and quote.excerpt.tokens <= budget_tokens and not quote.repeats(covered)
         ]
     return chosen
 
@@ -308,7 +345,7 @@ class _Scales:
         return is_speaker or is_katakana(word) or self._frequencies.is_name(word)
 
 
-def _quotes(candidate: _Candidate, count_tokens: Callable[[str], int]) -> Iterator[_Quote]:
+def _quotes(candidate: _Candidate, utterance: Utterance, count_tokens: Callable[[str], int]) -> Iterator[_Quote]:
     """Yield every run of the candidate's clauses, with `…` where it begins or ends within a sentence."""
     end = len(candidate.clauses)
     for first, last in combinations(range(end + 1), 2):
@@ -325,7 +362,8 @@ def _quotes(candidate: _Candidate, count_tokens: Callable[[str], int]) -> Iterat
             words, names = sum(clause.words for clause in run), sum(clause.names for clause in run)
             line = f"{candidate.name}: {_QUOTED[candidate.kind].format(said)}"
             is_scrap = words < _MIN_WORDS or 2 * names >= words
-            yield _Quote(candidate.place, line, count_tokens(line), is_scrap, weights)
+            excerpt = Excerpt(utterance, line, said, candidate.kind, count_tokens(line), names)
+            yield _Quote(candidate.place, is_scrap, weights, excerpt)
 
 
 def _root(word: str) -> str:

@@ -1,0 +1,90 @@
+"""Finds out whether a statement is already known. Pure.
+
+The similarity is that of PostgreSQL's `pg_trgm`: the share of the three-letter groups that two texts have in common,
+each word padded with two spaces before and one after. Chinese and Japanese words are not divided by spaces, and a
+group of three of their characters would be too coarse, so they are compared in groups of two. The database itself is
+not asked: in the locale C, that of the embedded PostgreSQL, `pg_trgm` ignores all letters that are not ASCII.
+"""
+
+import re
+import unicodedata
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+DEDUPE_THRESHOLD = 0.85
+
+Id = TypeVar("Id", bound=Hashable)
+
+_SPACELESS = "々\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0e7f"  # vowel signs and accents, which \w does not match
+_WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MARKS}])+")
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[Id]):
+    """A live statement of the same kind and scope."""
+
+    id: Id
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Generic[Id]):
+    """What to do with a new statement.
+
+    Attributes:
+        outcome: `new`: store it. `duplicate`: add its sources to the statement `id`. `supersedes`: store it in place
+            of the statement `id`, which becomes its history.
+        id: The known statement, or None if the outcome is `new`.
+        similarity: To that statement, from 0 to 1; 0 if the outcome is `new`.
+
+    """
+
+    outcome: Literal["new", "duplicate", "supersedes"]
+    id: Id | None
+    similarity: float
+
+
+def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDUPE_THRESHOLD) -> Verdict[Id]:
+    """Return what to do with a new statement; `known` are the statements to compare it with, oldest first.
+
+    Statements are duplicates if they have the same characters, except for case, white space and compatibility forms.
+    Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest.
+    """
+    written = _fold(content)
+    for other in reversed(known):
+        if _fold(other.content) == written:
+            return Verdict("duplicate", other.id, 1.0)
+    groups = find_groups(content)
+    best: Verdict[Id] = Verdict("new", None, 0.0)
+    for other in reversed(known):
+        found = _share(groups, find_groups(other.content))
+        if found > max(threshold, best.similarity):
+            best = Verdict("supersedes", other.id, found)
+    return best
+
+
+def similarity(one: str, other: str) -> float:
+    """Return how similar two texts are, from 0 to 1; texts without letters and digits are not similar to any."""
+    return _share(find_groups(one), find_groups(other))
+
+
+def find_groups(text: str) -> frozenset[str]:
+    """Return the groups of letters that `similarity` compares."""
+    return frozenset(_list_groups(unicodedata.normalize("NFKC", text).lower()))
+
+
+def _list_groups(text: str) -> Iterator[str]:
+    for word in _WORD.finditer(text):
+        padded, letters = (f" {word[0]} ", 2) if word["spaceless"] else (f"  {word[0]} ", 3)
+        yield from (padded[at : at + letters] for at in range(len(padded) - letters + 1))
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    either = len(one | other)
+    return len(one & other) / either if either else 0.0
+
+
+def _fold(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,0 +1,132 @@
+"""Consolidation without a model: it quotes important sentences, and reads facts that are stated beyond doubt. Pure.
+
+Nothing is rephrased: a memory is a sentence of a message, word for word, with its speaker. Which sentences are quoted
+is decided like in the memos (`app/summarising/extractive.py`), among those that are important enough by the rules of
+`importance.py`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from app.consolidation.importance import find_category, rate_sentence
+from app.consolidation.learnt import MAX_CONTENT_CHARS, PROMOTION_IMPORTANCE, Learnt, shorten
+from app.consolidation.safe_facts import find_facts
+from app.summarising.extractive import Excerpt, Frequencies, extract_excerpts
+from app.summarising.sentences import count_words
+from app.summarising.transcript import Utterance
+
+BUFFER_MESSAGES = 20
+EXTRACT_VERSION = "extractive/1"
+
+_PART_MESSAGES = 10
+_MESSAGE_TOKENS = 7
+_MIN_PART_TOKENS = 40  # a part of two messages has room for one sentence too
+_FACT_WORDS = 6
+_NAME_IMPORTANCE = 0.9
+_FACT_IMPORTANCE = 0.7
+
+Item = TypeVar("Item")
+
+
+def list_leaving(messages: Sequence[Item], added: int, *, size: int = BUFFER_MESSAGES) -> Sequence[Item]:
+    """Return those of `messages` that left the buffer when the last `added` of them came, in order.
+
+    The buffer is the last `size` messages: a view, so a message leaves it exactly once as long as every append is
+    passed here once. `messages` are the newest of the chat, at least `size + added` of them if it has so many.
+    """
+    leaving = max(0, len(messages) - size)
+    return messages[max(0, leaving - max(added, 0)) : leaving]
+
+
+def learn(
+    batch: Sequence[Utterance],
+    frequencies: Frequencies,
+    *,
+    given: Mapping[int, float] | None = None,
+    count_tokens: Callable[[str], int],
+) -> list[Learnt]:
+    """Return the facts and the memories in `batch`: facts first, each in the order of the messages.
+
+    Only sentences with an importance above 0.6 become memories: at most three of every ten messages, in at most seven
+    tokens for each message, or 40 if there are few. A fact that is stated again in other words occurs again.
+
+    Args:
+        batch: The eligible messages of a range.
+        frequencies: The frequencies of the chat up to and including the batch.
+        given: The importance that callers gave to messages, by seq. It replaces that of the rules.
+        count_tokens: Must accept any text without lone surrogates.
+
+    """
+    parts = [batch[start : start + _PART_MESSAGES] for start in range(0, len(batch), _PART_MESSAGES)]
+    memories = [
+        memory
+        for part in parts
+        for memory in _quote(
+            part, frequencies, given or {}, max(_MIN_PART_TOKENS, _MESSAGE_TOKENS * len(part)), count_tokens
+        )
+    ]
+    return [*_list_facts(batch), *memories]
+
+
+def promote(
+    leaving: Sequence[Utterance],
+    frequencies: Frequencies,
+    *,
+    given: Mapping[int, float] | None = None,
+    count_tokens: Callable[[str], int],
+) -> list[Learnt]:
+    """Return a memory of each message that leaves the buffer with an importance above 0.6, in order.
+
+    It quotes the weightiest sentences of the message, at most 40 tokens. The arguments are those of `learn`.
+    """
+    return [
+        memory
+        for said in leaving
+        for memory in _quote([said], frequencies, given or {}, _MIN_PART_TOKENS, count_tokens)[:1]
+    ]
+
+
+def _quote(
+    part: Sequence[Utterance],
+    frequencies: Frequencies,
+    given: Mapping[int, float],
+    budget_tokens: int,
+    count_tokens: Callable[[str], int],
+) -> list[Learnt]:
+    def rate(excerpt: Excerpt) -> float:
+        rated = given.get(excerpt.utterance.seq)
+        return rate_sentence(excerpt.said, excerpt.kind, excerpt.names) if rated is None else rated
+
+    excerpts = extract_excerpts(
+        part,
+        frequencies,
+        budget_tokens=budget_tokens,
+        count_tokens=count_tokens,
+        is_eligible=lambda excerpt: rate(excerpt) > PROMOTION_IMPORTANCE and not _is_fact(excerpt),
+    )
+    return [
+        Learnt(
+            "memory",
+            None,
+            shorten(excerpt.line, MAX_CONTENT_CHARS),
+            (excerpt.utterance.seq,),
+            find_category(excerpt.said),
+            rate(excerpt),
+        )
+        for excerpt in excerpts
+    ]
+
+
+def _is_fact(excerpt: Excerpt) -> bool:
+    """Whether the excerpt says little more than a fact that `find_facts` reads."""
+    is_short = count_words(excerpt.said) <= _FACT_WORDS
+    return is_short and any(True for _ in find_facts(replace(excerpt.utterance, text=excerpt.said)))
+
+
+def _list_facts(batch: Sequence[Utterance]) -> Iterator[Learnt]:
+    for said in batch:
+        for key, value in find_facts(said):
+            is_preference = key.startswith(("favourite", "favorite"))
+            importance = _NAME_IMPORTANCE if key == "name" else _FACT_IMPORTANCE
+            yield Learnt("fact", key, value, (said.seq,), "preference" if is_preference else "personal", importance)

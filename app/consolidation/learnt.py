@@ -1,0 +1,76 @@
+"""What consolidation learns: facts and memories, each with the messages that it comes from. Pure."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+LearntKind = Literal["fact", "memory"]
+Category = Literal["personal", "preference", "goal", "context", "relationship", "technical"]
+
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+DEFAULT_IMPORTANCE = 0.5
+PROMOTION_IMPORTANCE = 0.6
+"""A message that leaves the buffer becomes a memory only if it is more important than this."""
+
+MAX_CONTENT_CHARS = 400
+MAX_VALUE_CHARS = 200
+MAX_KEY_CHARS = 40
+MAX_TAGS = 5
+MAX_TAG_CHARS = 30
+
+_NOT_IN_KEY = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """A fact or a memory.
+
+    Raises ValueError if a fact has no key, a memory has one, there is no content or no source, or the importance is
+    not between 0 and 1.
+
+    Attributes:
+        kind: `fact` or `memory`.
+        key: What the fact is about, as `normalise_key` returns it; None for a memory.
+        content: The value of a fact; one concise sentence of a memory.
+        sources: The seqs of the messages that it comes from, at least one, ascending.
+        category: None if it has none of the categories.
+        importance: From 0 to 1.
+        tags: Short words in lower case, at most five.
+
+    """
+
+    kind: LearntKind
+    key: str | None
+    content: str
+    sources: tuple[int, ...]
+    category: Category | None = None
+    importance: float = DEFAULT_IMPORTANCE
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.kind == "fact") != bool(self.key):
+            raise ValueError("a fact must have a key, and a memory must not")
+        if not self.content or not self.sources:
+            raise ValueError("must have a content and at least one source")
+        if not 0 <= self.importance <= 1:
+            raise ValueError("importance must be between 0 and 1")
+
+
+def normalise_key(key: str) -> str | None:
+    """Return `key` in lower case with underscores between its words, or None if it has no letter or digit.
+
+    Letters of every script are kept: `Favourite colour` becomes `favourite_colour`. At most 40 characters.
+    """
+    words = _NOT_IN_KEY.sub("_", unicodedata.normalize("NFKC", key).lower()).strip("_")
+    return words[:MAX_KEY_CHARS].rstrip("_") or None
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """Return `text`, or its beginning up to a word and `…`, at most `max_chars` characters."""
+    if len(text) <= max_chars:
+        return text
+    head = text[: max_chars - 1]
+    words = head.rpartition(" ")[0]
+    return f"{words if len(words) > len(head) // 2 else head}…"

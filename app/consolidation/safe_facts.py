@@ -1,0 +1,100 @@
+"""Facts that a user states in words that leave no doubt, such as "My name is Mira." Pure.
+
+A wrong fact is worse than a missing one, so the sentence must begin with the pattern and end after the value, the value
+of a name must be written like one, and a sentence that a narration could put into another mouth is not read: a message
+that has text outside its quotation marks, such as `"My name is Anna," she lies.`, states no facts.
+"""
+
+import re
+from collections.abc import Iterator
+
+from app.consolidation.learnt import MAX_VALUE_CHARS, normalise_key
+from app.summarising.judging.speech import count_letters, divide
+from app.summarising.sentences import Kind, split_sentences
+from app.summarising.transcript import Utterance
+
+_MOST_CHARS = 8_000
+_QUOTES = "\"'“”„«»「」『』*_ "
+_LEAD = (
+    r"(?:(?:hi|hello|hey|well|yes|hallo|hola|bonjour|salut|also|so|by the way|btw|please|actually"
+    r"|and)\b[,!. ]{1,3}){0,3}"
+)
+_WORD = r"(?:[A-ZÀ-ÖØ-ÞĀ-ŽА-ЯЁ][\w'’-]{0,30})"
+_NAME = rf"(?P<value>{_WORD}(?: {_WORD}){{0,2}})"
+_STOP = r"(?=[.!,;…\"”»]|$| (?:and|but|und|aber|y|et|-|–|—|:\))(?:\s|$))"
+
+_NAMES = tuple(
+    re.compile(rf"(?i:{_LEAD}{said}) {_NAME}{_STOP}")
+    for said in (
+        r"my name(?: is|['’]s)",
+        r"(?:you can |just |please |everyone |everybody |my friends |friends |people )?calls? me",
+        r"i(?: am|['’]m) called",
+        r"mein name ist",
+        r"ich heiße",
+        r"(?:du kannst mich |nenn(?:t|en sie)? mich )",
+        r"(?:yo )?me llamo",
+        r"mi nombre es",
+        r"(?:moi,? )?je m['’]appelle",
+        r"(?:mon nom est|appelle[- ]moi)",
+    )
+)
+_SPACELESS_NAMES = (
+    re.compile(
+        r"(?:私|僕|俺|わたし|ぼく)の名前は(?P<value>[^\s、。！？!?「」]{1,12}?)(?:です|だ|といいます)(?:よ|。|！|!|$)"
+    ),
+    re.compile(r"(?:我叫|我的名字(?:是|叫))(?P<value>[\u3400-\u9fffA-Za-z·]{1,8})(?:[，。！,.!]|$)"),
+)
+_NO_NAME = re.compile(
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october"
+    r"|november|december|monday|tomorrow|later|back|when|if|crazy|maybe|anything|whatever|not|on|at|i|a|the|old",
+    re.I,
+)
+
+_FAVOURITE = re.compile(
+    rf"(?i:{_LEAD}my (?:all[- ]time )?(?P<key>favou?rite [a-z]{{2,20}}(?: [a-z]{{2,20}})?) is )"
+    r"(?:definitely |probably |still )?(?P<value>[^.!?,;:…\"”]{2,60}?)\s*[.!]?$"
+)
+_BIRTHDAY = re.compile(
+    rf"(?i:{_LEAD}my (?P<key>birthday) is (?:on )?)(?P<value>(?:the )?[\w ]{{0,20}}\d[\w ,]{{0,20}}?)\s*[.!]?$"
+)
+_ALLERGY = re.compile(
+    rf"(?i:{_LEAD}i(?: am|['’]m) (?:severely |deathly )?(?P<key>allergic) to )(?P<value>[^.!?;:…\"”]{{2,60}}?)\s*[.!]?$"
+)
+_VAGUE_VALUE = re.compile(r"(?:when|how|that|this|to|one|it|the one|what|where|because|by far|so|very)\b", re.I)
+_KEYS = {"allergic": "allergic_to"}
+
+
+def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
+    """Yield the (key, value) that a message of the user states beyond doubt, in order. Other roles state none."""
+    text = utterance.text[:_MOST_CHARS]
+    if utterance.role != "user":
+        return
+    sentences = [sentence for sentence in split_sentences(text) if sentence.kind is Kind.STATEMENT]
+    spoken = ["".join(sentence.clauses) for sentence in sentences]
+    if any(map(_narrates, spoken)):
+        return
+    for said in spoken:
+        bare = said.strip(_QUOTES)
+        name = _find_name(bare)
+        if name is not None:
+            yield "name", name
+        for pattern in (_FAVOURITE, _BIRTHDAY, _ALLERGY):
+            found = pattern.match(bare)
+            if found and not _VAGUE_VALUE.match(found["value"]):
+                key = normalise_key(_KEYS.get(found["key"].lower(), found["key"]))
+                if key is not None:
+                    yield key, found["value"].strip(_QUOTES)[:MAX_VALUE_CHARS]
+
+
+def _narrates(said: str) -> bool:
+    """Whether `said` has both a quotation of several words and text outside of it."""
+    divided = divide(said)
+    return any(" " in speech for speech in divided.speech) and count_letters(divided.narration) > 0
+
+
+def _find_name(said: str) -> str | None:
+    for pattern in (*_NAMES, *_SPACELESS_NAMES):
+        found = pattern.match(said)
+        if found and not _NO_NAME.fullmatch(found["value"].partition(" ")[0]):
+            return found["value"].strip()
+    return None

@@ -1,0 +1,55 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.consolidation.learnt import MAX_KEY_CHARS, Learnt, normalise_key, shorten
+
+
+@pytest.mark.parametrize(
+    ("key", "normalised"),
+    [
+        ("Favourite colour", "favourite_colour"),
+        ("  user-name ", "user_name"),
+        ("user's dog.name", "user_s_dog_name"),
+        ("__name__", "name"),
+        ("Lieblingsgröße", "lieblingsgröße"),
+        ("好きな色", "好きな色"),
+        ("ＮＡＭＥ", "name"),
+        ("?!", None),
+        ("", None),
+        ("word " * 30, "word_word_word_word_word_word_word_word"),
+    ],
+)
+def test_a_key_is_short_and_in_lower_case(key: str, normalised: str | None) -> None:
+    assert normalise_key(key) == normalised
+
+
+@given(st.text(max_size=80))
+def test_a_normalised_key_stays_the_same(key: str) -> None:
+    once = normalise_key(key)
+    assert once is None or (0 < len(once) <= MAX_KEY_CHARS and normalise_key(once) == once)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "content", "sources", "importance"),
+    [
+        ("fact", None, "Mira", (1,), 0.5),
+        ("memory", "name", "Mira", (1,), 0.5),
+        ("memory", None, "", (1,), 0.5),
+        ("memory", None, "Mira sings.", (), 0.5),
+        ("memory", None, "Mira sings.", (1,), 1.5),
+        ("memory", None, "Mira sings.", (1,), float("nan")),
+    ],
+)
+def test_what_is_learnt_is_complete(
+    kind: str, key: str | None, content: str, sources: tuple[int, ...], importance: float
+) -> None:
+    with pytest.raises(ValueError, match="must"):
+        Learnt(kind, key, content, sources, None, importance)  # type: ignore[arg-type]
+
+
+@given(st.text(max_size=60), st.integers(2, 40))
+def test_a_shortened_text_is_its_beginning_with_a_mark(text: str, chars: int) -> None:
+    short = shorten(text, chars)
+    assert len(short) <= chars
+    assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
