@@ -129,6 +129,8 @@ class Layer:
         segments: The segments it contributes to.
         context_query: A scalar subquery on the line's row `c`, included in the one statement of a context, for data
             that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
+        current_query: The subquery for contexts of the current line that are not before a message, if another one is
+            faster than `context_query` there; its value has to lead to the same contribution.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """
@@ -163,6 +165,7 @@ class Layer:
     erase_owner: Callable[..., Awaitable[None]] = _erase_nothing_else
     segments: tuple[SegmentSpec, ...] = ()
     context_query: str | None = None
+    current_query: str | None = None
     contribute: Callable[[View], Contributed] = _contribute_nothing
 
     @property
