@@ -18,9 +18,10 @@ from app.knowledge.service import CURSOR as KNOWLEDGE
 from app.layers.layer import Layer
 from app.memos.layer import LAYER as MEMOS
 from app.scenes.layer import LAYER as SCENES
+from app.sessions.layer import LAYER as SESSIONS
 from app.summary.layer import LAYER as SUMMARY
 
-LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, FACTS)
+LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 
