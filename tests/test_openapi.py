@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from app.keys.service import create_key
 from app.kit.db import Database
+from app.registry import LAYERS
 from app.web.docs import docs_router
 from tests.conftest import NOON, client_of
 from tests.layers.samples import list_settings
@@ -184,8 +185,9 @@ async def test_the_examples_work_in_an_empty_service(admin: httpx.AsyncClient) -
         operation = OPERATIONS[method, path]
         url, query = await fill_path(admin, path, operation, known), _required_query(operation)
         for example in _examples(operation) or [None]:
-            answer = await admin.request(method, url, json=example, params=query)
-            assert answer.is_success, (method, url, answer.text)
+            called = url.replace(known["tool"], _tool_of(example)) if "{tool}" in path else url
+            answer = await admin.request(method, called, json=example, params=query)
+            assert answer.is_success, (method, called, answer.text)
             _check_answer(operation, answer)
         if operation["operationId"] == "append":
             await put(admin, known["chat_id"], status=200, settings=FILLING)
@@ -262,6 +264,12 @@ def _bodies() -> Iterator[tuple[str, Json]]:
 
 def _examples(operation: Json) -> list[Any]:
     return [example for name, schema in _bodies() if name == operation["operationId"] for example in schema["examples"]]
+
+
+def _tool_of(example: Json) -> str:
+    """Return the name of the tool whose arguments have this example. Raises StopIteration if there is none."""
+    tools = [tool for layer in LAYERS for tool in layer.tools]
+    return next(tool.name for tool in tools if example in SCHEMAS[tool.arguments.__name__]["examples"])
 
 
 def _required_query(operation: Json) -> Json:

@@ -5,7 +5,7 @@ from uuid import UUID
 import httpx
 
 from app.kit.db import Connection
-from tests.facts.asking import delete_fact, note, set_fact
+from tests.facts.asking import USER, delete_fact, note, set_fact
 from tests.layers.sample import LayerSample, RichRows
 
 
@@ -23,6 +23,13 @@ async def set_and_note(api: httpx.AsyncClient) -> None:
     await delete_fact(api, "lamp_oil")
 
 
+async def set_everywhere(api: httpx.AsyncClient, chat: str) -> dict[str, str]:
+    """The fact of the examples, in each scope: some are read before they are set, and a tool forgets one."""
+    for under in (chat, USER, f"{USER}/characters/Kai", "/v1"):
+        (await api.put(f"{under}/facts/user_brother", json={"value": "Tomas"})).raise_for_status()
+    return {}
+
+
 async def widen_one(connection: Connection, chat_key: UUID) -> None:
     """A teaching as if the chat had taught something about its user."""
     await connection.execute(
@@ -37,6 +44,7 @@ SAMPLE = LayerSample(
     rich=RichRows(write_last=set_and_note, fill=widen_one),
     write=set_two,
     path_parameters={"key": "user_brother"},
+    before=dict.fromkeys(("get_fact", "delete_fact"), set_everywhere),
     missing={"/facts": "fact_not_found"},
     in_presets={"facts.enabled": (True,) * 6},
 )
