@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+import orjson
+
 from app.chats.settings import Scope
 
 SCOPES: Sequence[Scope] = ("chat", "character", "user", "global")
@@ -48,6 +50,11 @@ class Known(NamedTuple):
     def learnt_at(self) -> datetime:
         """When it was learnt."""
         return _EPOCH + timedelta(microseconds=self.learnt_us)
+
+
+def read_known(queried: str) -> Sequence[Known]:
+    """Return the statements of a context's query (`write_json` of `liveness.py`)."""
+    return [Known._make(row) for row in orjson.loads(queried)]
 
 
 def choose_nearest(known: Iterable[Known], character: str | None) -> Mapping[str, Known]:
