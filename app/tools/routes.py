@@ -14,13 +14,16 @@ from fastapi.exceptions import RequestValidationError
 
 from app.bindings import service as bindings
 from app.bindings.models import Binding
+from app.chats.chat_lock import ChatRef
 from app.chats.deps import Line, ReadingChat, WritingChat, read_writing
+from app.chats.service import get_chat
+from app.chats.settings import effective
 from app.kit.auth import KeyedRoute, Reader
 from app.kit.deps import Db, Now
 from app.kit.errors import MAX_ERRORS
 from app.kit.fast_path import handled_by, read_body, read_query
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.wire import OrjsonResponse, Text
+from app.kit.wire import CHAT_ID_PATTERN, OrjsonResponse, Text
 from app.layers.deps import Layers
 from app.layers.layer import Layer
 from app.layers.tool import Tool, ToolCall
@@ -51,13 +54,25 @@ def make_tool_router(layers: tuple[Layer, ...]) -> APIRouter:
 
 
 async def list_tools(
-    caller: Reader,  # noqa: ARG001 - requires a key that may read
+    caller: Reader,
     layers: Layers,
+    db_session: Db,
     format_: Annotated[
         Format, Query(alias="format", description="The provider format in which to return them.")
     ] = "openai",
+    chat_id: Annotated[
+        str | None,
+        Query(
+            pattern=CHAT_ID_PATTERN,
+            description="A chat: only the tools of the layers that its settings switch on are listed. By default, "
+            "those of all layers. A chat accepts the calls of all tools.",
+        ),
+    ] = None,
 ) -> Response:
     """List the tools to offer to the model that plays a character."""
+    if chat_id is not None:
+        settings = effective((await get_chat(db_session, ChatRef.of(caller, chat_id))).settings)
+        layers = [layer for layer in layers if layer.is_enabled(settings)]
     described = [
         word_tool(tool.name, tool.description, tool.arguments.model_json_schema(), format_)
         for tool in toolbox.list_tools(layers)

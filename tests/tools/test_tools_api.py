@@ -9,22 +9,45 @@ from fastapi import FastAPI
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.registry import LAYERS
+from app.tools.toolbox import list_tools
 from tests.conftest import NOON, client_of
 from tests.diary.diaries import KAI, MEMORY, MIRA, change, contents, discard, entries, keep_diary, save
-from tests.talk import append, cut_off, ok, said, soft_delete, talk
+from tests.talk import Json, append, cut_off, ok, put, said, soft_delete, talk
 
 URL = "/v1/chats/c/tools/save_memory"
 
 
 async def test_the_tools_are_listed_as_each_provider_takes_them(api: httpx.AsyncClient) -> None:
-    (openai,) = ok(await api.get("/v1/tools"), 200)["tools"]
+    openai, *_ = ok(await api.get("/v1/tools"), 200)["tools"]
     assert openai == ok(await api.get("/v1/tools", params={"format": "openai"}), 200)["tools"][0]
     assert (openai["type"], openai["function"]["name"]) == ("function", "save_memory")
-    (anthropic,) = ok(await api.get("/v1/tools", params={"format": "anthropic"}), 200)["tools"]
+    anthropic, *_ = ok(await api.get("/v1/tools", params={"format": "anthropic"}), 200)["tools"]
     assert anthropic["name"] == "save_memory"
     assert anthropic["input_schema"] == openai["function"]["parameters"]
     refused = ok(await api.get("/v1/tools", params={"format": "text"}), 422)
     assert refused["errors"][0]["loc"] == ["query", "format"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "offered", "left_out"),
+    [
+        ({"preset": "memo"}, "set_fact", "save_memory"),
+        ({"preset": "diary"}, "save_memory", ""),
+        ({"preset": "diary", "facts": {"enabled": False}}, "save_memory", "set_fact"),
+    ],
+)
+async def test_a_chat_is_offered_what_its_layers_can_do(
+    api: httpx.AsyncClient, settings: Json, offered: str, left_out: str
+) -> None:
+    await put(api, settings=settings)
+    tools = ok(await api.get("/v1/tools", params={"chat_id": "c"}), 200)["tools"]
+    names = {tool["function"]["name"] for tool in tools}
+    assert offered in names
+    assert left_out not in names
+    everything = ok(await api.get("/v1/tools"), 200)["tools"]
+    assert {"set_fact", "save_memory"} <= {tool["function"]["name"] for tool in everything}
+    assert ok(await api.get("/v1/tools", params={"chat_id": "unknown"}), 404)["code"] == "chat_not_found"
 
 
 async def test_a_call_says_in_words_what_was_done(api: httpx.AsyncClient) -> None:
@@ -132,7 +155,7 @@ async def test_an_unknown_tool_is_answered_with_those_there_are(api: httpx.Async
     refused = ok(await api.post("/v1/chats/c/tools/remember", json={"content": "x"}), 404)
     assert (refused["code"], refused["detail"]) == (
         "tool_not_found",
-        "There is no such tool. The tools are: save_memory.",
+        f"There is no such tool. The tools are: {', '.join(tool.name for tool in list_tools(LAYERS))}.",
     )
 
 
