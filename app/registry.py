@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from app.bindings.service import CURSOR as BINDINGS
+from app.blocks.layer import LAYER as BLOCKS
 from app.chats import revision
 from app.chats.prompt_cache import CURSOR as PAUSES
 from app.chats.settings import BUILT_IN_EDGES, ChatSettings, use_sections
@@ -20,7 +21,7 @@ from app.memos.layer import LAYER as MEMOS
 from app.scenes.layer import LAYER as SCENES
 from app.summary.layer import LAYER as SUMMARY
 
-LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, FACTS)
+LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, FACTS, BLOCKS)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 

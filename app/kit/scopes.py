@@ -22,6 +22,10 @@ _RAISE = """
     INSERT INTO scopes (owner_key, line_id) VALUES ($1, $2)
     ON CONFLICT (owner_key, line_id) DO UPDATE SET revision = scopes.revision + 1"""
 
+_LOCK = """
+    INSERT INTO scopes (owner_key, line_id) VALUES ($1, $2)
+    ON CONFLICT (owner_key, line_id) DO UPDATE SET revision = scopes.revision"""
+
 _READ = """
     SELECT coalesce(max(revision) FILTER (WHERE owner_key = $1), 0) AS of_user,
         coalesce(max(revision) FILTER (WHERE owner_key = $2), 0) AS of_tenant
@@ -74,6 +78,14 @@ def raise_scope(db_session: DbSession, owner: Owner) -> None:
 def raise_scope_of(db_session: DbSession, key: UUID, *, is_tenant: bool) -> None:
     """Do what `raise_scope` does, given the key of a user or a tenant."""
     db_session.last_writes[_TENANTS if is_tenant else _USERS, key, NO_LINE] = _Raise(key)
+
+
+async def lock_scope_of(db_session: DbSession, key: UUID) -> None:
+    """Lock the row of a user or a tenant, given its key, until the transaction ends.
+
+    For data that is read in order to change it. Lock a chat before, and a user before a tenant.
+    """
+    await db_session.raw.execute(_LOCK, key, NO_LINE)
 
 
 async def read_scopes(connection: Connection, tenant: str, user_key: UUID | None) -> ScopeRevisions:

@@ -26,6 +26,8 @@ class Known(NamedTuple):
         origin: Who wrote it.
         edited: Whether a person replaced the value of somebody else.
         learnt_at: When it was learnt.
+        operation: What it does with the text of its key; None in a kind whose statements are whole values.
+        pattern: What `search_replace` looks for; None for the other operations.
 
     """
 
@@ -38,6 +40,8 @@ class Known(NamedTuple):
     origin: str
     edited: bool
     learnt_at: datetime
+    operation: str | None = None
+    pattern: str | None = None
 
     @property
     def scope(self) -> Scope:
@@ -48,8 +52,10 @@ class Known(NamedTuple):
 def read_known(queried: str) -> Sequence[Known]:
     """Return the statements of a context's query (`write_json` of `liveness.py`)."""
     return [
-        Known(rank, name, key, UUID(statement_id), content, tokens, origin, edited, datetime.fromisoformat(learnt_at))
-        for rank, name, key, statement_id, content, tokens, origin, edited, learnt_at in orjson.loads(queried)
+        Known(
+            rank, name, key, UUID(statement_id), content, tokens, origin, edited, datetime.fromisoformat(at), *operation
+        )
+        for rank, name, key, statement_id, content, tokens, origin, edited, at, *operation in orjson.loads(queried)
     ]
 
 
