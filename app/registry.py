@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from app.bindings.service import CURSOR as BINDINGS
+from app.blocks.layer import LAYER as BLOCKS
 from app.chats import revision
 from app.chats.prompt_cache import CURSOR as PAUSES
 from app.chats.settings import BUILT_IN_EDGES, ChatSettings, use_sections
@@ -21,7 +22,7 @@ from app.scenes.layer import LAYER as SCENES
 from app.sessions.layer import LAYER as SESSIONS
 from app.summary.layer import LAYER as SUMMARY
 
-LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS)
+LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLOCKS)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 

@@ -32,7 +32,7 @@ WITH_BODY = [
     if "requestBody" in operation
 ]
 QUESTIONS = ["", "/messages", "/context?max_tokens=10000000", "/inclusion", "/memos", "/lines", "/checkpoints"]
-QUESTIONS += ["/summary", "/diary", "/scenes", "/recap", "/recap/versions", "/facts"]
+QUESTIONS += ["/summary", "/diary", "/scenes", "/recap", "/recap/versions", "/facts", "/blocks"]
 
 fuzzed = settings(
     max_examples=40,
@@ -63,6 +63,7 @@ async def test_no_body_breaks_anything(
         "tool": "save_memory",
         "name": "Kai",
         "key": "lamp",
+        "label": "user",
         "user_id": "mira",
     }
     url = path.format(chat_id=chat_id, message_id="m2", **ids)

@@ -36,7 +36,7 @@ WITHOUT_WORDS = {
     "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
     "secrets": {"name"},
     "sessions": {"reason"},
-    "statements": {"kind", "origin"},
+    "statements": {"kind", "origin", "operation"},
     "teachings": {"layer"},
     "work": {"layer", "tenant", "user_id"},
 }

@@ -127,13 +127,14 @@ async def ids(api: httpx.AsyncClient) -> Json:
     ok(await api.post("/v1/chats/c/messages/m2/swipes", json={"content": "Another."}), 201)
     return {
         "chat_id": "c",
+        "user_id": "mira",
+        "name": "Kai",
         "message_id": "m2",
+        "key": "lamp",
+        "label": "user",
         "memo_id": (await get(api, "/memos"))["items"][0]["id"],
         "entry_id": ok(await api.post("/v1/chats/c/diary", json={"content": "She came back."}), 201)["id"],
         "scene_id": ok(await api.put("/v1/chats/c/scenes/breaks/4"), 201)["items"][0]["id"],
-        "user_id": "mira",
-        "name": "Kai",
-        "key": "lamp",
     }
 
 

@@ -94,6 +94,33 @@ class Made(NamedTuple):
 
 async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> Made:
     """Bind a call to its reply, or store that it is open. Raises Invalid for a target that cannot be a reply."""
+    at = await _locate(db_session, head, call, now=now)
+    if at.known is not None:
+        return Made(at.known, True, at.placement.is_open, at.placement.at_seq, at.matches, None)
+    after = at.named.message if at.named else at.asked
+    sent_at = after.sent_at if after else None
+    made = Made(uuid7(), False, at.placement.is_open, at.placement.at_seq, at.matches, sent_at)
+    await queries.insert_binding(db_session, head.line, _values(call, at.placement, made, at.asked, now))
+    _note_open(head, _count_open(head) + made.is_open)
+    return made
+
+
+async def is_retry(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> bool:
+    """Return whether `bind` would find that an earlier call was the same; write nothing. Raises Invalid as it does."""
+    return (await _locate(db_session, head, call, now=now)).known is not None
+
+
+class _Located(NamedTuple):
+    """Where a call belongs, and the id of the binding that an earlier call like it has."""
+
+    asked: LogMessage | None
+    named: Named | None
+    placement: Placement
+    matches: bool
+    known: UUID | None
+
+
+async def _locate(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> _Located:
     asked = await queries.find_newest(db_session, head.line)
     named = await _find_named(db_session, head, call.target, asked)
     placement = place(asked, named.message if named else None, call.target)
@@ -101,13 +128,7 @@ async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) 
     since = now - timedelta(seconds=RETRY_WINDOW_S)
     known = await queries.find_known(db_session, head.line, placement, asked, same, since=since)
     matches = not placement.is_open and (named is None or named.in_sight)
-    if known is not None:
-        return Made(known, True, placement.is_open, placement.at_seq, matches, None)
-    after = named.message if named else asked
-    made = Made(uuid7(), False, placement.is_open, placement.at_seq, matches, after.sent_at if after else None)
-    await queries.insert_binding(db_session, head.line, _values(call, placement, made, asked, now))
-    _note_open(head, _count_open(head) + made.is_open)
-    return made
+    return _Located(asked, named, placement, matches, known)
 
 
 async def discard(db_session: DbSession, ref: ChatRef, *, character: str | None, now: datetime) -> int:

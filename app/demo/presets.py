@@ -1,4 +1,4 @@
-"""The presets that the demo can play: those with at least one layer that this version implements."""
+"""The presets that the demo can play: those with at least one layer that makes memories in this version."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from app.chats.settings import ChatSettings, PresetName, effective
 from app.demo.errors import DemoError
-from app.registry import LAYERS  # noqa: F401 - its layers have sections in the settings
+from app.registry import LAYERS
 
 PRESETS: tuple[str, ...] = get_args(PresetName)
 
@@ -41,4 +41,5 @@ def _check(preset: str) -> None:
 
 
 def _makes_anything(settings: ChatSettings) -> bool:
-    return any(section.enabled for section in settings.list_sections())
+    """Return whether a layer makes memories of the messages by itself: one that has jobs and is on."""
+    return any(layer.jobs and layer.is_enabled(settings) for layer in LAYERS)

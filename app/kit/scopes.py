@@ -23,6 +23,10 @@ _RAISE = """
     INSERT INTO scopes (owner_key, line_id) VALUES ($1, $2)
     ON CONFLICT (owner_key, line_id) DO UPDATE SET revision = scopes.revision + 1"""
 
+_LOCK = """
+    INSERT INTO scopes (owner_key, line_id) VALUES ($1, $2)
+    ON CONFLICT (owner_key, line_id) DO UPDATE SET revision = scopes.revision"""
+
 _READ = """
     SELECT coalesce(max(revision) FILTER (WHERE owner_key = $1), 0) AS of_user,
         coalesce(max(revision) FILTER (WHERE owner_key = $2), 0) AS of_tenant
@@ -80,6 +84,14 @@ def raise_scope_of(db_session: DbSession, key: UUID, *, is_tenant: bool) -> int:
     rank = _TENANTS if is_tenant else _USERS
     db_session.last_writes[rank, key, NO_LINE] = _Raise(key)
     return rank
+
+
+async def lock_scope_of(db_session: DbSession, key: UUID) -> None:
+    """Lock the row of a user or a tenant, given its key, until the transaction ends.
+
+    For data that is read in order to change it. Lock a chat before, and a user before a tenant.
+    """
+    await db_session.raw.execute(_LOCK, key, NO_LINE)
 
 
 async def read_scopes(connection: Connection, tenant: str, user_key: UUID | None) -> ScopeRevisions:

@@ -28,6 +28,8 @@ class Known(NamedTuple):
         origin: Who wrote it.
         edited: Whether a person replaced the value of somebody else.
         learnt_us: When it was learnt, in microseconds since 1970.
+        operation: What it does with the text of its key; None in a kind whose statements are whole values.
+        pattern: What `search_replace` looks for; None for the other operations.
 
     """
 
@@ -40,6 +42,8 @@ class Known(NamedTuple):
     origin: str
     edited: bool
     learnt_us: int
+    operation: str | None = None
+    pattern: str | None = None
 
     @property
     def scope(self) -> Scope:
@@ -54,7 +58,7 @@ class Known(NamedTuple):
 
 def read_known(queried: str) -> Sequence[Known]:
     """Return the statements of a context's query (`write_json` of `liveness.py`)."""
-    return [Known._make(row) for row in orjson.loads(queried)]
+    return [Known(*row) for row in orjson.loads(queried)]
 
 
 def choose_nearest(known: Iterable[Known], character: str | None) -> Mapping[str, Known]:

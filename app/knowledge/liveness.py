@@ -6,6 +6,7 @@ taught with, and its line is the one that is read. Of the chat that is read, thi
 """
 
 from app.kit.owners import CHAT_WIDE, NO_LINE
+from app.kit.planner import ONE_LOOKUP_EACH
 
 TENANT_KEY = "encode(substr(sha256(convert_to(c.tenant, 'UTF8') || '\\x00'), 1, 16), 'hex')::uuid"
 """What `tenant_key` of `app/kit/ids.py` computes."""
@@ -34,25 +35,34 @@ OWNER_GIVEN = """
         nullif($4::text, '') AS current_name"""
 """One scope, as parameters."""
 
-
 LEARNT_US = "(extract(epoch FROM {}.learnt_at) * 1000000)::bigint"
 """SQL for the time of a statement, in microseconds since 1970."""
 
+_COLUMNS = f"""k.rank, {{character}} AS character, k.key, n.statement_id, n.content, n.tokens, n.origin, n.edited,
+        {LEARNT_US.format("n")} AS learnt_us"""
 
-def write_is_live(*, chat: str, line: str, before: str) -> str:
+_IS_OPEN = """EXISTS (
+            SELECT FROM bindings o WHERE o.chat_key = t.chat_key AND o.line_id = t.line_id
+                AND o.binding_id = t.teaching_id AND o.is_open)"""
+
+
+def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False) -> str:
     """Return the condition that the statement `s` is live.
 
     Args:
         chat: SQL for the key of the chat that is read; NULL for none.
         line: SQL for the id of the line of that chat.
         before: SQL for the seq of the message before which it was taught; NULL for any.
+        with_open: Whether statements of the chat count whose replies are still to come.
 
     """
+    hidden = f"t.hidden AND NOT (t.chat_key = {chat} AND {_IS_OPEN})" if with_open else "t.hidden"
     return f"""(s.is_set OR EXISTS (
         SELECT FROM teachings t JOIN chats l ON l.chat_key = t.chat_key AND l.line_id = t.line_id
-        WHERE t.statement_id = s.statement_id AND coalesce(t.wide_key, t.chat_key) = s.owner_key AND NOT t.hidden
+        WHERE t.statement_id = s.statement_id AND coalesce(t.wide_key, t.chat_key) = s.owner_key AND NOT ({hidden})
             AND CASE WHEN t.chat_key = {chat} THEN t.line_id = {line} AND ({before} IS NULL OR t.first_seq < {before})
-                ELSE l.line_status = 'current' END))"""
+                ELSE l.line_status = 'current' END
+        {ONE_LOOKUP_EACH}))"""
 
 
 def write_newest(owners: str, is_live: str, kind: str, *, character: str = "k.current_name") -> str:
@@ -62,40 +72,69 @@ def write_newest(owners: str, is_live: str, kind: str, *, character: str = "k.cu
 
     It steps from key to key in the index, so its cost does not grow with the former values of a key.
     """
+    return f"""
+    WITH RECURSIVE {_write_keys(owners, kind)}
+    SELECT {_COLUMNS.format(character=character)}
+    FROM keys k CROSS JOIN LATERAL (
+        SELECT * FROM statements s WHERE {_write_of_key(kind)} AND {is_live}
+        ORDER BY s.learnt_at DESC, s.statement_id DESC LIMIT 1) AS n"""  # noqa: S608
+
+
+def write_log(owners: str, is_live: str, kind: str) -> str:
+    """Return the query of the live operations of each key, in each of `owners`, from the newest live `replace` on.
+
+    Its columns are those of `Known`. What is before the newest `replace` of a scope is not read.
+    """
+    return f"""
+    WITH RECURSIVE {_write_keys(owners, kind)}
+    SELECT {_COLUMNS.format(character="k.current_name")}, n.operation, n.pattern
+    FROM keys k LEFT JOIN LATERAL (
+        SELECT s.learnt_at, s.statement_id FROM statements s
+        WHERE {_write_of_key(kind)} AND s.operation = 'replace' AND {is_live}
+        ORDER BY s.learnt_at DESC, s.statement_id DESC LIMIT 1) AS base ON true
+    CROSS JOIN LATERAL (
+        SELECT * FROM statements s WHERE {_write_of_key(kind)} AND {is_live}
+            AND (s.learnt_at, s.statement_id) >= (
+                coalesce(base.learnt_at, '-infinity'), coalesce(base.statement_id, '{NO_LINE}'))
+        ORDER BY s.learnt_at, s.statement_id {ONE_LOOKUP_EACH}) AS n"""  # noqa: S608
+
+
+def _write_keys(owners: str, kind: str) -> str:
+    """Return the recursive CTE `keys`: each key that has a statement of a kind, in each of `owners`."""
     key_of_owner = f"""
         SELECT s.key FROM statements s
         WHERE s.owner_key = {{o}}.owner_key AND s.line_id = {{o}}.line_id AND s.kind = '{kind}'
             AND s.character = {{o}}.character {{after}}
         ORDER BY s.key LIMIT 1"""  # noqa: S608
-    return f"""
-    WITH RECURSIVE owners AS ({owners}), keys AS (
+    return f"""owners AS ({owners}), keys AS (
         SELECT o.*, found.key FROM owners o CROSS JOIN LATERAL ({key_of_owner.format(o="o", after="")}) AS found
         UNION ALL
         SELECT k.owner_key, k.line_id, k.rank, k.character, k.current_name, found.key
         FROM keys k CROSS JOIN LATERAL ({key_of_owner.format(o="k", after="AND s.key > k.key")}) AS found
-    )
-    SELECT k.rank, {character} AS character, k.key, n.statement_id, n.content, n.tokens, n.origin, n.edited,
-        {LEARNT_US.format("n")} AS learnt_us
-    FROM keys k CROSS JOIN LATERAL (
-        SELECT * FROM statements s
-        WHERE s.owner_key = k.owner_key AND s.line_id = k.line_id AND s.kind = '{kind}'
-            AND s.character = k.character AND s.key = k.key AND {is_live}
-        ORDER BY s.learnt_at DESC, s.statement_id DESC LIMIT 1) AS n"""  # noqa: S608
+    )"""  # noqa: S608
+
+
+def _write_of_key(kind: str) -> str:
+    """Return the condition that the statement `s` is about the key `k`."""
+    return f"""s.owner_key = k.owner_key AND s.line_id = k.line_id AND s.kind = '{kind}'
+            AND s.character = k.character AND s.key = k.key"""
 
 
 def write_history(owners: str, is_live: str, kind: str, *, key: str) -> str:
     """Return the query of the live statements of one key in each of `owners`; its columns are those of `Known`."""
     return f"""
     SELECT o.rank, o.current_name AS character, s.key, s.statement_id, s.content, s.tokens, s.origin, s.edited,
-        {LEARNT_US.format("s")} AS learnt_us
+        {LEARNT_US.format("s")} AS learnt_us,
+        s.operation, s.pattern
     FROM ({owners}) AS o JOIN statements s ON s.owner_key = o.owner_key AND s.line_id = o.line_id
         AND s.kind = '{kind}' AND s.character = o.character AND s.key = {key}
     WHERE {is_live}
     ORDER BY s.learnt_at DESC, s.statement_id DESC"""  # noqa: S608
 
 
-def write_json(query: str) -> str:
+def write_json(query: str, *, with_operations: bool = False) -> str:
     """Return the scalar subquery of the rows of `query` as JSON, for `read_known`; NULL if there is none."""
+    operation = ", k.operation, k.pattern" if with_operations else ""
     return f"""
     SELECT json_agg(json_build_array(k.rank, k.character, k.key, k.statement_id, k.content, k.tokens, k.origin,
-        k.edited, k.learnt_us))::text FROM ({query}) AS k"""  # noqa: S608
+        k.edited, k.learnt_us{operation}))::text FROM ({query}) AS k"""  # noqa: S608

@@ -23,15 +23,20 @@ class Statement(Table):
     A statement is never changed: a new value is a new statement. Of the live statements of a `kind` with the same
     `key`, the newest by `learnt_at` holds; `content` is null if it says that the key has no value any more. `is_set` is
     true for what a person set: it is live on every line. `edited` is whether a person replaced a value of somebody
-    else. `tokens` is the number of tokens of the line in a prompt.
+    else. `tokens` is the number of tokens of the line in a prompt; 0 in a kind whose text is made when it is read.
+
+    A statement of the kind `block` is an operation on the text of its `key`: all live ones in order make the text.
+    `content` is what it writes, and `pattern` what `search_replace` looks for. Both are null in other kinds.
     """
 
     __tablename__ = "statements"
     __table_args__ = (
         CheckConstraint(f"line_id IN ('{NO_LINE}', '{CHAT_WIDE}')", name="line"),
-        CheckConstraint("kind IN ('fact')", name="kind"),
+        CheckConstraint("kind IN ('fact', 'block')", name="kind"),
         CheckConstraint("origin IN ('model', 'extractive', 'tool', 'person')", name="origin"),
         CheckConstraint(f"character = '' OR line_id = '{NO_LINE}'", name="character"),
+        CheckConstraint("operation IN ('replace', 'append', 'search_replace')", name="operation"),
+        CheckConstraint("(pattern IS NOT NULL) = (operation IS NOT DISTINCT FROM 'search_replace')", name="pattern"),
         Index("ix_statements_key", "owner_key", "line_id", "kind", "character", "key", "learnt_at", "statement_id"),
         {"info": {"has_lines": False}},
     )
@@ -48,6 +53,8 @@ class Statement(Table):
     is_set: Mapped[bool] = mapped_column(server_default="false")
     edited: Mapped[bool] = mapped_column(server_default="false")
     learnt_at: Mapped[datetime] = mapped_column(Time)
+    operation: Mapped[str | None]
+    pattern: Mapped[str | None] = mapped_column(Text)
 
 
 class Teaching(Table):

@@ -9,18 +9,19 @@ from sqlalchemy import insert
 from app.kit.db import DbSession
 from app.kit.owners import CHAT_WIDE
 from app.knowledge.known import Known
-from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_history, write_is_live, write_newest
+from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_history, write_is_live, write_log, write_newest
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.scopes import ScopeKey
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-KINDS = ("fact",)
+KINDS = ("fact", "block")
 
 _COPIED = [column.name for column in Statement.__table__.columns if column.name != "owner_key"]
 
 _IN_CHAT = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int")
+_IN_CHAT_WITH_OPEN = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int", with_open=True)
 _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
 
 
@@ -32,6 +33,10 @@ _NEWEST_OF_CHAT = {kind: _of_chat(write_newest(OWNERS_OF_CHAT, _IN_CHAT, kind)) 
 _NEWEST = {kind: write_newest(OWNER_GIVEN, _ANYWHERE, kind) for kind in KINDS}
 _HISTORY_OF_CHAT = {kind: _of_chat(write_history(OWNERS_OF_CHAT, _IN_CHAT, kind, key="$3")) for kind in KINDS}
 _HISTORY = {kind: write_history(OWNER_GIVEN, _ANYWHERE, kind, key="$5") for kind in KINDS}
+
+_LOG_OF_CHAT = {kind: _of_chat(write_log(OWNERS_OF_CHAT, _IN_CHAT, kind)) for kind in KINDS}
+_LOG_OF_CHAT_WITH_OPEN = {kind: _of_chat(write_log(OWNERS_OF_CHAT, _IN_CHAT_WITH_OPEN, kind)) for kind in KINDS}
+_LOG = {kind: write_log(OWNER_GIVEN, _ANYWHERE, kind) for kind in KINDS}
 
 # Rechecks the replies of calls: `first_seq` is the seq of the reply, once that has arrived.
 _BIND = """
@@ -102,6 +107,20 @@ async def list_history(db_session: DbSession, scope: ScopeKey, kind: str, key: s
 async def list_history_of_chat(db_session: DbSession, line: Line, kind: str, key: str) -> list[Known]:
     """Return the live statements of a key in each scope that a line sees, newest first."""
     return _known(await db_session.raw.fetch(_HISTORY_OF_CHAT[kind], *line, key))
+
+
+async def list_log(db_session: DbSession, scope: ScopeKey, kind: str) -> list[Known]:
+    """Return the live operations of each key in one scope, from the newest live `replace` on."""
+    return _known(await db_session.raw.fetch(_LOG[kind], *_where(scope)))
+
+
+async def list_log_of_chat(db_session: DbSession, line: Line, kind: str, *, with_open: bool) -> list[Known]:
+    """Return the live operations of each key in each scope that a line sees, from the newest live `replace` on.
+
+    `with_open` includes those of calls whose replies are still to come.
+    """
+    queries = _LOG_OF_CHAT_WITH_OPEN if with_open else _LOG_OF_CHAT
+    return _known(await db_session.raw.fetch(queries[kind], *line))
 
 
 async def insert_statement(db_session: DbSession, statement: Statement) -> None:

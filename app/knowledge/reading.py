@@ -78,6 +78,22 @@ async def list_newest(db_session: DbSession, line: tuple[UUID, UUID], kind: str)
     return await queries.list_newest_of_chat(db_session, line, kind)
 
 
+async def list_log(db_session: DbSession, view: Viewpoint, kind: str, *, with_open: bool = False) -> list[Known]:
+    """Return the live operations of each key of a kind in each scope of the view, in no order.
+
+    Those before the newest live `replace` of a scope are left out. `with_open` includes those of tool calls whose
+    replies are still to come on the line that is read.
+    """
+    if view.line is None:
+        return await queries.list_log(db_session, view.scope, kind)
+    return await queries.list_log_of_chat(db_session, view.line, kind, with_open=with_open)
+
+
+async def list_log_of_line(db_session: DbSession, line: tuple[UUID, UUID], kind: str) -> list[Known]:
+    """Return what `list_log` returns of each scope that a line sees, also of all characters."""
+    return await queries.list_log_of_chat(db_session, line, kind, with_open=False)
+
+
 async def find_held(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> Known | None:
     """Return the statement that holds for a key, or None."""
     return choose_nearest(await _list_live(db_session, view, kind, key), view.character).get(key)

@@ -17,6 +17,7 @@ from app.chats.head import Head
 from app.kit.db import DbSession
 from app.kit.ids import tenant_key, user_key, uuid7
 from app.kit.owners import OwnerErased
+from app.kit.scopes import lock_scope_of
 from app.knowledge import queries
 from app.knowledge.cache import note_change
 from app.knowledge.errors import TooManyKeys
@@ -38,6 +39,8 @@ class Said(NamedTuple):
         key: Its key.
         content: The value; None to take the value away.
         tokens: The tokens of its line in a prompt.
+        operation: What it does with the text of its key; None in a kind whose statements are whole values.
+        pattern: What `search_replace` looks for; None for the other operations.
 
     """
 
@@ -45,6 +48,14 @@ class Said(NamedTuple):
     key: str
     content: str | None
     tokens: int
+    operation: str | None = None
+    pattern: str | None = None
+
+
+async def lock_scope(db_session: DbSession, scope: ScopeKey) -> None:
+    """Lock a wide scope for a change that depends on what holds in it. For a chat, its own lock is enough."""
+    if scope.wide_key is not None:
+        await lock_scope_of(db_session, scope.wide_key)
 
 
 async def set_by_person(db_session: DbSession, scope: ScopeKey, said: Said, *, edited: bool, now: datetime) -> None:
@@ -174,4 +185,6 @@ def _statement(
         is_set=is_set,
         edited=edited,
         learnt_at=now,
+        operation=said.operation,
+        pattern=said.pattern,
     )

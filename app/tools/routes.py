@@ -23,6 +23,7 @@ from app.kit.deps import Db, Now
 from app.kit.errors import MAX_ERRORS
 from app.kit.fast_path import handled_by, read_body, read_query
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
+from app.kit.validation_errors import error_location
 from app.kit.wire import CHAT_ID_PATTERN, OrjsonResponse, Text
 from app.layers.deps import Layers
 from app.layers.layer import Layer
@@ -169,5 +170,5 @@ async def _read_arguments(request: Request, tool: Tool) -> Any:
         found = error.errors()
         raise WrongArguments(
             word_wrong(tool.name, found[:MAX_ERRORS], tool.example),
-            errors=[{"loc": list(one["loc"]), "msg": word_argument_error(one)} for one in found],
+            errors=[{"loc": error_location(one), "msg": word_argument_error(one)} for one in found],
         ) from None

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import orjson
 
-from app.kit.validation_errors import word_error
+from app.kit.validation_errors import error_location, word_error
 
 Format = Literal["openai", "anthropic"]
 
@@ -38,7 +38,7 @@ def word_tool(name: str, description: str, schema: Mapping[str, Any], format_: F
         "type": "object",
         "properties": {
             field: {key: described[key] for key in _SCHEMA_KEYS if key in described}
-            for field, described in schema["properties"].items()
+            for field, described in ((name, _flat(given)) for name, given in schema["properties"].items())
         },
         "required": list(schema.get("required", ())),
         "additionalProperties": False,
@@ -46,6 +46,15 @@ def word_tool(name: str, description: str, schema: Mapping[str, Any], format_: F
     if format_ == "anthropic":
         return {"name": name, "description": description, "input_schema": parameters}
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+def _flat(described: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of a field without its alternative null: an optional argument is one that may be left out."""
+    found: dict[str, Any] = dict(described)
+    for one in described.get("anyOf", ()):
+        if one != {"type": "null"}:
+            found |= {key: value for key, value in one.items() if key not in described}
+    return found
 
 
 def word_wrong(name: str, errors: Sequence[Mapping[str, Any]], example: Mapping[str, Any]) -> str:
@@ -56,6 +65,6 @@ def word_wrong(name: str, errors: Sequence[Mapping[str, Any]], example: Mapping[
 
 def word_argument_error(error: Mapping[str, Any]) -> str:
     """Return the message for one of pydantic's errors, without the rejected value."""
-    field, kind = str(error["loc"][-1]), error["type"]
+    field, kind = str(error_location(error)[-1]), error["type"]
     known = _WRONG.get(kind)
     return known.format(field=field, **error.get("ctx", {})) if known else f"{field} {word_error(error)}"

@@ -120,6 +120,13 @@ async def _write_as_a_person(api: httpx.AsyncClient, word: str) -> None:
         ok(await api.post(f"{path}/swipes", json={"content": f"{word} has another lamp."}), 201)
         ok(await api.patch(path, json={"content": f"{word} has a better lamp.", "pinned": True}), 200)
     ok(await api.post("/v1/chats/c/memos", json={"text": f"{word} was here before."}), 201)
+    block = {"block": "user", "content": f"{word} has a lamp."}
+    for tool, learnt in (
+        ("set_fact", {"key": word, "value": f"{word} has a lamp."}),
+        ("memory_block_update", block | {"operation": "append"}),
+        ("memory_block_update", block | {"operation": "search_replace", "search_pattern": word}),
+    ):
+        ok(await api.post(f"/v1/chats/c/tools/{tool}", json=learnt), 200)
     for content, query in (("a lamp", {}), ("a light to come", {"message_id": f"later-{word}"})):
         arguments = {"content": f"I got {content} from {word} tonight."}
         ok(await api.post("/v1/chats/c/tools/save_memory", json=arguments, params=query), 200)

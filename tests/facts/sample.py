@@ -40,7 +40,6 @@ async def widen_one(connection: Connection, chat_key: UUID) -> None:
 
 
 SAMPLE = LayerSample(
-    begins={"teachings": lambda row: row["first_seq"]},
     rich=RichRows(write_last=set_and_note, fill=widen_one),
     write=set_two,
     path_parameters={"key": "user_brother"},

@@ -1,5 +1,7 @@
 """Facts that people set, in each scope: which value holds, and which ones held before."""
 
+from uuid import uuid4
+
 import httpx
 import pytest
 
@@ -84,7 +86,7 @@ async def test_users_and_tenants_do_not_share_facts(api: httpx.AsyncClient, app:
     await set_fact(api, "all", "theirs", under="/v1")
     assert await held(api, under="/v1/chats/other") == {"all": "theirs"}
     async with database.unit_of_work() as db_session:
-        key = (await create_key(db_session, "another-tenant", ["read", "write"], NOON)).text
+        key = (await create_key(db_session, f"t-{uuid4().hex}", ["read", "write"], NOON)).text
     async with client_of(app, key) as stranger:  # type: ignore[arg-type]
         await begin(stranger)
         assert await held(stranger) == {}

@@ -10,7 +10,6 @@ from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.registry import LAYERS
-from app.tools.toolbox import list_tools
 from tests.conftest import NOON, client_of
 from tests.diary.diaries import KAI, MEMORY, MIRA, change, contents, discard, entries, keep_diary, save
 from tests.talk import Json, append, cut_off, ok, put, said, soft_delete, talk
@@ -153,9 +152,10 @@ async def test_a_call_without_the_header_of_json_is_told_so(api: httpx.AsyncClie
 async def test_an_unknown_tool_is_answered_with_those_there_are(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     refused = ok(await api.post("/v1/chats/c/tools/remember", json={"content": "x"}), 404)
+    known = ", ".join(tool.name for layer in LAYERS for tool in layer.tools)
     assert (refused["code"], refused["detail"]) == (
         "tool_not_found",
-        f"There is no such tool. The tools are: {', '.join(tool.name for tool in list_tools(LAYERS))}.",
+        f"There is no such tool. The tools are: {known}.",
     )
 
 

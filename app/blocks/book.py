@@ -1,0 +1,167 @@
+"""The operations on core blocks: people write and edit them, and everybody reads them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from app.blocks.errors import BlockNotFound, BlockTooLong, PatternNotFound
+from app.blocks.fold import LABELS, MAX_CHARS, Applied, Block, Changed, apply, change, fold, order
+from app.chats.chat_lock import ChatRef, lock_head
+from app.chats.events import LayerChanged
+from app.kit.db import DbSession, defer
+from app.knowledge import reading
+from app.knowledge.reading import Value, Viewpoint, view_chat
+from app.knowledge.scopes import ScopeKey
+from app.knowledge.service import Said, lock_scope, set_by_person
+
+NAME = "blocks"
+KIND = "block"
+
+MAX_OPERATIONS = 50
+"""After so many operations of a scope, the next one has to write the whole text, so that reading stays fast."""
+
+
+class Edit(NamedTuple):
+    """An operation on a block.
+
+    Attributes:
+        label: The block's label.
+        operation: One of OPERATIONS.
+        content: What it writes.
+        pattern: What `search_replace` looks for; None for the other operations.
+
+    """
+
+    label: str
+    operation: str
+    content: str
+    pattern: str | None = None
+
+    def on(self, text: str) -> Changed:
+        """Return the outcome of the operation on a text."""
+        return change(text, self.operation, self.content, self.pattern)
+
+
+class Former(NamedTuple):
+    """A text that a block has or had.
+
+    Attributes:
+        value: The operation that wrote it, and when the next one of its scope followed.
+        applied: Its outcome.
+
+    """
+
+    value: Value
+    applied: Applied
+
+
+async def list_blocks(db_session: DbSession, view: Viewpoint, *, with_open: bool = False) -> Mapping[str, Block]:
+    """Return the blocks that anything was written into, by label, in the order of the labels.
+
+    `with_open` includes what tool calls wrote whose replies are still to come.
+    """
+    log = await reading.list_log(db_session, view, KIND, with_open=with_open)
+    return fold(log, view.character)
+
+
+async def get_block(db_session: DbSession, view: Viewpoint, label: str) -> Block:
+    """Return a block. Raises BlockNotFound."""
+    check_label(label)
+    block = (await list_blocks(db_session, view)).get(label)
+    if block is None:
+        raise BlockNotFound(f"Nothing was written into the block {label!r} yet.")
+    return block
+
+
+async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> list[Former]:
+    """Return the texts that a block has and had in each scope of the view, newest first. Raises BlockNotFound.
+
+    The text of an operation is built on the present texts of the wider scopes.
+    """
+    check_label(label)
+    values = await reading.list_values(db_session, view, KIND, label)
+    values = [one for one in values if one.known.character in (None, view.character)]
+    if not values:
+        raise BlockNotFound(f"Nothing was written into the block {label!r} yet.")
+    outcomes = {one.step.statement_id: one for one in apply(sorted((one.known for one in values), key=order))}
+    return [Former(one, outcomes[one.known.statement_id]) for one in values]
+
+
+async def write_in_chat(db_session: DbSession, ref: ChatRef, label: str, text: str, *, now: datetime) -> bool:
+    """Write the whole text of a chat's block for a person; return whether the chat had none. Raises ChatNotFound."""
+    check_label(label)
+    head = await lock_head(db_session, ref)
+    created = await _write(db_session, ScopeKey.of_chat(ref.tenant, ref.key), label, text, now=now)
+    defer(db_session, LayerChanged(head, NAME))
+    return created
+
+
+async def write_in_scope(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
+    """Write the whole text of a block of a wide scope for a person; return whether the scope had none."""
+    check_label(label)
+    await lock_scope(db_session, scope)
+    return await _write(db_session, scope, label, text, now=now)
+
+
+async def edit_in_chat(
+    db_session: DbSession, ref: ChatRef, edit: Edit, *, character: str | None, now: datetime
+) -> None:
+    """Edit the text that a chat has, for a person: of wider scopes too, but they keep theirs.
+
+    `character` is the character whose block is meant; by default, it is the only one. Raises ChatNotFound, Invalid,
+    BlockNotFound, PatternNotFound, BlockTooLong.
+    """
+    check_label(edit.label)
+    head = await lock_head(db_session, ref)
+    await _edit(db_session, await view_chat(db_session, ref, character=character), edit, now=now)
+    defer(db_session, LayerChanged(head, NAME))
+
+
+async def edit_in_scope(db_session: DbSession, scope: ScopeKey, edit: Edit, *, now: datetime) -> None:
+    """Edit the text of a wide scope for a person. Raises BlockNotFound, PatternNotFound, BlockTooLong."""
+    check_label(edit.label)
+    await lock_scope(db_session, scope)
+    await _edit(db_session, Viewpoint.of_scope(scope), edit, now=now)
+
+
+def check_label(label: str) -> None:
+    """Raise BlockNotFound if no block has the label."""
+    if label not in LABELS:
+        raise BlockNotFound(f"There is no block {label!r}; the blocks are {', '.join(LABELS)}.")
+
+
+def say(edit: Edit) -> Said:
+    """Return the statement that an operation changes a block."""
+    return Said(KIND, edit.label, edit.content, 0, edit.operation, edit.pattern)
+
+
+async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
+    held = (await list_blocks(db_session, Viewpoint.of_scope(scope))).get(label)
+    if held is None or not _is_written(held.log, text):
+        edited = held is not None and _changes_others(held)
+        await set_by_person(db_session, scope, say(Edit(label, "replace", text)), edited=edited, now=now)
+    return held is None
+
+
+def _is_written(log: Sequence[Applied], text: str) -> bool:
+    """Return whether a person has written exactly this text last, and nothing of wider scopes is in it."""
+    return log[0].step.operation == "replace" and log[-1].text == text and log[-1].step.origin == "person"
+
+
+def _changes_others(held: Block) -> bool:
+    return held.edited or any(one.step.origin != "person" for one in held.log)
+
+
+async def _edit(db_session: DbSession, view: Viewpoint, edit: Edit, *, now: datetime) -> None:
+    held = (await list_blocks(db_session, view)).get(edit.label)
+    changed = edit.on(held.text if held else "")
+    if changed.fault == "missing":
+        raise PatternNotFound(f"The block {edit.label!r} does not contain the text of `search_pattern`.")
+    if changed.fault == "too_long":
+        raise BlockTooLong(
+            f"The block {edit.label!r} would have {len(changed.text):,} characters; the maximum is {MAX_CHARS:,}."
+        )
+    edited = held is not None and _changes_others(held)
+    if held is not None and held.count_of(view.scope.rank) >= MAX_OPERATIONS:
+        edit = Edit(edit.label, "replace", changed.text)
+    await set_by_person(db_session, view.scope, say(edit), edited=edited, now=now)

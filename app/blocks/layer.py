@@ -1,0 +1,26 @@
+"""The descriptor of the layer of core blocks."""
+
+from app.bindings.models import Binding
+from app.blocks.book import NAME
+from app.blocks.queries import LOG_OF_LINE
+from app.blocks.routes import routers
+from app.blocks.segment import SEGMENT, contribute
+from app.blocks.settings import BlockSettings
+from app.blocks.state import export_state
+from app.blocks.tools import MEMORY_BLOCK_UPDATE
+from app.knowledge.models import Statement, Teaching
+from app.knowledge.service import on_bindings
+from app.layers.layer import Layer
+
+LAYER = Layer(
+    name=NAME,
+    settings=BlockSettings,
+    models=(Statement, Teaching, Binding),
+    routers=routers,
+    tools=(MEMORY_BLOCK_UPDATE,),
+    on_bindings=on_bindings,
+    segments=(SEGMENT,),
+    context_query=LOG_OF_LINE,
+    contribute=contribute,
+    export_state=export_state,
+)

@@ -1,0 +1,98 @@
+"""The request and response models of core blocks."""
+
+from datetime import datetime
+from typing import Annotated, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from app.blocks.fold import LABELS, MAX_CHARS, Operation
+from app.chats.settings import Scope
+from app.kit.validation_errors import FieldError
+from app.kit.wire import NullAs, RequestModel, Text
+from app.knowledge.descriptions import CHARACTER, SCOPE, SOURCES
+from app.layers.derived import EDITED, ORIGIN, Origin
+
+BlockText = Annotated[Text, Field(max_length=MAX_CHARS)]
+
+_LABEL = f"One of {', '.join(f'`{label}`' for label in LABELS)}."
+
+
+def check_operation(operation: str, content: str, pattern: str) -> None:
+    """Raise FieldError if the arguments do not fit the operation."""
+    if operation == "append" and not content.strip():
+        raise FieldError(("content",), "must not be empty with the operation `append`")
+    if operation == "search_replace" and not pattern:
+        raise FieldError(("search_pattern",), "is required with the operation `search_replace`")
+    if operation != "search_replace" and pattern:
+        raise FieldError(("search_pattern",), f"must be left out with the operation `{operation}`")
+
+
+class BlockIn(RequestModel):
+    """The whole text of a block."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Mira, a cartographer. She fears the sea."}]})
+
+    text: BlockText = Field(
+        description=f"The text, at most {MAX_CHARS:,} characters. An empty text hides the block, also that of wider "
+        "scopes."
+    )
+
+
+class BlockEdit(RequestModel):
+    """An operation on the text of a block."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"operation": "append", "content": "She has a brother, Tomas."}]}
+    )
+
+    operation: Operation = Field(
+        description="`replace` writes the whole text, `append` adds a line at the end, `search_replace` replaces all "
+        "occurrences of `search_pattern`."
+    )
+    content: BlockText = Field(description="What is written; with `search_replace` it may be empty.")
+    search_pattern: Annotated[BlockText, NullAs("")] = Field(
+        "", description="With `search_replace`: the text to replace, exactly as it is in the block."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        check_operation(self.operation, self.content, self.search_pattern)
+        return self
+
+
+class BlockOut(BaseModel):
+    """A block as it holds."""
+
+    id: UUID = Field(description="The id of the last operation on it; each operation has another one.")
+    label: str = Field(description=_LABEL)
+    text: str = Field(description="The text.")
+    scope: Scope = Field(description=SCOPE)
+    character: str | None = Field(description=CHARACTER)
+    origin: Origin = Field(description=ORIGIN)
+    edited: bool = Field(description=EDITED)
+    sources: list[str] = Field(description=SOURCES)
+    created_at: datetime = Field(description="Since when it has this text.")
+
+
+class FormerBlockOut(BaseModel):
+    """An operation on a block, with the text that it made."""
+
+    id: UUID = Field(description="The id of the operation.")
+    operation: Operation = Field(description="What it did.")
+    content: str = Field(description="What it wrote.")
+    search_pattern: str | None = Field(description="What it replaced; null if it is not `search_replace`.")
+    text: str = Field(
+        description="The text after it. If the scope had no whole text then, it begins with the present text of the "
+        "wider scopes. To go back to a text, write it."
+    )
+    applied: bool = Field(
+        description="False if it changed nothing, because an earlier operation that it depends on was taken back: the "
+        "text does not contain its pattern, or would be too long."
+    )
+    scope: Scope = Field(description="The scope in which it was written.")
+    character: str | None = Field(description=CHARACTER)
+    origin: Origin = Field(description=ORIGIN)
+    edited: bool = Field(description=EDITED)
+    created_at: datetime = Field(description="When it was written.")
+    held_until: datetime | None = Field(description="When the next operation of its scope followed; null if none did.")

@@ -1,0 +1,47 @@
+"""The contribution of core blocks to a context. Pure."""
+
+from app.blocks.fold import LABELS, Block, fold
+from app.blocks.settings import BlockSettings
+from app.blocks.wording import HEADING, word_block
+from app.chats.budgets import choose_newest_first
+from app.kit.tokens import count_tokens
+from app.knowledge.known import read_known
+from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, place
+
+SEGMENT = SegmentSpec(
+    "blocks",
+    instruction='"Core memory" is what you always keep in mind: who you are ("persona"), who the other is ("user"), '
+    'what is certain ("facts"), and how things are at present ("context"). If the conversation below says otherwise, '
+    "the conversation is right.",
+)
+
+
+def contribute(view: View) -> Contributed:
+    """Return the blocks that have a text, in the order of their labels; those at the end exceed the budget first."""
+    settings = BlockSettings.of(view.settings)
+    placement = place(settings)
+    if placement is None or view.queried is None:
+        return Contributed()
+    blocks = [block for block in fold(read_known(view.queried), view.character).values() if block.text.strip()]
+    if not blocks:
+        return Contributed()
+    items = [_item(block) for block in reversed(blocks)]
+    limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None
+    kept = choose_newest_first([item.tokens for item in items], limit)
+    left_out = [item for place_, item in enumerate(items) if place_ not in kept]
+    shown = [item for place_, item in enumerate(items) if place_ in kept]
+    return Contributed((Contribution("blocks", shown, HEADING, left_out, placement),))
+
+
+def _item(block: Block) -> Item:
+    text = word_block(block.label, block.text)
+    name = f"block {block.label}"
+    at = [str(label) for label in LABELS].index(block.label)
+    return Item(
+        text,
+        count_tokens(text),
+        (f"block:{block.label}",),
+        name,
+        TrimGroup(len(LABELS) - at, name),
+        order=(at,),
+    )

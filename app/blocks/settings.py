@@ -1,0 +1,24 @@
+"""The settings of core blocks. Pure."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from app.chats.settings import Budget, LayerSettings, PlacementSettings
+
+
+class BlockSettings(LayerSettings, PlacementSettings):
+    """Core blocks: short texts that are always in the prompt."""
+
+    section: ClassVar[str] = "blocks"
+
+    enabled: bool = Field(
+        True,
+        description="Whether blocks may be written from what is learnt. Blocks that a character or a person wrote are "
+        "shown in either case.",
+    )
+    budget: Budget | None = Field(
+        Budget(type="percent", value=10),
+        description="A token limit for the blocks in the prompt. If they exceed it, the last ones in the order "
+        "`persona`, `user`, `facts`, `context` are left out; null sets none.",
+    )

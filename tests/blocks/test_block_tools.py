@@ -1,0 +1,325 @@
+"""What a character writes into a block holds while the reply that wrote it has the same text."""
+
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from tests.blocks.asking import edit_block, history, put_block, shown, texts, update
+from tests.facts.asking import CHAT, USER, begin, call, checkpoint, fork, learn_wide, restore, switch_to
+from tests.talk import (
+    add_swipe,
+    append,
+    cut_off,
+    edit,
+    get,
+    hide,
+    ok,
+    put,
+    said,
+    select_swipe,
+    soft_delete,
+    talk,
+)
+
+TEA = {"user": "Mira likes tea."}
+
+
+async def test_a_tool_edits_a_block(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    assert "Mira likes tea." in await update(api, "append", "Mira likes tea.")
+    clock.step(60)
+    assert "Mira likes rum." in await update(api, "search_replace", "rum", "tea")
+    block = await get(api, "/blocks/user")
+    assert (block["origin"], block["sources"], block["edited"]) == ("tool", ["message:m2"], False)
+    assert await shown(api) == {"user": "Mira likes rum."}
+    await edit_block(api, "append", "She sails.")
+    assert ((await get(api, "/blocks/user"))["origin"], (await get(api, "/blocks/user"))["edited"]) == ("person", True)
+    clock.step(60)
+    await update(api, "replace", "Mira.")
+    assert await shown(api) == {"user": "Mira."}
+    (tool,) = [
+        one["function"] for one in ok(await api.get("/v1/tools"), 200)["tools"] if "block" in one["function"]["name"]
+    ]
+    described = tool["parameters"]["properties"]
+    assert described["block"]["enum"] == ["persona", "user", "facts", "context"]
+    assert described["operation"]["enum"] == ["replace", "append", "search_replace"]
+    assert described["search_pattern"]["type"] == "string"
+    assert tool["parameters"]["required"] == ["block", "operation", "content"]
+
+
+async def test_wrong_arguments_are_explained(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    for arguments, words in (
+        ({}, "block is missing"),
+        ({"block": "mood", "operation": "append", "content": "x"}, "block must be 'persona', 'user', 'facts' or"),
+        ({"block": "user", "operation": "append", "content": ""}, "content"),
+        ({"block": "user", "operation": "replace", "content": "x" * 2_001}, "2,000"),
+        ({"block": "user", "operation": "search_replace", "content": "x"}, "search_pattern is required"),
+        ({"block": "user", "operation": "append", "content": "x", "search_pattern": "y"}, "search_pattern"),
+    ):
+        answer = await call(api, "memory_block_update", arguments, status=422)
+        assert words in answer
+        assert "Call memory_block_update with" in answer
+    null = {"block": "user", "operation": "append", "content": "x", "search_pattern": None}
+    await call(api, "memory_block_update", null)
+
+
+async def test_what_does_not_apply_is_explained(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    assert "is empty" in await update(api, "search_replace", "rum", "tea")
+    await put_block(api, "Mira likes tea.")
+    answer = await update(api, "search_replace", "rum", "milk")
+    assert "does not contain" in answer
+    assert "Mira likes tea." in answer
+    answer = await update(api, "append", "x" * 1_999)
+    assert "2,015" in answer
+    assert await texts(api) == TEA
+    assert ok(await api.get(f"{CHAT}/tools/calls"), 200)["items"] == []
+
+
+async def test_a_tool_sees_its_open_calls(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, [said(1)])
+    await update(api, "append", "x" * 1_500)
+    assert "nothing has changed" in await update(api, "append", "y" * 1_500)
+    assert "nothing has changed" not in await update(api, "search_replace", "Mira likes tea.", "x" * 1_500)
+    assert await texts(api) == {}
+    await append(api, [said(2)])
+    assert await texts(api) == TEA
+
+
+async def test_after_many_edits_a_tool_writes_the_whole(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    for n in range(50):
+        await update(api, "append", f"Line {n}.")
+    answer = await update(api, "append", "Line 50.")
+    assert "nothing has changed" in answer
+    assert "`replace`" in answer
+    clock.step(1)
+    await update(api, "replace", "Lines.")
+    await update(api, "append", "Line 51.")
+    assert await texts(api) == {"user": "Lines.\nLine 51."}
+
+
+Act = Callable[[httpx.AsyncClient], Awaitable[object]]
+
+TAKEN_BACK: dict[str, tuple[Act, Act]] = {
+    "swipe": (lambda api: add_swipe(api, "m2", "No."), lambda api: select_swipe(api, "m2", 0)),
+    "edit": (
+        lambda api: edit(api, "m2", content="No."),
+        lambda api: edit(api, "m2", content=said(2)["content"]),
+    ),
+    "hide": (lambda api: hide(api, (2, 2)), lambda api: hide(api, (2, 2), hidden=False)),
+}
+
+
+@pytest.mark.parametrize("scope", ["chat", "character", "user", "global"])
+@pytest.mark.parametrize("way", TAKEN_BACK)
+async def test_it_is_taken_back_and_returns(api: httpx.AsyncClient, scope: str, way: str) -> None:
+    take_back, bring_back = TAKEN_BACK[way]
+    await learn_wide(api, scope=scope)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await update(api, "append", "Mira likes tea.")
+    elsewhere = {} if scope == "chat" else TEA
+    assert await texts(api) == TEA
+    assert await texts(api, under="/v1/chats/d") == elsewhere
+    await take_back(api)
+    assert await texts(api) == {}
+    assert await shown(api) == {}
+    assert await texts(api, under="/v1/chats/d") == {}
+    await bring_back(api)
+    assert await texts(api) == TEA
+    assert await shown(api) == TEA
+    assert await texts(api, under="/v1/chats/d") == elsewhere
+
+
+async def test_what_follows_an_edit_taken_back_stays(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await update(api, "append", "Mira likes tea.")
+    await append(api, talk(3, 4))
+    clock.step(1)
+    await update(api, "append", "She sails.")
+    await append(api, talk(5, 6))
+    clock.step(1)
+    await update(api, "search_replace", "rum", "tea")
+    assert await texts(api) == {"user": "Mira likes rum.\nShe sails."}
+    await soft_delete(api, "m2")
+    assert await texts(api) == {"user": "She sails."}
+    assert await shown(api) == {"user": "She sails."}
+    assert [(one["text"], one["applied"]) for one in await history(api)] == [
+        ("She sails.", False),
+        ("She sails.", True),
+    ]
+
+
+async def test_a_replacement_taken_back_reveals_the_former(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await put_block(api, "Mira likes tea.")
+    await append(api, talk(1, 2))
+    clock.step(1)
+    await update(api, "replace", "Mira is dead.")
+    clock.step(1)
+    await edit_block(api, "append", "So it is said.")
+    assert await shown(api) == {"user": "Mira is dead.\nSo it is said."}
+    await edit(api, "m2", content="No.")
+    assert await shown(api) == {"user": "Mira likes tea.\nSo it is said."}
+
+
+async def test_a_wide_block_is_seen_elsewhere(api: httpx.AsyncClient) -> None:
+    await learn_wide(api)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await update(api, "append", "Mira likes tea.")
+    assert await shown(api, chat_id="d") == TEA
+    tag = (await api.get("/v1/chats/d/context")).headers["etag"]
+    await soft_delete(api, "m2")
+    assert await shown(api, chat_id="d") == {}
+    changed = await api.get("/v1/chats/d/context", headers={"If-None-Match": tag})
+    assert changed.status_code == 200
+
+
+async def test_a_discarded_call_leaves_nothing(api: httpx.AsyncClient) -> None:
+    await learn_wide(api)
+    await append(api, [said(1)])
+    await update(api, "append", "Mira likes tea.")
+    ok(await api.post(f"{CHAT}/tools/discard"), 200)
+    await append(api, [said(2)])
+    assert await texts(api) == {}
+    ok(await api.get(f"{USER}/blocks/user/history"), 404)
+
+
+@pytest.mark.parametrize("newest", [1, 2])
+async def test_a_retried_call_is_one_edit(api: httpx.AsyncClient, newest: int) -> None:
+    await begin(api)
+    await append(api, talk(1, newest))
+    await put_block(api, "Mira likes tea.")
+    answers = {await update(api, "search_replace", "rum", "tea") for _ in range(3)}
+    answers |= {await update(api, "append", "x" * 1_900) for _ in range(3)}
+    assert not any("nothing has changed" in answer for answer in answers)
+    await append(api, talk(newest + 1, newest + 1))
+    assert len(await history(api)) == 3
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_learnt_before_a_checkpoint_it_survives(api: httpx.AsyncClient, scope: str) -> None:
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 2))
+    await update(api, "append", "Mira likes tea.")
+    await checkpoint(api, "before")
+    await append(api, talk(3, 4))
+    await restore(api, "before")
+    assert await texts(api) == TEA
+    assert await shown(api) == TEA
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_learnt_after_a_checkpoint_it_is_gone(api: httpx.AsyncClient, scope: str) -> None:
+    await learn_wide(api, scope=scope)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await put_block(api, "Mira.")
+    await checkpoint(api, "before")
+    await append(api, talk(3, 4))
+    await update(api, "replace", "Mira likes tea.", label="context")
+    line = (await get(api, ""))["line"]
+    both = {"user": "Mira.", "context": "Mira likes tea."}
+    elsewhere = {} if scope == "chat" else {"context": "Mira likes tea."}
+    assert await texts(api, under="/v1/chats/d") == elsewhere
+    await restore(api, "before")
+    assert await texts(api) == {"user": "Mira."}
+    assert await texts(api, under="/v1/chats/d") == {}
+    assert await texts(api, line=line) == both, "the abandoned line still says so"
+    await switch_to(api, line)
+    assert await shown(api) == both
+    assert await texts(api, under="/v1/chats/d") == elsewhere
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_a_cut_off_takes_back_what_it_wrote(api: httpx.AsyncClient, scope: str, clock: SteppedClock) -> None:
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 2))
+    await update(api, "append", "Mira likes tea.")
+    await append(api, talk(3, 4))
+    clock.step(1)
+    await update(api, "search_replace", "rum", "tea")
+    await cut_off(api, 3)
+    assert await texts(api) == TEA
+    assert len(await history(api)) == 1
+
+
+async def test_forks_before_and_after(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await update(api, "append", "Mira likes tea.")
+    await append(api, talk(3, 4))
+    clock.step(1)
+    await update(api, "search_replace", "rum", "tea")
+    await fork(api, "before", at_seq=2)
+    await fork(api, "after", at_seq=4)
+    assert await texts(api, under="/v1/chats/before") == TEA
+    assert await texts(api, under="/v1/chats/after") == {"user": "Mira likes rum."}
+    assert (await api.delete(CHAT)).status_code == 204
+    assert await shown(api, chat_id="before") == TEA
+    assert await shown(api, chat_id="after") == {"user": "Mira likes rum."}
+
+
+async def test_a_reimport_carries_what_was_written(api: httpx.AsyncClient) -> None:
+    await learn_wide(api)
+    messages = talk(1, 4)
+    await append(api, messages)
+    await update(api, "append", "Mira likes tea.")
+    moved = [messages[0], said(9, id="new", content="In between."), *messages[1:]]
+    assert ok(await api.put(f"{CHAT}/messages", json={"messages": moved}), 200)["line"] is not None
+    assert await texts(api) == TEA
+    assert (await get(api, "/blocks/user"))["sources"] == ["message:m4"]
+    await edit(api, "m4", content="No.")
+    assert await texts(api) == {}
+
+
+async def test_a_context_before_a_reply_does_not_know_it(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await update(api, "append", "Mira likes tea.")
+    await append(api, talk(3, 4))
+    clock.step(1)
+    await update(api, "replace", "Mira is dead.")
+    assert await shown(api) == {"user": "Mira is dead."}
+    assert await shown(api, before="m4") == TEA
+    assert await shown(api, before="m2") == {}
+
+
+async def test_a_tool_edits_a_nearer_block_where_it_is(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await learn_wide(api)
+    await append(api, talk(1, 2))
+    await put_block(api, "Mira likes tea.")
+    clock.step(1)
+    await update(api, "search_replace", "rum", "tea")
+    assert await texts(api) == {"user": "Mira likes rum."}
+    assert await texts(api, under=USER) == {}
+
+
+async def test_a_tool_of_a_chat_leaves_the_wider_text(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await put_block(api, "Mira likes tea.", under=USER)
+    await append(api, talk(1, 2))
+    clock.step(1)
+    await update(api, "search_replace", "rum", "tea")
+    assert await shown(api) == {"user": "Mira likes rum."}
+    assert await texts(api, under=USER) == TEA
+    await soft_delete(api, "m2")
+    assert await shown(api) == TEA
+
+
+async def test_without_a_user_a_tool_writes_for_the_chat(api: httpx.AsyncClient) -> None:
+    await put(api, settings={"memories": {"learn_scope": "global"}})
+    await append(api, talk(1, 2))
+    await update(api, "append", "Mira likes tea.")
+    assert (await get(api, "/blocks/user"))["scope"] == "chat"
+    assert await texts(api, under="/v1") == {}

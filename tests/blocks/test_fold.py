@@ -1,0 +1,81 @@
+"""The text of a block, against a reference that goes through the operations one scope after the other."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.blocks.fold import MAX_CHARS, OPERATIONS, change, fold
+from app.knowledge.known import SCOPES, Known
+
+CHARACTERS = (None, "Kai", "Ines")
+PIECES = st.text(alphabet="ab ", max_size=3) | st.sampled_from(["a" * 900, "b" * MAX_CHARS, "ab" * 600])
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> list[Known]:
+    """Operations on one block in all scopes, many of them of the same time."""
+    found = []
+    for number in range(draw(st.integers(0, 9))):
+        rank = draw(st.integers(0, len(SCOPES) - 1))
+        name = draw(st.sampled_from(CHARACTERS[1:])) if SCOPES[rank] == "character" else None
+        operation = draw(st.sampled_from(OPERATIONS))
+        pattern = draw(st.sampled_from(["a", "b", "ab", "\n"])) if operation == "search_replace" else None
+        origin = draw(st.sampled_from(["tool", "person"]))
+        at = draw(st.integers(0, 2))
+        content = draw(PIECES)
+        found.append(Known(rank, name, "user", UUID(int=number), content, 0, origin, False, at, operation, pattern))
+    return draw(st.permutations(found))
+
+
+def fold_slowly(steps: Sequence[Known], character: str | None) -> str | None:
+    """Every operation from the widest scope to the nearest, each on a list of characters; None if there is none."""
+    text: list[str] = []
+    seen = False
+    for rank in reversed(range(len(SCOPES))):
+        here = [one for one in steps if one.rank == rank and one.character in (None, character)]
+        for one in sorted(here, key=lambda one: (one.learnt_us, one.statement_id)):
+            seen = True
+            words = list(one.content or "")
+            if one.operation == "replace":
+                after = words
+            elif one.operation == "append":
+                after = [*text, "\n", *words] if text else words
+            else:
+                after = replace_slowly(text, list(one.pattern or ""), words)
+            if len(after) <= MAX_CHARS:
+                text = after
+    return "".join(text) if seen else None
+
+
+def replace_slowly(text: list[str], pattern: list[str], words: list[str]) -> list[str]:
+    """All occurrences that do not overlap, from the left."""
+    after, at = [], 0
+    while at < len(text):
+        if text[at : at + len(pattern)] == pattern:
+            after += words
+            at += len(pattern)
+        else:
+            after.append(text[at])
+            at += 1
+    return after
+
+
+@given(operations(), st.sampled_from(CHARACTERS))
+def test_the_text_is_the_fold_of_all_scopes(steps: list[Known], character: str | None) -> None:
+    block = fold(steps, character).get("user")
+    assert (block.text if block else None) == fold_slowly(steps, character)
+
+
+@given(operations(), st.sampled_from(CHARACTERS))
+def test_the_nearest_scope_with_an_operation_decides(steps: list[Known], character: str | None) -> None:
+    block = fold(steps, character).get("user")
+    ranks = [one.rank for one in steps if one.character in (None, character)]
+    assert (block.deciding.rank if block else None) == (min(ranks) if ranks else None)
+
+
+def test_a_replacement_of_the_limit_is_taken() -> None:
+    assert change("", "replace", "x" * MAX_CHARS, None).fault is None
+    assert change("x" * MAX_CHARS, "append", "", None).fault == "too_long"
+    assert change("x", "search_replace", "y", "z").fault == "missing"

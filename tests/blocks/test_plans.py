@@ -1,0 +1,48 @@
+"""The plan of the query of blocks among many statements: index lookups alone, and none before the newest `replace`."""
+
+import asyncpg
+import orjson
+
+from app.blocks.queries import LOG_OF_LINE
+from tests.facts.test_plans import list_nodes
+from tests.revision_watch import unwatch_revisions
+
+USERS = 2_000
+OPERATIONS = 50
+
+FILL = f"""
+    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, content, operation, origin, learnt_at)
+    SELECT md5('user' || n % {USERS})::uuid, '00000000-0000-0000-0000-000000000000', md5('s' || n)::uuid, 'block',
+        'user', 'text ' || n, CASE WHEN n / {USERS} = {OPERATIONS} - 10 THEN 'replace' ELSE 'append' END, 'tool',
+        now() + make_interval(secs => n)
+    FROM generate_series(0, {USERS} * {OPERATIONS} - 1) AS n;
+    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq)
+    SELECT md5('chat' || n % {USERS})::uuid, md5('line' || n % {USERS})::uuid, md5('s' || n)::uuid, 'blocks',
+        md5('s' || n)::uuid, md5('user' || n % {USERS})::uuid, n / {USERS}
+    FROM generate_series(0, {USERS} * {OPERATIONS} - 1) AS n;
+    INSERT INTO chats (chat_key, line_id, tenant, chat_id, user_id, user_key, line_created_at, created_at,
+        last_active_at)
+    SELECT md5('chat' || n)::uuid, md5('line' || n)::uuid, 'many', 'chat' || n, 'user' || n, md5('user' || n)::uuid,
+        now(), now(), now()
+    FROM generate_series(0, {USERS} - 1) AS n;
+    ANALYZE statements, teachings, chats"""
+
+QUERY = f"""
+    SELECT ({LOG_OF_LINE}) FROM chats c CROSS JOIN (SELECT NULL::int AS seq) AS b
+    WHERE c.chat_key = md5('chat7')::uuid"""
+
+
+async def test_blocks_are_found_by_indexes_alone(fresh_database_url: str) -> None:
+    await unwatch_revisions(fresh_database_url)
+    connection = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
+    try:
+        await connection.execute(FILL, timeout=300)
+        found = orjson.loads(await connection.fetchval(QUERY))
+        assert len(found) == 10
+        explained = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {QUERY}")
+    finally:
+        await connection.close()
+    plan = orjson.loads(explained)[0]["Plan"]
+    read = [node for node in list_nodes(plan) if node.get("Relation Name") in ("statements", "teachings", "chats")]
+    assert {node["Node Type"] for node in read} <= {"Index Scan", "Index Only Scan"}
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 200
