@@ -35,6 +35,8 @@ WITHOUT_WORDS = {
     "revisions": {"role"},
     "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
     "secrets": {"name"},
+    "statements": {"kind", "origin"},
+    "teachings": {"layer"},
     "work": {"layer", "tenant", "user_id"},
 }
 """Columns of text that hold ids, keys, roles and states, and no words of a conversation."""

@@ -1,6 +1,6 @@
 """SQL of facts in contexts and documents."""
 
-from app.knowledge.liveness import OWNERS_OF_CHAT, write_is_live, write_newest
+from app.knowledge.liveness import OWNERS_OF_CHAT, write_is_live, write_json, write_newest
 
 _NEWEST = write_newest(
     OWNERS_OF_CHAT,
@@ -16,9 +16,7 @@ _SOLE_CHARACTER = """(
     SELECT min(p.value ->> 'name') FROM jsonb_array_elements(c.characters) AS p
     WHERE coalesce(p.value ->> 'disabled', 'false') <> 'true' HAVING count(*) = 1)"""
 
-NEWEST_OF_LINE = f"""
-    SELECT json_agg(json_build_array(f.rank, f.current_name, f.key, f.statement_id, f.content, f.tokens, f.origin,
-        f.edited, f.learnt_at))::text FROM ({_NEWEST}) AS f"""  # noqa: S608 - constants only
+NEWEST_OF_LINE = write_json(_NEWEST)
 """A scalar subquery of the newest live fact of each key, in each scope that the line sees; NULL if there is none."""
 
 
@@ -27,4 +25,4 @@ DOCUMENTS = f"""
         SELECT DISTINCT ON (n.key) n.* FROM ({_NEWEST_NOW}) AS n
         WHERE n.current_name IS NULL OR n.current_name = {_SOLE_CHARACTER}
         ORDER BY n.key, n.rank, n.learnt_at DESC, n.statement_id DESC) AS f
-    WHERE f.content IS NOT NULL"""  # noqa: S608
+    WHERE f.content IS NOT NULL"""  # noqa: S608 - constants only

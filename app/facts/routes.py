@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Path, Response
 
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.facts import book
@@ -11,16 +11,13 @@ from app.kit.auth import KeyedRoute
 from app.kit.db import DbSession
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
-from app.kit.wire import Name, OrjsonResponse
-from app.knowledge import deps
+from app.kit.wire import OrjsonResponse
+from app.knowledge.deps import WIDE_SCOPES, OfCharacter, WideScope
 from app.knowledge.known import Known
 from app.knowledge.reading import Value, Viewpoint, list_sources, view_chat
 from app.knowledge.scopes import ScopeKey
 
 Key = Annotated[FactKey, Path(description="The fact's key.", examples=["user_brother"])]
-OfCharacter = Annotated[
-    Name | None, Query(description="The character whose facts count; by default the chat's only one.")
-]
 
 _TAGS: list[Any] = ["knowledge"]
 
@@ -88,13 +85,14 @@ async def delete_fact(ref: WritingChat, key: Key, db_session: Db, clock: Now) ->
     await book.delete_in_chat(db_session, ref, key, now=clock())
 
 
-def _make_router(prefix: str, name: str, words: str, reading: Any, writing: Any) -> APIRouter:
-    """Return the routes of a wider scope; `name` is a part of the operations' ids, and `words` say what it is."""
-    wide = APIRouter(prefix=f"{prefix}/facts", tags=_TAGS, route_class=KeyedRoute)
+def _make_router(of: WideScope) -> APIRouter:
+    """Return the routes of a wider scope."""
+    name, words = of.name, of.words
+    wide = APIRouter(prefix=f"{of.prefix}/facts", tags=_TAGS, route_class=KeyedRoute)
 
     @wide.get("", response_model=Page[FactOut], name=f"list_{name}_facts", summary=f"List the facts of {words}")
     async def list_wide_facts(
-        scope: Annotated[ScopeKey, Depends(reading)],
+        scope: Annotated[ScopeKey, of.reading],
         db_session: Db,
         limit: Limit = DEFAULT_LIMIT,
         cursor: Cursor = None,
@@ -103,7 +101,7 @@ def _make_router(prefix: str, name: str, words: str, reading: Any, writing: Any)
         return await _list(db_session, Viewpoint.of_scope(scope), limit, cursor)
 
     @wide.get("/{key}", response_model=FactOut, name=f"get_{name}_fact", summary=f"Read a fact of {words}")
-    async def get_wide_fact(scope: Annotated[ScopeKey, Depends(reading)], key: Key, db_session: Db) -> Response:
+    async def get_wide_fact(scope: Annotated[ScopeKey, of.reading], key: Key, db_session: Db) -> Response:
         """Read a fact that holds in the scope."""
         return await _get(db_session, Viewpoint.of_scope(scope), key)
 
@@ -114,7 +112,7 @@ def _make_router(prefix: str, name: str, words: str, reading: Any, writing: Any)
         summary=f"List the values of a fact of {words}",
     )
     async def list_wide_fact_values(
-        scope: Annotated[ScopeKey, Depends(reading)],
+        scope: Annotated[ScopeKey, of.reading],
         key: Key,
         db_session: Db,
         limit: Limit = DEFAULT_LIMIT,
@@ -125,7 +123,7 @@ def _make_router(prefix: str, name: str, words: str, reading: Any, writing: Any)
 
     @wide.put("/{key}", response_model=FactOut, name=f"set_{name}_fact", summary=f"Set a fact of {words}")
     async def set_wide_fact(
-        scope: Annotated[ScopeKey, Depends(writing)], key: Key, body: FactIn, db_session: Db, clock: Now
+        scope: Annotated[ScopeKey, of.writing], key: Key, body: FactIn, db_session: Db, clock: Now
     ) -> Response:
         """Set a fact. It holds in all chats of the scope that have no value of their own.
 
@@ -135,28 +133,14 @@ def _make_router(prefix: str, name: str, words: str, reading: Any, writing: Any)
         return await _get(db_session, Viewpoint.of_scope(scope), key, status=201 if created else 200)
 
     @wide.delete("/{key}", status_code=204, name=f"delete_{name}_fact", summary=f"Delete a fact of {words}")
-    async def delete_wide_fact(
-        scope: Annotated[ScopeKey, Depends(writing)], key: Key, db_session: Db, clock: Now
-    ) -> None:
+    async def delete_wide_fact(scope: Annotated[ScopeKey, of.writing], key: Key, db_session: Db, clock: Now) -> None:
         """Delete a fact from the scope. Its former values stay in its history."""
         await book.delete_in_scope(db_session, scope, key, now=clock())
 
     return wide
 
 
-routers = (
-    router,
-    _make_router(
-        "/v1/users/{user_id:path}/characters/{name:path}",
-        "character",
-        "a user with a character",
-        deps.reading_character,
-        deps.writing_character,
-    ),
-    _make_router("/v1/users/{user_id:path}", "user", "a user", deps.reading_user, deps.writing_user),
-    _make_router("/v1", "global", "the tenant", deps.reading_tenant, deps.writing_tenant),
-)
-"""The longer paths come first, because the id of a user may contain slashes."""
+routers = (router, *(_make_router(scope) for scope in WIDE_SCOPES))
 
 
 async def _list(db_session: DbSession, view: Viewpoint, limit: int, cursor: str | None) -> Response:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.chats.settings import Scope
 from app.kit.wire import RequestModel, SegmentText, Text
+from app.knowledge.descriptions import CHARACTER, SCOPE, SOURCES
 from app.layers.derived import EDITED, ORIGIN, Origin
 
 MAX_KEY_CHARS = 100
@@ -38,17 +39,11 @@ class FactOut(BaseModel):
     id: UUID = Field(description="The id of the statement; each new value has another one.")
     key: str = Field(description="The key.")
     value: str = Field(description="The value.")
-    scope: Scope = Field(
-        description="Where it holds: in the `chat`, for the user with one `character`, for the `user`, or for all "
-        "chats of the tenant (`global`)."
-    )
-    character: str | None = Field(description="The character, if the scope is `character`; otherwise null.")
+    scope: Scope = Field(description=SCOPE)
+    character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
-    sources: list[str] = Field(
-        description="The messages of this chat that it was learnt from: `message:<id>`; empty for a fact that a person "
-        "set or that another chat taught."
-    )
+    sources: list[str] = Field(description=SOURCES)
     created_at: datetime = Field(description="From when on it holds.")
 
 
@@ -58,7 +53,7 @@ class FactValueOut(BaseModel):
     id: UUID = Field(description="The id of the statement.")
     value: str | None = Field(description="The value; null if the fact was deleted or forgotten then.")
     scope: Scope = Field(description="The scope of the value.")
-    character: str | None = Field(description="The character, if the scope is `character`; otherwise null.")
+    character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
     created_at: datetime = Field(description="From when on it held.")

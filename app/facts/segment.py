@@ -1,15 +1,11 @@
 """The contribution of facts to a context. Pure."""
 
-from collections.abc import Sequence
-from datetime import datetime
 from uuid import UUID
-
-import orjson
 
 from app.chats.budgets import choose_newest_first
 from app.facts.settings import FactSettings
 from app.facts.wording import HEADING, word_fact
-from app.knowledge.known import Known, choose_nearest
+from app.knowledge.known import Known, choose_nearest, read_known
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, place
 
 SEGMENT = SegmentSpec(
@@ -25,7 +21,7 @@ def contribute(view: View) -> Contributed:
     placement = place(settings)
     if placement is None or view.queried is None:
         return Contributed()
-    held = choose_nearest(_read(view.queried), view.character).values()
+    held = choose_nearest(read_known(view.queried), view.character).values()
     facts = sorted(held, key=lambda fact: (fact.learnt_at, fact.statement_id))
     limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None
     kept = choose_newest_first([fact.tokens for fact in facts], limit)
@@ -35,13 +31,6 @@ def contribute(view: View) -> Contributed:
     if not items:
         return Contributed()
     return Contributed((Contribution("facts", shown, HEADING, left_out, placement),))
-
-
-def _read(queried: str) -> Sequence[Known]:
-    return [
-        Known(rank, name, key, UUID(statement_id), content, tokens, origin, edited, datetime.fromisoformat(learnt_at))
-        for rank, name, key, statement_id, content, tokens, origin, edited, learnt_at in orjson.loads(queried)
-    ]
 
 
 def _item(order: int, fact: Known) -> Item:

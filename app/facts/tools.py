@@ -4,21 +4,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.bindings import service as bindings
 from app.bindings.service import Call
 from app.chats.chat_lock import lock_head
-from app.chats.events import LayerChanged
 from app.chats.hashes import identity
-from app.chats.service import get_chat
-from app.chats.settings import effective
 from app.facts.book import KIND, NAME, list_held, say
 from app.facts.schemas import MAX_KEY_CHARS, MAX_VALUE_CHARS, FactKey, FactValue
 from app.facts.wording import word_fact
-from app.kit.db import defer
-from app.knowledge.known import SCOPES
-from app.knowledge.reading import Viewpoint, find_deciding, view_chat
-from app.knowledge.scopes import ScopeKey
-from app.knowledge.service import teach
+from app.knowledge.learning import choose_scope, learn
+from app.knowledge.reading import find_deciding, view_chat
 from app.layers.tool import Tool, ToolCall
 
 Key = Annotated[
@@ -90,28 +83,9 @@ async def _teach(call: ToolCall, tool: str, key: str, value: str | None) -> None
     head = await lock_head(db_session, call.ref)
     view = await view_chat(db_session, call.ref, character=call.character)
     words = identity("fact", f"{key}\0{value or ''}")
-    made = await bindings.bind(
-        db_session, head, Call(NAME, tool, view.character or "", words, call.target), now=call.now
-    )
-    if made.is_retry:
-        return
-    scope = await _choose_scope(call, view, key)
-    await teach(db_session, head, scope, made, say(key, value), layer=NAME, now=call.now)
-    defer(db_session, LayerChanged(head, NAME))
-
-
-async def _choose_scope(call: ToolCall, view: Viewpoint, key: str) -> ScopeKey:
-    """Return the scope of what a tool says: `learn_scope`, but none wider than the one that decides about the key now.
-
-    In a wider scope, the new value would not hold.
-    """
-    chat = await get_chat(call.db_session, call.ref)
-    deciding = await find_deciding(call.db_session, view, KIND, key)
-    learnt = effective(chat.settings).memories.learn_scope
-    rank = min(SCOPES.index(learnt), deciding.rank if deciding else len(SCOPES))
-    return ScopeKey.of_name(
-        SCOPES[rank], tenant=call.ref.tenant, chat_key=call.ref.key, user_id=chat.user_id, character=view.character
-    )
+    scope = await choose_scope(db_session, call.ref, view, await find_deciding(db_session, view, KIND, key))
+    made = Call(NAME, tool, view.character or "", words, call.target)
+    await learn(db_session, head, scope, made, say(key, value), now=call.now)
 
 
 SET_FACT = Tool(

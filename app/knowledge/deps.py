@@ -1,12 +1,12 @@
-"""Dependencies of routes about a scope that is wider than a chat."""
+"""Dependencies of routes about what is known, in a chat and in each wider scope."""
 
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request
 
 from app.kit.auth import Caller, Forbidden, Reader, Writer
 from app.kit.deps import set_share
-from app.kit.wire import PathText
+from app.kit.wire import Name, PathText
 from app.knowledge.errors import UserNotFound
 from app.knowledge.scopes import ScopeKey
 
@@ -15,6 +15,10 @@ UserId = Annotated[
 ]
 CharacterName = Annotated[
     PathText, Path(min_length=1, max_length=200, description="The character's name.", examples=["Kai"])
+]
+OfCharacter = Annotated[
+    Name | None,
+    Query(description="The character whose scope the chat sees, with those of all; by default the chat's only one."),
 ]
 
 
@@ -67,9 +71,34 @@ async def writing_tenant(request: Request, caller: Writer) -> ScopeKey:
     return _of_tenant(caller)
 
 
-ReadingUser = Annotated[ScopeKey, Depends(reading_user)]
-WritingUser = Annotated[ScopeKey, Depends(writing_user)]
-ReadingCharacter = Annotated[ScopeKey, Depends(reading_character)]
-WritingCharacter = Annotated[ScopeKey, Depends(writing_character)]
-ReadingTenant = Annotated[ScopeKey, Depends(reading_tenant)]
-WritingTenant = Annotated[ScopeKey, Depends(writing_tenant)]
+class WideScope(NamedTuple):
+    """A scope that is wider than a chat, for the routes about it.
+
+    Attributes:
+        prefix: The beginning of their paths.
+        name: A part of the operations' ids.
+        words: What the scope is, in the operations' summaries.
+        reading: The dependency that returns the ScopeKey of a request that reads.
+        writing: The same for a caller with write access.
+
+    """
+
+    prefix: str
+    name: str
+    words: str
+    reading: Any
+    writing: Any
+
+
+WIDE_SCOPES = (
+    WideScope(
+        "/v1/users/{user_id:path}/characters/{name:path}",
+        "character",
+        "a user with a character",
+        Depends(reading_character),
+        Depends(writing_character),
+    ),
+    WideScope("/v1/users/{user_id:path}", "user", "a user", Depends(reading_user), Depends(writing_user)),
+    WideScope("/v1", "global", "the tenant", Depends(reading_tenant), Depends(writing_tenant)),
+)
+"""The longer paths come first, because the id of a user may contain slashes."""

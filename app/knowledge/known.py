@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
+
 from app.chats.settings import Scope
 
 SCOPES: Sequence[Scope] = ("chat", "character", "user", "global")
@@ -41,6 +43,14 @@ class Known(NamedTuple):
     def scope(self) -> Scope:
         """The name of the scope."""
         return SCOPES[self.rank]
+
+
+def read_known(queried: str) -> Sequence[Known]:
+    """Return the statements of a context's query (`write_json` of `liveness.py`)."""
+    return [
+        Known(rank, name, key, UUID(statement_id), content, tokens, origin, edited, datetime.fromisoformat(learnt_at))
+        for rank, name, key, statement_id, content, tokens, origin, edited, learnt_at in orjson.loads(queried)
+    ]
 
 
 def choose_nearest(known: Iterable[Known], character: str | None) -> Mapping[str, Known]:

@@ -80,3 +80,10 @@ def write_history(owners: str, is_live: str, kind: str, *, key: str) -> str:
         AND s.kind = '{kind}' AND s.character = o.character AND s.key = {key}
     WHERE {is_live}
     ORDER BY s.learnt_at DESC, s.statement_id DESC"""  # noqa: S608
+
+
+def write_json(query: str) -> str:
+    """Return the scalar subquery of the rows of `query` as JSON, for `read_known`; NULL if there is none."""
+    return f"""
+    SELECT json_agg(json_build_array(k.rank, k.current_name, k.key, k.statement_id, k.content, k.tokens, k.origin,
+        k.edited, k.learnt_at))::text FROM ({query}) AS k"""  # noqa: S608

@@ -1,0 +1,11 @@
+"""The descriptions of fields that the answers about all kinds of statements have. Pure."""
+
+SCOPE = (
+    "Where it holds: in the `chat`, for the user with one `character`, for the `user`, or for all chats of the tenant "
+    "(`global`)."
+)
+CHARACTER = "The character, if the scope is `character`; otherwise null."
+SOURCES = (
+    "The messages of this chat that it was learnt from: `message:<id>`; empty for what a person set or another chat "
+    "taught."
+)
