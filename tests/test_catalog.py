@@ -35,7 +35,7 @@ WITHOUT_WORDS = {
     "revisions": {"role"},
     "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
     "secrets": {"name"},
-    "statements": {"kind", "origin"},
+    "statements": {"kind", "origin", "category"},
     "teachings": {"layer"},
     "work": {"layer", "tenant", "user_id"},
 }

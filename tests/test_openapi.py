@@ -265,12 +265,6 @@ def _examples(operation: Json) -> list[Any]:
     return [example for name, schema in _bodies() if name == operation["operationId"] for example in schema["examples"]]
 
 
-def _tool_of(example: Json) -> str:
-    """Return the name of the tool whose arguments have this example. Raises StopIteration if there is none."""
-    tools = [tool for layer in LAYERS for tool in layer.tools]
-    return next(tool.name for tool in tools if example in SCHEMAS[tool.arguments.__name__]["examples"])
-
-
 def _required_query(operation: Json) -> Json:
     """Return an example value for each required parameter of the query string."""
     parameters = operation.get("parameters", ())

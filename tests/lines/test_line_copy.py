@@ -182,6 +182,7 @@ BEGINNINGS: dict[str, Callable[[Row], float]] = {
     "work": lambda row: row["at_seq"],
     "narrative_versions": lambda row: row["begins_seq"],  # these are of several layers
     "bindings": lambda row: row["at_seq"],
+    "teachings": lambda row: row["first_seq"],
 } | {table: begins for sample in SAMPLES.values() for table, begins in sample.begins.items()}
 """Return the seq at which a row begins, without the SQL of the table's `info["begins"]`."""
 
