@@ -2,8 +2,11 @@
 
 from uuid import UUID
 
+import httpx
+
 from app.kit.db import Connection
 from tests.layers.sample import LayerSample, RichRows
+from tests.memories.asking import write
 
 
 async def learn_one(connection: Connection, chat_key: UUID) -> None:
@@ -16,4 +19,14 @@ async def learn_one(connection: Connection, chat_key: UUID) -> None:
     )
 
 
-SAMPLE = LayerSample(rich=RichRows(fill=learn_one), in_presets={"memories.enabled": (True,) * 6})
+async def write_two(api: httpx.AsyncClient) -> None:
+    await write(api, "Mira's brother Tomas is a ferryman.", category="personal", importance=0.8, tags=["family"])
+    await write(api, "Two cans of lamp oil are left.")
+
+
+SAMPLE = LayerSample(
+    rich=RichRows(write_last=write_two, fill=learn_one),
+    write=write_two,
+    missing={"/memories": "memory_not_found"},
+    in_presets={"memories.enabled": (True,) * 6},
+)
