@@ -21,13 +21,21 @@ from app.chats.events import (
     MessagesAppended,
     MessagesChanged,
     MessagesMoved,
+    SessionBroken,
     SettingsChanged,
     TextsAdded,
 )
 from app.chats.head import Head
 from app.chats.heads import lock_line, update_head
 from app.chats.revision import MESSAGES, SETTINGS, record
-from app.history.anchor import cut_after_append, cut_if_settled, recheck_wait, settle_anchor
+from app.history.anchor import (
+    cut_after_append,
+    cut_at_break,
+    cut_if_settled,
+    forget_break,
+    recheck_wait,
+    settle_anchor,
+)
 from app.history.cut import Cut, Skip
 from app.kit.clock import Clock
 from app.kit.db import Database, DbSession, Follower, after_commit
@@ -86,6 +94,7 @@ class Pipeline:
             MessagesChanged: self._on_change,
             LineTruncated: self._on_truncate,
             MessagesMoved: self._on_move,
+            SessionBroken: self._on_session,
             CharacterRenamed: self._on_rename,
             ChatEdited: self._on_chat_edited,
             LayerChanged: self._on_layer_changed,
@@ -96,12 +105,16 @@ class Pipeline:
         }
 
     async def _on_append(self, db_session: DbSession, event: MessagesAppended) -> None:
-        """Bind open tool calls, let the layers schedule work, decide on a cut, and write the head."""
+        """Bind open tool calls, let the layers schedule work and end sessions, decide on a cut, and write the head."""
         record(db_session, event.head.line, MESSAGES, in_context=False)
         changed = await self._pass_on(db_session, await bindings.on_append(db_session, event))
         for layer in self._layers:
             await layer.on_append(db_session, event)
-        if cut := await cut_after_append(db_session, event, self._layers):
+        broken = [one for layer in self._layers for one in await layer.end_sessions(db_session, event)]
+        for one in broken:
+            await self._pass_session_on(db_session, one)
+        session_seq = broken[-1].last_seq + 1 if broken else None
+        if cut := await cut_after_append(db_session, event, self._layers, session_seq=session_seq):
             await self._on_cut(db_session, event, cut)
         if cut or changed:
             await self._refresh_caches(db_session, event.head)
@@ -147,6 +160,7 @@ class Pipeline:
         self._record_all(db_session, event.head, MESSAGES)
         await bindings.on_truncate(db_session, event)
         await knowledge.on_truncate(db_session, event)
+        forget_break(event.head, event.from_seq)
         for layer in self._layers:
             await layer.on_truncate(db_session, event)
         if move := await settle_anchor(db_session, event.head, self._layers, now=event.now):
@@ -162,6 +176,18 @@ class Pipeline:
             await layer.on_move(db_session, event)
         await self._refresh_caches(db_session, event.head)
         await update_head(db_session, event.head)
+
+    async def _on_session(self, db_session: DbSession, event: SessionBroken) -> None:
+        """Let the layers react to a session that was ended by hand, cut the history, and write the head."""
+        await self._pass_session_on(db_session, event)
+        if cut := await cut_at_break(db_session, event.head, event.last_seq + 1, self._layers, now=event.now):
+            await self._on_cut(db_session, event, cut)
+            await self._refresh_caches(db_session, event.head)
+        await update_head(db_session, event.head)
+
+    async def _pass_session_on(self, db_session: DbSession, event: SessionBroken) -> None:
+        for layer in self._layers:
+            await layer.on_session(db_session, event)
 
     async def _on_rename(self, db_session: DbSession, event: CharacterRenamed) -> None:
         """Let everything that stores the character's name store the new one; no hash of a message changes."""

@@ -19,9 +19,10 @@ from app.layers.layer import Layer
 from app.memories.layer import LAYER as MEMORIES
 from app.memos.layer import LAYER as MEMOS
 from app.scenes.layer import LAYER as SCENES
+from app.sessions.layer import LAYER as SESSIONS
 from app.summary.layer import LAYER as SUMMARY
 
-LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, FACTS, MEMORIES)
+LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, MEMORIES)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 

@@ -1,24 +1,22 @@
 """What facts cost a context: the same chat without facts, and with 200 facts of its user.
 
-    python -m bench.facts [--rounds 200]
+    python -m bench.facts [--rounds 20]
 
-Both chats of a size have the same messages. Contexts of the two are assembled in this process in turn, each after the
-other, so that the load of the machine affects both alike. Ratios are computed within a pair; the table has their
-median. `statements` is the number of SQL statements of one context.
+Both chats of a size have the same messages. Contexts of the two are read over HTTP on one connection, half a second
+each, in turn, so that the load of the machine affects both alike. The time of a context with facts, as a multiple of
+that of one without, is computed within each pair; the table has the median.
 """
 
 import argparse
 import asyncio
 import tempfile
-import time
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 from app.chats.chat_lock import ChatRef
 from app.chats.schemas import ChatPut
 from app.chats.service import put_chat
-from app.context.schemas import ContextQuery
-from app.context.service import assemble_context
 from app.facts.book import set_in_scope
 from app.kit.clock import system_clock
 from app.kit.db import Database
@@ -30,14 +28,17 @@ from app.messages.service import append_messages
 from app.pipeline import open_database
 from app.registry import LAYERS
 from bench.lines import IDLE
-from bench.processes import say
-from bench.stage import serving
+from bench.load import Plan
+from bench.processes import running_load, say
+from bench.requests import http
+from bench.stage import make_key, serving
 
 TENANT = "default"
 SIZES = (200, 10_000)
 PRESETS = ("memo", "agent")
 FACTS = 200
 _BATCH = 500
+_RUN: dict[str, Any] = {"warm_s": 0.1, "measure_s": 0.5}
 
 
 def _chat(user: str, preset: str, size: int) -> ChatRef:
@@ -70,31 +71,34 @@ async def _fill(database: Database) -> None:
             await set_in_scope(db_session, scope, f"lamp_{n}", f"It hangs at pier {n}.", now=system_clock())
 
 
-async def _time(database: Database, ref: ChatRef) -> float:
-    begin = time.perf_counter()
-    await assemble_context(database, ref, ContextQuery(), LAYERS, now=system_clock())
-    return time.perf_counter() - begin
-
-
 async def measure(rounds: int) -> str:
     """Return the table."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="mb-") as path:
-        async with serving(Path(path), IDLE) as stack:
+        async with running_load() as load, serving(Path(path), IDLE) as stack:
             database = _open(stack)
             await _fill(database)
+            await database.close()
+            key = await make_key(stack)
+            port = int(stack.url.rpartition(":")[2])
             for preset in PRESETS:
                 for size in SIZES:
                     say(f"{preset}, {size:,} messages …")
-                    refs = [_chat(user, preset, size) for user in ("without", "with")]
-                    pairs = [[await _time(database, ref) for ref in refs] for _ in range(rounds)][rounds // 10 :]
-                    low, _, high = quantiles([b / a for a, b in pairs], n=4)
-                    middle = median(b / a for a, b in pairs)
-                    times = [median(column) * 1_000 for column in zip(*pairs, strict=True)]
-                    ratios = f"{middle:.2f} | {low:.2f}–{high:.2f}"
-                    rows.append(f"| `{preset}` | {size:,} | {times[0]:.2f} | {times[1]:.2f} | {ratios} |")
-            await database.close()
-    head = f"| preset | messages | ms without | ms with {FACTS} facts | ratio | quartiles |\n|---|---|---|---|---|---|"
+                    names = [_chat(user, preset, size).chat_id for user in ("without", "with")]
+                    plans = [Plan(port=port, requests=[http("GET", f"{name}/context", key)], **_RUN) for name in names]
+                    pairs = [[(await load.run(plan)).per_second for plan in plans] for _ in range(rounds)]
+                    ratios = [without / with_facts for without, with_facts in pairs]
+                    low, _, high = quantiles(ratios, n=4)
+                    speeds = [f"{median(column):.0f}" for column in zip(*pairs, strict=True)]
+                    columns = [
+                        f"`{preset}`",
+                        f"{size:,}",
+                        *speeds,
+                        f"**{median(ratios):.2f}**",
+                        f"{low:.2f}–{high:.2f}",
+                    ]
+                    rows.append(f"| {' | '.join(columns)} |")
+    head = f"| preset | messages | per s | per s with {FACTS} facts | time | quartiles |\n|---|--:|--:|--:|--:|---|"
     return "\n".join([head, *rows])
 
 
@@ -105,5 +109,5 @@ def _open(stack: Stack) -> Database:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=20)
     print(asyncio.run(measure(parser.parse_args().rounds)))

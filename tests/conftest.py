@@ -16,6 +16,7 @@ import asyncpg
 import httpx
 import pytest
 from fastapi import FastAPI
+from hypothesis import settings
 
 from app.dispatcher import Dispatcher
 from app.keys.service import create_key
@@ -33,6 +34,9 @@ from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import ScriptedModel
+
+settings.register_profile("memobook", deadline=None)  # the time that a test takes is no verdict
+settings.load_profile("memobook")
 
 pytest.register_assert_rewrite("tests.oracle")  # its checks are not in files named test_*.py
 
@@ -124,8 +128,8 @@ async def key(database: Database, tenant: str) -> str:
 @pytest.fixture
 async def app(database_url: str, servers: Urls, clock: SteppedClock) -> AsyncIterator[FastAPI]:
     """The application on the process's database and the test's clock."""
-    settings = Settings(database_url=database_url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
-    made = create_app(settings, clock=clock)
+    given = Settings(database_url=database_url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
+    made = create_app(given, clock=clock)
     yield made
     await made.state.rate_limiter.close()
     await made.state.notifier.close()

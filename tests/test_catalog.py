@@ -35,6 +35,7 @@ WITHOUT_WORDS = {
     "revisions": {"role"},
     "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
     "secrets": {"name"},
+    "sessions": {"reason"},
     "statements": {"kind", "origin", "category"},
     "teachings": {"layer"},
     "work": {"layer", "tenant", "user_id"},

@@ -1,5 +1,7 @@
 """Statements and teachings: what is known in a scope, and which lines taught it.
 
+`known` of a user or a tenant is what contexts read of its live statements.
+
 The trigger deletes a statement with its last teaching, in the same transaction, whatever deletes the teaching: the end
 of a line, a line, a chat, a discarded generation.
 """
@@ -87,6 +89,8 @@ def upgrade() -> None:
         ["chat_key", "wide_key"],
         postgresql_where=sa.text("wide_key IS NOT NULL"),
     )
+    op.add_column("scopes", sa.Column("known", postgresql.JSONB(), nullable=True))
+    op.execute("ALTER TABLE scopes ALTER COLUMN known SET STATISTICS 0")
     for column in ("key", "content", "character"):
         op.execute(f"ALTER TABLE statements ALTER COLUMN {column} SET STATISTICS 0")
     op.execute(_FUNCTION)
@@ -94,6 +98,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    op.drop_column("scopes", "known")
     op.drop_table("teachings")
     op.drop_table("statements")
     op.execute("DROP FUNCTION delete_untaught")

@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql
 from alembic import op
 
 revision: str = "e4a70c1d9b52"
-down_revision: str | Sequence[str] | None = "d18c5b7e2f90"
+down_revision: str | Sequence[str] | None = "c92e60b4f813"
 branch_labels = None
 depends_on = None
 

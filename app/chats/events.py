@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from app.chats.eligibility import is_sent
@@ -16,6 +17,9 @@ from app.chats.prompt_cache import find_ttl_s, note_pause
 
 Pair = tuple[RangeMessage, RangeMessage]
 """A message before and after a change."""
+
+SessionReason = Literal["first", "idle", "daily", "turns", "manual"]
+"""Why a session begins: it is the chat's first one, or why the session before it ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,8 @@ class MessagesAppended(LineEvent):
         former_head_seq: The newest seq before them.
         former_history_messages: How many messages the history (the part that is sent word for word) contained before
             them.
+        former_active_at: When messages were last appended before them; see `Head.last_active_at`.
+        former_awaits_reply: Whether the user spoke last before them.
         moved: The seqs of the messages that are not new: a re-import moved them here from the former line. A message
             that it restored is new.
 
@@ -53,6 +59,8 @@ class MessagesAppended(LineEvent):
     cold: bool
     former_head_seq: int
     former_history_messages: int
+    former_active_at: datetime
+    former_awaits_reply: bool
     moved: frozenset[int] = frozenset()
 
 
@@ -157,6 +165,26 @@ class AnchorMoved(LineEvent):
     reason: CutReason | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionBroken(LineEvent):
+    """A session ended, by hand or before a message of the append that is being handled.
+
+    Attributes:
+        session_id: The id of the session that ended.
+        number: Its number.
+        first_seq: The seq at which it began.
+        last_seq: The seq at which it ended, inclusive; the next session begins after it.
+        reason: Why it ended.
+
+    """
+
+    session_id: UUID
+    number: int
+    first_seq: int
+    last_seq: int
+    reason: SessionReason
+
+
 @dataclass(frozen=True, slots=True)
 class LayerChanged:
     """A job or a person changed the content of a layer, or a job gave up; a waiting cut is decided again.
@@ -233,6 +261,8 @@ def count_appended(
         cold=not created and silence_s > find_ttl_s(head),
         former_head_seq=head.head_seq,
         former_history_messages=head.history_messages,
+        former_active_at=head.last_active_at,
+        former_awaits_reply=head.awaits_reply,
         moved=moved,
     )
     if (head.turn_count or head.awaits_reply) and not moved:

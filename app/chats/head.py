@@ -97,6 +97,7 @@ class Head:
             the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
         sole_character: The name of the chat's only active character; None if there are none or several.
+        time_zone: The chat's time zone, an IANA name.
         renamed: The characters that were renamed, by their current and former names; empty in most chats.
 
     """
@@ -121,6 +122,7 @@ class Head:
     cursors: dict[str, Any] = field(default_factory=dict)
     is_current: bool = True
     sole_character: str | None = None
+    time_zone: str = "UTC"
     renamed: Mapping[str, Renamed] = field(default_factory=dict)
 
     @property

@@ -22,7 +22,7 @@ from app.kit.db import Connection, DbSession
 
 _HEAD_COLUMNS = """line_id, tenant, user_id, settings::text AS settings, characters::text AS characters, head_seq,
     anchor_seq, history_messages, message_count, turn_count, token_count, memo_count, memo_number, awaits_reply,
-    cut_waits, last_cut::text AS last_cut, cursors::text AS cursors, last_active_at, line_status, revision"""
+    cut_waits, last_cut::text AS last_cut, cursors::text AS cursors, last_active_at, line_status, time_zone, revision"""
 
 
 LOCK_CURRENT = f"SELECT {_HEAD_COLUMNS} FROM chats WHERE chat_key = $1 AND line_status = 'current' FOR UPDATE"  # noqa: S608
@@ -169,5 +169,6 @@ def _head(chat_key: UUID, row: asyncpg.Record) -> Head:
         cursors=orjson.loads(row["cursors"]),
         is_current=row["line_status"] == CURRENT,
         sole_character=find_sole(characters),
+        time_zone=row["time_zone"],
         renamed=map_renamed(characters),
     )

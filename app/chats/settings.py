@@ -148,18 +148,6 @@ class RecallSettings(Section):
     tokens: int = Field(500, ge=1, le=100_000, description="The limit for the results, in tokens.")
 
 
-class SessionSettings(Section):
-    """When a new session begins."""
-
-    idle_timeout_s: int | None = Field(
-        None, ge=1, le=31_536_000, description="A new session begins after a pause of so many seconds; null: never."
-    )
-    daily_reset_hour: int | None = Field(
-        None, ge=0, le=23, description="A new session begins at this hour in the chat's time zone."
-    )
-    max_turns: int | None = Field(None, ge=1, le=100_000, description="A new session begins after this many turns.")
-
-
 class ChatSettings(Section):
     """The settings of a chat that belong to no layer, and those of planned layers.
 
@@ -205,7 +193,6 @@ class ChatSettings(Section):
     recall: RecallSettings = Field(
         RecallSettings(), description="Recall. Planned: finds nothing yet; with `auto`, contexts have no `ETag`."
     )
-    sessions: SessionSettings = Field(SessionSettings(), description="Sessions. Planned: has no effect yet.")
 
     @property
     def max_messages(self) -> int:

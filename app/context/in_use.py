@@ -14,11 +14,13 @@ class InUse:
     Attributes:
         tables: The order of segments and the order of trimming.
         queries: The scalar subqueries of the layers that have one, by the layer's name; None before registration.
+        current_queries: The same for contexts of the current line that are not before a message.
 
     """
 
     tables: SegmentTables = BASE
     queries: Mapping[str, str] | None = None
+    current_queries: Mapping[str, str] | None = None
 
 
 _in_use = InUse()
@@ -29,7 +31,8 @@ def use_layers(layers: Sequence[Layer]) -> None:
     global _in_use
     specs = [spec for layer in layers for spec in layer.segments]
     queries = {layer.name: layer.context_query for layer in layers if layer.context_query}
-    _in_use = InUse(SegmentTables.of(specs), queries)
+    faster = {layer.name: layer.current_query for layer in layers if layer.current_query}
+    _in_use = InUse(SegmentTables.of(specs), queries, queries | faster)
 
 
 def in_use() -> InUse:

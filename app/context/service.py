@@ -127,10 +127,10 @@ async def _read_row(
     Raises ChatNotFound, LineNotFound, MessageNotFound and BeforeHistory.
     """
     limit = max_tokens or options.max_tokens
+    is_current = options.line is None and options.before is None
+    queries = (in_use().current_queries if is_current else in_use().queries) or {}
     async with database.raw(ref.tenant) as connection:
-        row = await find_context(
-            connection, ref.tenant, ref.key, options.line, in_use().queries or {}, options.before, limit
-        )
+        row = await find_context(connection, ref.tenant, ref.key, options.line, queries, options.before, limit)
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))
     ref.check(row["user_id"])

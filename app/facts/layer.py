@@ -2,7 +2,7 @@
 
 from app.bindings.models import Binding
 from app.facts.book import NAME
-from app.facts.queries import DOCUMENTS, NEWEST_OF_LINE
+from app.facts.queries import DOCUMENTS, NEWEST_OF_CURRENT, NEWEST_OF_LINE
 from app.facts.routes import routers
 from app.facts.segment import SEGMENT, contribute
 from app.facts.settings import FactSettings
@@ -21,6 +21,7 @@ LAYER = Layer(
     on_bindings=on_bindings,
     segments=(SEGMENT,),
     context_query=NEWEST_OF_LINE,
+    current_query=NEWEST_OF_CURRENT,
     contribute=contribute,
     documents=DOCUMENTS,
     export_state=export_state,

@@ -1,28 +1,46 @@
 """SQL of facts in contexts and documents."""
 
-from app.knowledge.liveness import OWNERS_OF_CHAT, write_is_live, write_json, write_newest
+from app.kit.owners import NO_LINE
+from app.knowledge.liveness import CHAT_ITSELF, OWNERS_OF_CHAT, TENANT_KEY, write_is_live, write_newest
 
-_NEWEST = write_newest(
-    OWNERS_OF_CHAT,
-    write_is_live(chat="c.chat_key", line="c.line_id", before="b.seq"),
-    "fact",
-)
 
-_NEWEST_NOW = write_newest(
-    OWNERS_OF_CHAT, write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int"), "fact"
-)
+def _write_rows(newest: str) -> str:
+    """Return a scalar subquery of rows [rank, character, key, statement id, content, tokens, learnt at]."""
+    return f"""(
+        SELECT json_agg(json_build_array(n.rank, n.character, n.key, n.statement_id, n.content, n.tokens, n.learnt_us))
+        FROM ({newest}) AS n)"""  # noqa: S608 - composed of constants
+
+
+_LIVE = write_is_live(chat="c.chat_key", line="c.line_id", before="b.seq")
+_LIVE_NOW = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int")
+
+NEWEST_OF_LINE = f"""
+    SELECT json_build_object('rows', {_write_rows(write_newest(OWNERS_OF_CHAT, _LIVE, "fact"))})::text"""
+"""A scalar subquery of the newest live fact of each key, in each scope that the line sees."""
+
+_WIDE = f"FROM scopes s WHERE s.line_id = '{NO_LINE}' AND s.owner_key"
+
+NEWEST_OF_CURRENT = f"""
+    SELECT json_build_object(
+        'rows', {_write_rows(write_newest(CHAT_ITSELF, _LIVE_NOW, "fact"))},
+        'user', (SELECT s.known -> 'fact' -> '' {_WIDE} = c.user_key),
+        'character', (
+            SELECT json_agg(json_build_array(p.value ->> 'name', u.known -> named.name))
+            FROM (SELECT s.known -> 'fact' AS known {_WIDE} = c.user_key) AS u
+            CROSS JOIN jsonb_array_elements(c.characters) AS p CROSS JOIN LATERAL (
+                SELECT p.value ->> 'name' UNION SELECT jsonb_array_elements_text(p.value -> 'aliases')
+            ) AS named (name)
+            WHERE u.known ? named.name),
+        'global', (SELECT s.known -> 'fact' -> '' {_WIDE} = {TENANT_KEY}))::text"""  # noqa: S608
+"""What `NEWEST_OF_LINE` selects, for the current line: the facts of wide scopes are read from their caches."""
 
 _SOLE_CHARACTER = """(
     SELECT min(p.value ->> 'name') FROM jsonb_array_elements(c.characters) AS p
     WHERE coalesce(p.value ->> 'disabled', 'false') <> 'true' HAVING count(*) = 1)"""
 
-NEWEST_OF_LINE = write_json(_NEWEST)
-"""A scalar subquery of the newest live fact of each key, in each scope that the line sees; NULL if there is none."""
-
-
 DOCUMENTS = f"""
     SELECT 'fact:' || f.statement_id, f.key || ': ' || f.content, 0, 0 FROM (
-        SELECT DISTINCT ON (n.key) n.* FROM ({_NEWEST_NOW}) AS n
-        WHERE n.current_name IS NULL OR n.current_name = {_SOLE_CHARACTER}
-        ORDER BY n.key, n.rank, n.learnt_at DESC, n.statement_id DESC) AS f
-    WHERE f.content IS NOT NULL"""  # noqa: S608 - constants only
+        SELECT DISTINCT ON (n.key) n.* FROM ({write_newest(OWNERS_OF_CHAT, _LIVE_NOW, "fact")}) AS n
+        WHERE n.character IS NULL OR n.character = {_SOLE_CHARACTER}
+        ORDER BY n.key, n.rank, n.learnt_us DESC, n.statement_id DESC) AS f
+    WHERE f.content IS NOT NULL"""  # noqa: S608

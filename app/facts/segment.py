@@ -1,11 +1,16 @@
 """The contribution of facts to a context. Pure."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
+import orjson
+
 from app.chats.budgets import choose_newest_first
+from app.chats.settings import Scope
 from app.facts.settings import FactSettings
 from app.facts.wording import HEADING, word_fact
-from app.knowledge.known import Known, choose_nearest, read_known
+from app.knowledge.known import SCOPES, Known, choose_nearest
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, place
 
 SEGMENT = SegmentSpec(
@@ -14,37 +19,56 @@ SEGMENT = SegmentSpec(
     "conversation is right.",
 )
 
+FACTS_IN_GROUP = 10
+"""The number of facts that are trimmed together, the oldest ones first."""
+
 
 def contribute(view: View) -> Contributed:
     """Return the facts that hold, the oldest first; if they exceed the budget, the newest are kept."""
     settings = FactSettings.of(view.settings)
     placement = place(settings)
-    if placement is None or view.queried is None:
+    if placement is None:
         return Contributed()
-    held = choose_nearest(read_known(view.queried), view.character).values()
-    facts = sorted(held, key=lambda fact: (fact.learnt_at, fact.statement_id))
+    facts = list(choose_nearest(_read(view.queried), view.character).values())
+    if not facts:
+        return Contributed()
+    facts.sort(key=lambda fact: (fact.learnt_us, fact.statement_id))
     limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None
     kept = choose_newest_first([fact.tokens for fact in facts], limit)
-    items = [_item(order, fact) for order, fact in enumerate(facts)]
-    left_out = [item for order, item in enumerate(items) if order not in kept]
-    shown = [item for order, item in enumerate(items) if order in kept]
-    if not items:
-        return Contributed()
+    first_kept = min(kept, default=len(facts))
+    left_out = [Item("", fact.tokens, name=f"fact {fact.key}") for fact in facts[:first_kept]]
+    shown = [_make_item(facts[at : at + FACTS_IN_GROUP], at) for at in range(first_kept, len(facts), FACTS_IN_GROUP)]
     return Contributed((Contribution("facts", shown, HEADING, left_out, placement),))
 
 
-def _item(order: int, fact: Known) -> Item:
-    name = f"fact {fact.key}"
-    return Item(
-        word_fact(fact.key, fact.content or ""),
-        fact.tokens,
-        (source_of(fact.statement_id),),
-        name,
-        TrimGroup(order, name),
-        order=(order,),
-    )
+def _make_item(facts: Sequence[Known], at: int) -> Item:
+    """Return the item of facts that are trimmed together; `at` is the index of the first of them."""
+    lines = "\n".join([word_fact(fact.key, fact.content or "") for fact in facts])
+    tokens = sum([fact.tokens for fact in facts])
+    group = TrimGroup(at, f"facts {facts[0].key} – {facts[-1].key}")
+    return Item(lines, tokens, tuple([source_of(fact.statement_id) for fact in facts]), "", group, order=(at,))
 
 
-def source_of(statement_id: UUID) -> str:
+def _read(queried: str | None) -> Iterator[Known]:
+    """Return the statements that a subquery of `queries.py` has found."""
+    if queried is None:
+        return
+    found = orjson.loads(queried)
+    for rank, character, key, statement_id, content, tokens, learnt_us in found["rows"] or ():
+        yield Known(rank, character, key, statement_id, content, tokens, "", False, learnt_us)
+    for character, rows in found.get("character") or ():
+        yield from _read_cached(rows, "character", character)
+    wide: Sequence[Scope] = ("user", "global")
+    for scope in wide:
+        yield from _read_cached(found.get(scope) or (), scope, None)
+
+
+def _read_cached(rows: Sequence[Sequence[Any]], scope: Scope, character: str | None) -> Iterator[Known]:
+    rank = SCOPES.index(scope)
+    for key, statement_id, content, tokens, learnt_us in rows:
+        yield Known(rank, character, key, statement_id, content, tokens, "", False, learnt_us)
+
+
+def source_of(statement_id: UUID | str) -> str:
     """Return the name of a fact in the sources of a context."""
     return f"fact:{statement_id}"

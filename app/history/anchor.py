@@ -27,6 +27,7 @@ from app.history.cut import (
     decide_full,
     decide_move,
     decide_rewind,
+    decide_session,
     decide_wait,
     every_nth_edge,
     is_decision_due,
@@ -40,15 +41,22 @@ CURSOR = "cut"
 
 
 async def cut_after_append(
-    db_session: DbSession, advance: MessagesAppended, layers: Sequence[CoveringLayer]
+    db_session: DbSession,
+    advance: MessagesAppended,
+    layers: Sequence[CoveringLayer],
+    *,
+    session_seq: int | None = None,
 ) -> Cut | None:
-    """Decide on a cold cut of the history before the new messages, then on a full or forced cut with them.
+    """Decide on a session's or a cold cut before the new messages, then on a full or forced cut with them.
 
-    Return the last cut that was made, or None.
+    `session_seq` is the seq of the message that begins a new session; None if none of the new messages does. Return
+    the last cut that was made, or None.
     """
     head = advance.head
     cut = None
-    if advance.cold and advance.former_history_messages > head.settings.history.keep_messages:
+    if session_seq is not None:
+        cut = await cut_at_break(db_session, head, session_seq, layers, now=advance.now)
+    elif advance.cold and advance.former_history_messages > head.settings.history.keep_messages:
         cut = await _cut_cold(db_session, advance, layers)
     if _is_full(head) and _is_decision_due(head, layers):
         cut = await _cut_full(db_session, head, layers, advance.now) or cut
@@ -58,11 +66,45 @@ async def cut_after_append(
 async def cut_if_settled(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime
 ) -> Cut | None:
-    """Decide again on a waiting full cut, after a job has ended; return the cut, or None."""
-    if not head.cut_waits:
-        return None
-    head.cut_waits = False
-    return await _cut_full(db_session, head, layers, now) if _is_full(head) else None
+    """Decide again on a waiting full cut or session's cut, after a job has ended; return the last cut, or None."""
+    cut = None
+    if head.cut_waits:
+        head.cut_waits = False
+        cut = await _cut_full(db_session, head, layers, now) if _is_full(head) else None
+    session_seq = _cursor_of(head).session_seq  # a full cut has cleared it
+    if session_seq is not None:
+        cut = await cut_at_break(db_session, head, session_seq, layers, now=now)
+        if cut and _is_full(head):
+            cut = await _cut_full(db_session, head, layers, now) or cut
+    return cut
+
+
+async def cut_at_break(
+    db_session: DbSession, head: Head, session_seq: int, layers: Sequence[CoveringLayer], *, now: datetime
+) -> Cut | None:
+    """Cut the history to `keep_messages` where a session ended; return the cut, or None.
+
+    The messages from `session_seq` on, those of the new session, do not count. If the layers do not cover the old text
+    yet, what is missing is scheduled, and the cut is decided on again when a job ends.
+    """
+    decision = await _decide_session(db_session, head, session_seq, layers)
+    match decision:
+        case Cut():
+            _move(head, decision, now)
+            return decision
+        case AwaitCoverage(target):
+            waits = await _request_coverage(db_session, head, target, layers, now)
+            _store_cursor(head, replace(_cursor_of(head), session_seq=session_seq if waits else None))
+        case None:
+            _store_cursor(head, replace(_cursor_of(head), session_seq=None))
+    return None
+
+
+def forget_break(head: Head, from_seq: int) -> None:
+    """Drop the waiting cut of a session that began at or after `from_seq`: its break was cut off."""
+    cursor = _cursor_of(head)
+    if cursor.session_seq is not None and cursor.session_seq >= from_seq:
+        _store_cursor(head, replace(cursor, session_seq=None))
 
 
 async def settle_anchor(
@@ -110,6 +152,16 @@ async def _cut_cold(db_session: DbSession, advance: MessagesAppended, layers: Se
     if cut is not None:
         _move(head, cut, advance.now)
     return cut
+
+
+async def _decide_session(
+    db_session: DbSession, head: Head, session_seq: int, layers: Sequence[CoveringLayer]
+) -> Cut | AwaitCoverage | None:
+    if head.history_messages <= head.settings.history.keep_messages:
+        return None
+    history = await _read_history(db_session, head, layers)
+    history = replace(history, uncounted=count_from(history.sent, session_seq))
+    return decide_session(history, await _read_coverage(db_session, head, layers, history.target))
 
 
 async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], now: datetime) -> Cut | None:
@@ -167,12 +219,18 @@ async def _await(
     """Schedule what a cut waits for; if it cannot be made, the next append decides again."""
     match decision:
         case AwaitCoverage(target):
-            requested = [await layer.request_coverage(db_session, head, target - 1, now=now) for layer in layers]
-            _wait(head, waits=all(requested))
+            _wait(head, waits=await _request_coverage(db_session, head, target, layers, now))
         case AwaitEdge(recheck_messages):
             _wait(head, waits=True, recheck_messages=recheck_messages)
         case AwaitAppend():
             _wait(head, waits=False)
+
+
+async def _request_coverage(
+    db_session: DbSession, head: Head, target: int, layers: Sequence[CoveringLayer], now: datetime
+) -> bool:
+    """Schedule what a cut to `target` waits for; return False if a layer cannot make it."""
+    return all([await layer.request_coverage(db_session, head, target - 1, now=now) for layer in layers])
 
 
 def _is_full(head: Head) -> bool:
@@ -181,8 +239,7 @@ def _is_full(head: Head) -> bool:
 
 
 def _is_decision_due(head: Head, layers: Sequence[CoveringLayer]) -> bool:
-    cursor = CutCursor.from_json(head.cursors.get(CURSOR))
-    return is_decision_due(head.history_messages, _rules_of(head, layers), cursor, waits=head.cut_waits)
+    return is_decision_due(head.history_messages, _rules_of(head, layers), _cursor_of(head), waits=head.cut_waits)
 
 
 def _rules_of(head: Head, layers: Sequence[CoveringLayer]) -> CutRules:
@@ -234,13 +291,22 @@ def _move(head: Head, cut: Cut, now: datetime) -> None:
     head.anchor_seq = cut.at_seq
     head.history_messages = cut.left
     head.last_cut = {"at_seq": cut.at_seq, "reason": cut.reason, "at": now.isoformat()}
-    _wait(head, waits=False)
+    head.cut_waits = False
+    _store_cursor(head, CutCursor())
 
 
 def _wait(head: Head, *, waits: bool, recheck_messages: int | None = None) -> None:
     """Store in the head whether a full cut waits, and its cursor."""
     head.cut_waits = waits
-    stored = CutCursor(recheck_messages).to_json()
+    _store_cursor(head, replace(_cursor_of(head), recheck_messages=recheck_messages))
+
+
+def _cursor_of(head: Head) -> CutCursor:
+    return CutCursor.from_json(head.cursors.get(CURSOR))
+
+
+def _store_cursor(head: Head, cursor: CutCursor) -> None:
+    stored = cursor.to_json()
     if stored is None:
         head.cursors.pop(CURSOR, None)
     else:

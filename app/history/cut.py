@@ -7,7 +7,7 @@ cover the old text. Only a history of `max_messages` or more is cut without that
 `anchor.py` reads what a decision needs and applies it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -66,18 +66,27 @@ Wait = AwaitCoverage | AwaitEdge | AwaitAppend
 
 @dataclass(frozen=True, slots=True)
 class CutCursor:
-    """The state of a waiting full cut that is stored in the line's head; see AwaitEdge."""
+    """The state of waiting cuts that is stored in the line's head.
+
+    Attributes:
+        recheck_messages: See AwaitEdge.
+        session_seq: The seq at which the session begins whose break waits for a cut; None if none waits.
+
+    """
 
     recheck_messages: int | None = None
+    session_seq: int | None = None
 
     @classmethod
-    def from_json(cls, stored: int | None) -> "CutCursor":
+    def from_json(cls, stored: int | Mapping[str, int | None] | None) -> "CutCursor":
         """Return the cursor that `to_json` was called on."""
-        return cls(stored)
+        return cls(stored["recheck"], stored["session"]) if isinstance(stored, Mapping) else cls(stored)
 
-    def to_json(self) -> int | None:
+    def to_json(self) -> int | dict[str, int | None] | None:
         """Return the value to store in the line's row; None if there is nothing to store."""
-        return self.recheck_messages
+        if self.session_seq is None:
+            return self.recheck_messages
+        return {"recheck": self.recheck_messages, "session": self.session_seq}
 
     def is_reached(self, messages: int) -> bool:
         """Return whether a history of `messages` messages has an edge that leaves enough."""
@@ -171,6 +180,17 @@ def decide_cold(history: History, covered_seq: int | None) -> Cut | None:
     """Decide on a cold cut, which does not wait. `covered_seq` is as in `can_cut`."""
     target = history.find_covered_target(covered_seq)
     return None if target is None else history.cut_at(target, "cold")
+
+
+def decide_session(history: History, covered_seq: int | None) -> Cut | AwaitCoverage | None:
+    """Decide on the cut at the break of a session; None if no edge leaves enough messages.
+
+    The messages of the new session do not count (`history.uncounted`). `covered_seq` is as in `can_cut`.
+    """
+    if history.target is None:
+        return None
+    covered = history.find_covered_target(covered_seq)
+    return AwaitCoverage(history.target) if covered is None else history.cut_at(covered, "session")
 
 
 def decide_full(history: History, covered_seq: int | None) -> Cut | Wait:

@@ -1,10 +1,11 @@
 """A revision for each user and each tenant, raised by every change to data that all of their chats share."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import BigInteger, CheckConstraint, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Connection, DbSession, Table
@@ -31,6 +32,8 @@ _READ = """
 class Scope(Table):
     """The revision of a user or a tenant. The row is created by the first change and erased with its owner.
 
+    `known` is what contexts read of the owner's live statements, by the layer's name (`app/knowledge/cache.py`).
+
     The primary key has the form of all owner tables, but rows never belong to a line: `line_id` is `NO_LINE`.
     """
 
@@ -43,6 +46,7 @@ class Scope(Table):
     owner_key: Mapped[UUID] = mapped_column(primary_key=True)
     line_id: Mapped[UUID] = mapped_column(primary_key=True)
     revision: Mapped[int] = mapped_column(BigInteger, server_default=text(NOW_MS))
+    known: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
 
 
 class ScopeRevisions(NamedTuple):
@@ -71,9 +75,11 @@ def raise_scope(db_session: DbSession, owner: Owner) -> None:
     raise_scope_of(db_session, owner.key, is_tenant=owner.user_id is None)
 
 
-def raise_scope_of(db_session: DbSession, key: UUID, *, is_tenant: bool) -> None:
-    """Do what `raise_scope` does, given the key of a user or a tenant."""
-    db_session.last_writes[_TENANTS if is_tenant else _USERS, key, NO_LINE] = _Raise(key)
+def raise_scope_of(db_session: DbSession, key: UUID, *, is_tenant: bool) -> int:
+    """Do what `raise_scope` does, given the key of a user or a tenant; return its rank in `last_writes`."""
+    rank = _TENANTS if is_tenant else _USERS
+    db_session.last_writes[rank, key, NO_LINE] = _Raise(key)
+    return rank
 
 
 async def read_scopes(connection: Connection, tenant: str, user_key: UUID | None) -> ScopeRevisions:

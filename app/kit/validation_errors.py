@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 _SHOULD = re.compile(r"^(Value error, |[A-Z][a-z]+ should )")
 _NOT_BLANK = r"\S"
-_COMING = frozenset({"blocks", "cache", "cards", "facts", "learn_scope", "lorebooks", "memories", "search", "sessions"})
+_COMING = frozenset({"blocks", "cache", "cards", "facts", "learn_scope", "lorebooks", "memories", "search"})
 """Names in settings that belong to layers which this version does not have yet."""
 
 

@@ -1,9 +1,8 @@
 """What is known, and which of several scopes decides. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import orjson
 
@@ -13,6 +12,9 @@ SCOPES: Sequence[Scope] = ("chat", "character", "user", "global")
 """The names of the scopes, the nearest first; the position of a name is its rank."""
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 class Known(NamedTuple):
     """The newest live statement of a key in one scope.
 
@@ -20,37 +22,39 @@ class Known(NamedTuple):
         rank: The rank of the scope (`SCOPES`).
         character: The current name of the character in the scope `character`; None in the others.
         key: The key.
-        statement_id: The statement's id.
+        statement_id: The statement's id, as a UUID, or as text if it was read from JSON.
         content: What it says; None if it says that the key has no value any more.
         tokens: The tokens of its line in a prompt.
         origin: Who wrote it.
         edited: Whether a person replaced the value of somebody else.
-        learnt_at: When it was learnt.
+        learnt_us: When it was learnt, in microseconds since 1970.
 
     """
 
     rank: int
     character: str | None
     key: str
-    statement_id: UUID
+    statement_id: Any
     content: str | None
     tokens: int
     origin: str
     edited: bool
-    learnt_at: datetime
+    learnt_us: int
 
     @property
     def scope(self) -> Scope:
         """The name of the scope."""
         return SCOPES[self.rank]
 
+    @property
+    def learnt_at(self) -> datetime:
+        """When it was learnt."""
+        return _EPOCH + timedelta(microseconds=self.learnt_us)
+
 
 def read_known(queried: str) -> Sequence[Known]:
     """Return the statements of a context's query (`write_json` of `liveness.py`)."""
-    return [
-        Known(rank, name, key, UUID(statement_id), content, tokens, origin, edited, datetime.fromisoformat(learnt_at))
-        for rank, name, key, statement_id, content, tokens, origin, edited, learnt_at in orjson.loads(queried)
-    ]
+    return [Known._make(row) for row in orjson.loads(queried)]
 
 
 def choose_nearest(known: Iterable[Known], character: str | None) -> Mapping[str, Known]:
@@ -75,4 +79,4 @@ def choose_deciding(known: Iterable[Known], character: str | None) -> dict[str, 
 
 
 def _order(one: Known) -> tuple[Any, ...]:
-    return -one.rank, one.learnt_at, one.statement_id
+    return -one.rank, one.learnt_us, one.statement_id

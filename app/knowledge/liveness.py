@@ -7,7 +7,7 @@ taught with, and its line is the one that is read. Of the chat that is read, thi
 
 from app.kit.owners import CHAT_WIDE, NO_LINE
 
-_TENANT_KEY = "encode(substr(sha256(convert_to(c.tenant, 'UTF8') || '\\x00'), 1, 16), 'hex')::uuid"
+TENANT_KEY = "encode(substr(sha256(convert_to(c.tenant, 'UTF8') || '\\x00'), 1, 16), 'hex')::uuid"
 """What `tenant_key` of `app/kit/ids.py` computes."""
 
 OWNERS_OF_CHAT = f"""
@@ -21,13 +21,22 @@ OWNERS_OF_CHAT = f"""
     UNION ALL
     SELECT c.user_key, '{NO_LINE}', 2, '', NULL WHERE c.user_key IS NOT NULL
     UNION ALL
-    SELECT {_TENANT_KEY}, '{NO_LINE}', 3, '', NULL"""  # noqa: S608 - constants only
+    SELECT {TENANT_KEY}, '{NO_LINE}', 3, '', NULL"""  # noqa: S608 - constants only
 """The scopes that a chat's row `c` sees, with the rank of each. A character is known under its former names, too."""
+
+CHAT_ITSELF = f"""
+    SELECT c.chat_key AS owner_key, '{CHAT_WIDE}'::uuid AS line_id, 0 AS rank, ''::text AS character,
+        NULL::text AS current_name"""
+"""The scope of the chat itself."""
 
 OWNER_GIVEN = """
     SELECT $1::uuid AS owner_key, $2::uuid AS line_id, $3::int AS rank, $4::text AS character,
         nullif($4::text, '') AS current_name"""
 """One scope, as parameters."""
+
+
+LEARNT_US = "(extract(epoch FROM {}.learnt_at) * 1000000)::bigint"
+"""SQL for the time of a statement, in microseconds since 1970."""
 
 
 def write_is_live(*, chat: str, line: str, before: str) -> str:
@@ -46,8 +55,10 @@ def write_is_live(*, chat: str, line: str, before: str) -> str:
                 ELSE l.line_status = 'current' END))"""
 
 
-def write_newest(owners: str, is_live: str, kind: str) -> str:
+def write_newest(owners: str, is_live: str, kind: str, *, character: str = "k.current_name") -> str:
     """Return the query of the newest live statement of each key, in each of `owners`; its columns are those of `Known`.
+
+    `character` is SQL on the scope `k` for the column `character`.
 
     It steps from key to key in the index, so its cost does not grow with the former values of a key.
     """
@@ -63,7 +74,8 @@ def write_newest(owners: str, is_live: str, kind: str) -> str:
         SELECT k.owner_key, k.line_id, k.rank, k.character, k.current_name, found.key
         FROM keys k CROSS JOIN LATERAL ({key_of_owner.format(o="k", after="AND s.key > k.key")}) AS found
     )
-    SELECT k.rank, k.current_name, k.key, n.statement_id, n.content, n.tokens, n.origin, n.edited, n.learnt_at
+    SELECT k.rank, {character} AS character, k.key, n.statement_id, n.content, n.tokens, n.origin, n.edited,
+        {LEARNT_US.format("n")} AS learnt_us
     FROM keys k CROSS JOIN LATERAL (
         SELECT * FROM statements s
         WHERE s.owner_key = k.owner_key AND s.line_id = k.line_id AND s.kind = '{kind}'
@@ -74,8 +86,8 @@ def write_newest(owners: str, is_live: str, kind: str) -> str:
 def write_history(owners: str, is_live: str, kind: str, *, key: str) -> str:
     """Return the query of the live statements of one key in each of `owners`; its columns are those of `Known`."""
     return f"""
-    SELECT o.rank, o.current_name, s.key, s.statement_id, s.content, s.tokens, s.origin, s.edited,
-        s.learnt_at
+    SELECT o.rank, o.current_name AS character, s.key, s.statement_id, s.content, s.tokens, s.origin, s.edited,
+        {LEARNT_US.format("s")} AS learnt_us
     FROM ({owners}) AS o JOIN statements s ON s.owner_key = o.owner_key AND s.line_id = o.line_id
         AND s.kind = '{kind}' AND s.character = o.character AND s.key = {key}
     WHERE {is_live}
@@ -85,8 +97,8 @@ def write_history(owners: str, is_live: str, kind: str, *, key: str) -> str:
 def write_json(query: str) -> str:
     """Return the scalar subquery of the rows of `query` as JSON, for `read_known`; NULL if there is none."""
     return f"""
-    SELECT json_agg(json_build_array(k.rank, k.current_name, k.key, k.statement_id, k.content, k.tokens, k.origin,
-        k.edited, k.learnt_at))::text FROM ({query}) AS k"""  # noqa: S608
+    SELECT json_agg(json_build_array(k.rank, k.character, k.key, k.statement_id, k.content, k.tokens, k.origin,
+        k.edited, k.learnt_us))::text FROM ({query}) AS k"""  # noqa: S608
 
 
 def write_versions(owners: str, is_live: str, kind: str) -> str:

@@ -16,10 +16,10 @@ from app.bindings.service import Made
 from app.chats.events import ChatForked, CurrentLineReplaced, LineTruncated, MessagesChanged, MessagesMoved
 from app.chats.head import Head
 from app.kit.db import DbSession
-from app.kit.ids import tenant_key, uuid7
-from app.kit.owners import Owner, OwnerErased
-from app.kit.scopes import raise_scope, raise_scope_of
+from app.kit.ids import tenant_key, user_key, uuid7
+from app.kit.owners import OwnerErased
 from app.knowledge import queries
+from app.knowledge.cache import note_change
 from app.knowledge.errors import TooManyKeys
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.scopes import ScopeKey
@@ -204,8 +204,7 @@ async def on_owner_erased(db_session: DbSession, event: OwnerErased) -> None:
     if event.chat_key is None:
         return
     if event.user_id is not None:
-        raise_scope(db_session, Owner.of_user(event.tenant, event.user_id))
-        raise_scope(db_session, Owner.of_tenant(event.tenant))
+        _raise(db_session, event.tenant, [user_key(event.tenant, event.user_id), tenant_key(event.tenant)])
 
 
 def raise_revision(db_session: DbSession, scope: ScopeKey) -> None:
@@ -214,9 +213,9 @@ def raise_revision(db_session: DbSession, scope: ScopeKey) -> None:
 
 
 def _raise(db_session: DbSession, tenant: str, wide_keys: Iterable[UUID]) -> None:
-    """Raise the revisions of users, or of the tenant, given by their keys."""
+    """Note that the live statements of users, or of the tenant, have changed; they are given by their keys."""
     for key in set(wide_keys):
-        raise_scope_of(db_session, key, is_tenant=key == tenant_key(tenant))
+        note_change(db_session, tenant, key)
 
 
 def _wide(scope: ScopeKey) -> list[UUID]:

@@ -23,6 +23,7 @@ from app.chats.events import (
     MessagesAppended,
     MessagesChanged,
     MessagesMoved,
+    SessionBroken,
     SettingsChanged,
 )
 from app.chats.head import Head
@@ -48,6 +49,11 @@ async def _ignore(_db_session: DbSession, _event: LineEvent) -> None:
 async def _covers_nothing(_db_session: DbSession, _head: Head, _from_seq: int, _until_seq: int) -> int | None:
     """Return None, so that no cut waits for the layer."""
     return None
+
+
+async def _end_no_session(_db_session: DbSession, _event: MessagesAppended) -> Sequence[SessionBroken]:
+    """Return nothing, because the layer ends no sessions."""
+    return ()
 
 
 async def _grant(_db_session: DbSession, _head: Head, _until_seq: int, *, now: datetime) -> bool:  # noqa: ARG001
@@ -104,6 +110,10 @@ class Layer:
         on_rename: A character has a new name: store it wherever the layer stores the name, except in `filters`.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
+        on_session: A session ended, by hand or in the append that is being handled: schedule work that is due then.
+            The history is cut afterwards.
+        end_sessions: (db_session, event) → the sessions that end before one of the appended messages, in order. Called
+            after the `on_append` of all layers.
         covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything
             from `from_seq` on; None if no cut has to wait for the layer. `until_seq` is the last seq before the cut's
             target. A text that ends exactly at `until_seq` counts; one that ends later may be ignored, as the summary
@@ -129,6 +139,8 @@ class Layer:
         segments: The segments it contributes to.
         context_query: A scalar subquery on the line's row `c`, included in the one statement of a context, for data
             that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
+        current_query: The subquery for contexts of the current line that are not before a message, if another one is
+            faster than `context_query` there; its value has to lead to the same contribution.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """
@@ -149,6 +161,8 @@ class Layer:
     on_rename: Handler[CharacterRenamed] = _ignore
     on_settings_changed: Handler[SettingsChanged] = _ignore
     on_cut: Handler[AnchorMoved] = _ignore
+    on_session: Handler[SessionBroken] = _ignore
+    end_sessions: Callable[[DbSession, MessagesAppended], Awaitable[Sequence[SessionBroken]]] = _end_no_session
     covered_through: Callable[[DbSession, Head, int, int], Awaitable[int | None]] = _covers_nothing
     request_coverage: Callable[..., Awaitable[bool]] = _grant
     list_coverage: Callable[[DbSession, UUID, UUID, int, int], Awaitable[Sequence[Coverage]]] = _no_coverage
@@ -163,6 +177,7 @@ class Layer:
     erase_owner: Callable[..., Awaitable[None]] = _erase_nothing_else
     segments: tuple[SegmentSpec, ...] = ()
     context_query: str | None = None
+    current_query: str | None = None
     contribute: Callable[[View], Contributed] = _contribute_nothing
 
     @property

@@ -34,7 +34,6 @@ _FILLED = """
         SELECT line_id FROM chats WHERE chat_key = $1 AND line_status = $2)"""
 
 _LEARN = "UPDATE teachings SET message_id = 'm1-' || $2, text_hash = decode('00', 'hex') WHERE chat_key = $1"
-_TAG = "UPDATE statements SET tags = ARRAY[$2::text] WHERE owner_key = $1"
 """What no request leads to: a job learns from a message."""
 
 
@@ -61,7 +60,6 @@ async def test_erasing_leaves_no_word(
 ) -> None:
     await write_everywhere(stage, word)
     await connection.execute(_LEARN, chat_key(tenant, "c"), word)
-    await connection.execute(_TAG, chat_key(tenant, "c"), word)
     for key, status in (("c", "current"), ("c", "checkpoint"), ("fork", "current")):
         assert await connection.fetchval(_FILLED, chat_key(tenant, key), status), (key, status)
     with_words = {

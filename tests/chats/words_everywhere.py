@@ -85,6 +85,8 @@ async def write_everywhere(stage: Stage, word: str) -> None:
     for delay_s in (2, *RETRY_DELAYS_S):
         stage.clock.step(delay_s)
         await stage.settle(model)
+    fact = {"key": f"home of {word}", "value": f"{word} lives by the sea."}
+    ok(await api.post("/v1/chats/c/tools/set_fact", json=fact, params={"message_id": f"m142-{word}"}), 200)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": f"after {word}"}), 201)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "fork"}), 201)
 
@@ -105,6 +107,7 @@ async def _make_chat(api: httpx.AsyncClient, word: str) -> None:
             "summary": {"enabled": True},
             "scenes": {"enabled": True, "min_messages": 4, "auto_hide": 1},
             "diary": {"auto_write_turns": 2, "lines": 2},
+            "memories": {"learn_scope": "character"},
         },
     )
 
@@ -119,6 +122,7 @@ async def _write_as_a_person(api: httpx.AsyncClient, word: str) -> None:
     for content, query in (("a lamp", {}), ("a light to come", {"message_id": f"later-{word}"})):
         arguments = {"content": f"I got {content} from {word} tonight."}
         ok(await api.post("/v1/chats/c/tools/save_memory", json=arguments, params=query), 200)
+    ok(await api.post("/v1/chats/c/memories", json={"content": f"{word} came back.", "tags": [word]}), 201)
     ok(await api.put("/v1/chats/c/summary", json={"text": f"{word} came by boat."}), 200)
     call = {"id": f"call-{word}", "type": "function", "function": {"name": word, "arguments": f'{{"who": "{word}"}}'}}
     await append(api, [message(41, word), message(42, word) | {"tool_calls": [call]}])

@@ -5,9 +5,8 @@ from uuid import UUID
 import httpx
 
 from app.kit.db import Connection
-from tests.facts.asking import delete_fact, note, set_fact
+from tests.facts.asking import USER, delete_fact, note, set_fact
 from tests.layers.sample import LayerSample, RichRows
-from tests.talk import ok
 
 
 async def set_two(api: httpx.AsyncClient) -> None:
@@ -24,6 +23,13 @@ async def set_and_note(api: httpx.AsyncClient) -> None:
     await delete_fact(api, "lamp_oil")
 
 
+async def set_everywhere(api: httpx.AsyncClient, chat: str) -> dict[str, str]:
+    """The fact of the examples, in each scope: some are read before they are set, and a tool forgets one."""
+    for under in (chat, USER, f"{USER}/characters/Kai", "/v1"):
+        (await api.put(f"{under}/facts/user_brother", json={"value": "Tomas"})).raise_for_status()
+    return {}
+
+
 async def widen_one(connection: Connection, chat_key: UUID) -> None:
     """A teaching as if the chat had taught something about its user."""
     await connection.execute(
@@ -33,21 +39,11 @@ async def widen_one(connection: Connection, chat_key: UUID) -> None:
     )
 
 
-async def set_everywhere(api: httpx.AsyncClient, chat: str) -> dict[str, str]:
-    """Set the fact that the examples read, in every scope of the explorer's examples."""
-    for under in (chat, "/v1/users/mira", f"/v1/users/mira/characters/{CHARACTER}", "/v1"):
-        ok(await api.put(f"{under}/facts/user_brother", json={"value": "Tomas"}), 201)
-    return {}
-
-
-CHARACTER = "Kai"
-"""The character of the examples (`tests/path_parameters.py`)."""
-
 SAMPLE = LayerSample(
     rich=RichRows(write_last=set_and_note, fill=widen_one),
     write=set_two,
-    before={"list_facts": set_everywhere},
     path_parameters={"key": "user_brother"},
+    before=dict.fromkeys(("get_fact", "delete_fact"), set_everywhere),
     missing={"/facts": "fact_not_found"},
     in_presets={"facts.enabled": (True,) * 6},
 )

@@ -48,7 +48,7 @@ async def test_facts_are_found_by_indexes_alone(fresh_database_url: str) -> None
     try:
         await connection.execute(FILL, timeout=300)
         query = f"SELECT ({NEWEST_OF_LINE}) FROM chats c CROSS JOIN (SELECT NULL::int AS seq) AS b WHERE c.chat_key = "
-        found = orjson.loads(await connection.fetchval(query + "md5('chat7')::uuid"))
+        found = orjson.loads(await connection.fetchval(query + "md5('chat7')::uuid"))["rows"]
         assert len(found) == FACTS
         explained = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {query} md5('chat7')::uuid")
     finally:

@@ -24,6 +24,7 @@ from app.history.cut import (
     decide_full,
     decide_move,
     decide_rewind,
+    decide_session,
     decide_wait,
     find_target,
     is_decision_due,
@@ -124,11 +125,40 @@ def test_a_history_is_full_beyond_what_it_may_grow_by(messages: int, full: bool)
     assert is_full(messages, keep=4, grow=2) is full
 
 
-@given(st.none() | st.integers(1, 10_000))
-def test_a_cursor_is_read_as_it_was_stored(recheck_messages: int | None) -> None:
-    cursor = CutCursor(recheck_messages)
-    assert cursor.to_json() == recheck_messages  # the form in which rows hold it
+SEQS = st.none() | st.integers(1, 10_000)
+
+
+@given(SEQS, SEQS)
+def test_a_cursor_is_read_as_it_was_stored(recheck_messages: int | None, session_seq: int | None) -> None:
+    assert CutCursor(recheck_messages).to_json() == recheck_messages  # the form in which rows hold it
+    cursor = CutCursor(recheck_messages, session_seq)
     assert CutCursor.from_json(cursor.to_json()) == cursor
+
+
+# --- a session's cut ---
+
+
+@pytest.mark.parametrize(
+    ("messages", "uncounted", "covered_seq", "decision"),
+    [
+        (8, 0, None, Cut(5, "session", 4)),
+        (8, 0, 4, Cut(5, "session", 4)),
+        (8, 0, 3, AwaitCoverage(5)),
+        (9, 2, None, Cut(3, "session", 7)),
+        (9, 2, 1, AwaitCoverage(3)),
+        (6, 1, None, None),
+        (6, 0, None, Cut(3, "session", 4)),
+    ],
+)
+def test_where_a_session_ends_the_history_is_cut_or_waits(
+    messages: int, uncounted: int, covered_seq: int | None, decision: object
+) -> None:
+    assert decide_session(history(messages, [1, 3, 5, 7], uncounted=uncounted), covered_seq) == decision
+
+
+def test_a_sessions_cut_separates_no_call_from_its_result() -> None:
+    sent = [Sent(1), Sent(2), Sent(3), Sent(4, calls=("call",)), Sent(5, answers="call"), *map(Sent, range(6, 10))]
+    assert decide_session(History(RULES, 1, sent, [1, 3, 5]), None) == Cut(3, "session", 7)
 
 
 # --- a cold cut ---

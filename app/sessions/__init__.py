@@ -1,0 +1,1 @@
+"""Sessions: stretches of a chat between two breaks."""

@@ -1,0 +1,177 @@
+"""Ends sessions in appends and by hand, and keeps the sessions of a line in step with its messages."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from app.chats.events import (
+    LineTruncated,
+    MessagesAppended,
+    MessagesChanged,
+    MessagesMoved,
+    SessionBroken,
+    SessionReason,
+)
+from app.chats.head import Head, NewMessage
+from app.chats.revision import record
+from app.kit.db import DbSession
+from app.kit.ids import uuid7
+from app.sessions import queries
+from app.sessions.breaks import Said, find_breaks, find_pause
+from app.sessions.open_session import NAME, OpenSession
+from app.sessions.queries import NewSession
+from app.sessions.settings import SessionSettings
+
+
+async def end_sessions(db_session: DbSession, event: MessagesAppended) -> Sequence[SessionBroken]:
+    """End the open session if the append allows no more messages in it, and return the sessions that ended.
+
+    Costs one statement if a session ends; otherwise none, unless the open session has to be counted again.
+    """
+    head = event.head
+    rules = SessionSettings.of(head.settings).rules(head.time_zone)
+    fresh, awaits_reply = _split_moved(event)
+    session = OpenSession.of(head)
+    counts_turns = rules is not None and rules.max_turns is not None and bool(fresh)
+    if not counts_turns and session.turns is not None:
+        head.cursors[NAME] = replace(session, turns=None).to_json()
+    paused = find_pause(rules, event.former_active_at, event.now) if rules and fresh else None
+    if rules is None or not (counts_turns or paused):
+        return ()
+    has_messages = fresh[0].seq > session.first_seq
+    turns = session.turns
+    if (counts_turns and turns is None) or (paused and session.lost_messages):
+        has_messages, turns = await queries.count_session(db_session, head, session.first_seq, fresh[0].seq)
+    breaks, turns = find_breaks(
+        rules,
+        [Said(one.seq, one.role == "user", one.role == "assistant" and one.kind is None) for one in fresh],
+        paused=paused,
+        turns=turns or 0,
+        awaits_reply=awaits_reply,
+        has_messages=has_messages,
+    )
+    ended: Sequence[SessionBroken] = ()
+    if breaks:
+        ended = await _begin(db_session, head, session, breaks, now=event.now, settle_s=event.settle_s)
+    if counts_turns:
+        newest = OpenSession.of(head) if breaks else replace(session, lost_messages=False)
+        head.cursors[NAME] = replace(newest, turns=turns).to_json()
+    return ended
+
+
+async def end_by_hand(db_session: DbSession, head: Head, *, now: datetime) -> SessionBroken | None:
+    """End the open session of a line whose row is locked; None if it has no messages, because it then stays open."""
+    session = OpenSession.of(head)
+    has_messages = head.head_seq >= session.first_seq
+    if has_messages and session.lost_messages:
+        has_messages = (await queries.count_session(db_session, head, session.first_seq, head.head_seq + 1))[0]
+    if not has_messages:
+        return None
+    breaks: list[tuple[int, SessionReason]] = [(head.head_seq + 1, "manual")]
+    (ended,) = await _begin(db_session, head, session, breaks, now=now, settle_s=db_session.settle_s)
+    head.cursors[NAME] = replace(OpenSession.of(head), turns=0).to_json()
+    return ended
+
+
+async def on_change(_db_session: DbSession, event: MessagesChanged) -> None:
+    """Have the turns of the open session counted again if messages were deleted or restored.
+
+    They may be messages of the session before, because a turn is counted where its reply is.
+    """
+    head = event.head
+    if NAME not in head.cursors:
+        return
+    seqs = [after.seq for before, after in event.pairs if before.deleted != after.deleted]
+    if seqs:
+        session = OpenSession.of(head)
+        lost_messages = session.lost_messages or seqs[-1] >= session.first_seq
+        head.cursors[NAME] = replace(session, turns=None, lost_messages=lost_messages).to_json()
+
+
+async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
+    """Delete the sessions that begin in the removed end, so that the last one that is left is open again."""
+    head = event.head
+    if NAME not in head.cursors:
+        return
+    session = OpenSession.of(head)
+    if await queries.delete_from(db_session, head, event.from_seq):
+        record(db_session, head.line, NAME, in_context=False)
+    newest = await queries.find_newest(db_session, head)
+    if newest is not None:
+        session = OpenSession(newest["session_id"], newest["number"], newest["first_seq"])
+    head.cursors[NAME] = replace(session, turns=None, lost_messages=True).to_json()
+
+
+async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
+    """Begin the sessions of the other line where their messages are on this one; those without messages are left out.
+
+    Messages that are new between two sessions belong to the later one.
+    """
+    head = event.head
+    if NAME not in head.cursors:
+        return
+    session = OpenSession.of(head)
+    rows = await queries.list_begun_after(db_session, head.chat_key, event.from_line_id, event.kept_seq)
+    begins = [(event.seq_here(row["first_seq"] - 1) + 1, row) for row in rows]
+    ends = [*(first_seq for first_seq, _ in begins[1:]), head.head_seq + 2]
+    # Of sessions that begin at the same message the last one has messages. After reordering, seqs must still rise.
+    new: list[NewSession] = []
+    for (first_seq, row), following in zip(begins, ends, strict=False):
+        if (new[-1].first_seq if new else session.first_seq) < first_seq < following:
+            number = session.number + len(new) + 1
+            new.append(NewSession(number, row["session_id"], first_seq, row["reason"], row["began_at"]))
+    if new:
+        await _insert(db_session, head, session, new)
+        head.cursors[NAME] = replace(OpenSession.of(head), lost_messages=True).to_json()
+
+
+async def _begin(
+    db_session: DbSession,
+    head: Head,
+    session: OpenSession,
+    breaks: Sequence[tuple[int, SessionReason]],
+    *,
+    now: datetime,
+    settle_s: float,
+) -> list[SessionBroken]:
+    """Begin sessions at the seqs of `breaks` after the open `session`, and return the sessions that this ends."""
+    new = [
+        NewSession(number, uuid7(), first_seq, reason, now)
+        for number, (first_seq, reason) in enumerate(breaks, start=session.number + 1)
+    ]
+    await _insert(db_session, head, session, new)
+    before: list[OpenSession | NewSession] = [session, *new]
+    return [
+        SessionBroken(
+            head=head,
+            now=now,
+            settle_s=settle_s,
+            session_id=ended.session_id,
+            number=ended.number,
+            first_seq=ended.first_seq,
+            last_seq=begun.first_seq - 1,
+            reason=begun.reason,
+        )
+        for ended, begun in zip(before, new, strict=False)
+    ]
+
+
+async def _insert(db_session: DbSession, head: Head, session: OpenSession, new: Sequence[NewSession]) -> None:
+    """Insert sessions that follow the open `session`; the last one is open then, and its turns are not counted."""
+    first_id = session.session_id if session.number == 1 else None
+    await queries.insert_sessions(db_session, head, new, first_id=first_id)
+    record(db_session, head.line, NAME, in_context=False)
+    head.cursors[NAME] = OpenSession(new[-1].session_id, new[-1].number, new[-1].first_seq).to_json()
+
+
+def _split_moved(event: MessagesAppended) -> tuple[Sequence[NewMessage], bool]:
+    """Return the new messages after those that a re-import moved, and whether the user spoke last before them."""
+    last_moved = max(event.moved, default=0)
+    awaits_reply = event.former_awaits_reply
+    if not event.moved:
+        return event.fresh, awaits_reply
+    for message in event.fresh:
+        if message.seq <= last_moved:
+            is_reply = message.role == "assistant" and message.kind is None
+            awaits_reply = message.role == "user" or (awaits_reply and not is_reply)
+    return [message for message in event.fresh if message.seq > last_moved], awaits_reply

@@ -1,0 +1,19 @@
+"""The layer of sessions."""
+
+from app.layers.layer import Layer
+from app.sessions.handlers import end_sessions, on_change, on_move, on_truncate
+from app.sessions.models import ChatSession
+from app.sessions.open_session import NAME
+from app.sessions.routes import router
+from app.sessions.settings import SessionSettings
+
+LAYER = Layer(
+    name=NAME,
+    settings=SessionSettings,
+    models=(ChatSession,),
+    routers=(router,),
+    on_change=on_change,
+    on_truncate=on_truncate,
+    on_move=on_move,
+    end_sessions=end_sessions,
+)

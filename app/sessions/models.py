@@ -1,0 +1,36 @@
+"""The table of sessions: stretches of a chat between two breaks."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Table
+
+
+class ChatSession(Table):
+    """One session, which begins at `first_seq` and ends where the next one begins; the last one is open.
+
+    Sessions are numbered from 1, and the first one begins at seq 1. A line without a break has no rows: its only
+    session follows from the chat (`open_session.py`). The first break inserts the rows of both sessions, so that a line
+    with rows has all of them. Where a session ends is not stored, so a line whose end is cut off only loses rows.
+    """
+
+    __tablename__ = "sessions"
+    __table_args__ = (
+        CheckConstraint("reason IN ('first', 'idle', 'daily', 'turns', 'manual')", name="reason"),
+        CheckConstraint("number >= 1 AND first_seq >= number", name="number"),
+        CheckConstraint("(number = 1) = (reason = 'first')", name="first"),
+        # A copy without messages keeps the first session, too.
+        {"info": {"begins": "CASE WHEN number = 1 THEN 0 ELSE first_seq END"}},
+    )
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    session_id: Mapped[UUID]
+    first_seq: Mapped[int]
+    reason: Mapped[str]
+    began_at: Mapped[datetime] = mapped_column(TIMESTAMP(timezone=True))

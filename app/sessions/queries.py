@@ -1,0 +1,118 @@
+"""SQL that reads and writes sessions, and counts their messages."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from app.chats.events import SessionReason
+from app.chats.head import Head
+from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
+from app.messages.reads import SPEAKS
+
+_LISTED = """
+    SELECT s.number, s.session_id, s.first_seq, s.reason, s.began_at,
+        following.first_seq - 1 AS last_seq, following.began_at AS ended_at
+    FROM sessions s LEFT JOIN sessions following
+        ON following.chat_key = s.chat_key AND following.line_id = s.line_id AND following.number = s.number + 1
+    WHERE s.chat_key = $1 AND s.line_id = $2 AND s.number > $3 ORDER BY s.number LIMIT $4"""
+
+_COUNTS = f"""
+    SELECT r.first_seq, counted.messages
+    FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
+        SELECT count(*)::int AS messages FROM (
+            SELECT FROM messages
+            WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
+            LIMIT $5
+        ) AS found {ONE_LOOKUP_EACH}
+    ) AS counted"""  # noqa: S608 - constants only
+
+# The row of the first session is inserted with the first break, so it may be there already.
+_INSERT = """
+    INSERT INTO sessions (chat_key, line_id, number, session_id, first_seq, reason, began_at)
+    SELECT chat_key, line_id, 1, $3::uuid, 1, 'first', created_at FROM chats
+    WHERE chat_key = $1 AND line_id = $2 AND $4
+    UNION ALL
+    SELECT $1::uuid, $2::uuid, new.* FROM unnest($5::int[], $6::uuid[], $7::int[], $8::text[], $9::timestamptz[]) AS new
+    ON CONFLICT (chat_key, line_id, number) DO NOTHING"""
+
+_DELETE_FROM = "DELETE FROM sessions WHERE chat_key = $1 AND line_id = $2 AND first_seq >= $3 AND number > 1"
+
+_NEWEST = """
+    SELECT number, session_id, first_seq FROM sessions
+    WHERE chat_key = $1 AND line_id = $2 ORDER BY number DESC LIMIT 1"""
+
+_BEGUN_AFTER = """
+    SELECT session_id, first_seq, reason, began_at FROM sessions
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq > $3 AND number > 1 ORDER BY number"""
+
+_IN_SESSION = "chat_key = $1 AND line_id = $2 AND seq >= $3 AND seq < $4"
+
+# The message that a reply answers can be in the session before.
+_COUNT = f"""
+    SELECT EXISTS (SELECT FROM messages WHERE {_IN_SESSION} AND deleted_at IS NULL) AS has_messages, (
+        SELECT count(*)::int FROM (
+            SELECT seq, role, lag(role) OVER (ORDER BY seq) AS former FROM messages
+            WHERE chat_key = $1 AND line_id = $2 AND {SPEAKS} AND seq < $4 AND seq >= coalesce((
+                SELECT seq FROM messages WHERE chat_key = $1 AND line_id = $2 AND {SPEAKS} AND seq < $3
+                ORDER BY seq DESC LIMIT 1), $3)
+        ) AS spoken WHERE seq >= $3 AND role = 'assistant' AND former = 'user') AS turns"""  # noqa: S608
+
+
+class NewSession(NamedTuple):
+    """A session to insert."""
+
+    number: int
+    session_id: UUID
+    first_seq: int
+    reason: SessionReason
+    began_at: datetime
+
+
+async def list_sessions(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, *, after_number: int, limit: int
+) -> list[asyncpg.Record]:
+    """Return the sessions with a number greater than `after_number`, in order, each with its end; none if no rows."""
+    return await db_session.raw.fetch(_LISTED, chat_key, line_id, after_number, limit)
+
+
+async def count_messages(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]], *, most: int
+) -> dict[int, int]:
+    """Return the number of messages in each of `ranges` by its first seq, without deleted ones; at most `most`."""
+    firsts, lasts = [first for first, _ in ranges], [last for _, last in ranges]
+    rows = await db_session.raw.fetch(_COUNTS, chat_key, line_id, firsts, lasts, most)
+    return {row["first_seq"]: row["messages"] for row in rows}
+
+
+async def insert_sessions(
+    db_session: DbSession, head: Head, sessions: Sequence[NewSession], *, first_id: UUID | None
+) -> None:
+    """Insert sessions, and the first one of the line with `first_id` if that is given and the row is not there."""
+    columns = [list(column) for column in zip(*sessions, strict=True)]
+    await db_session.raw.execute(_INSERT, *head.line, first_id, first_id is not None, *columns)
+
+
+async def delete_from(db_session: DbSession, head: Head, from_seq: int) -> bool:
+    """Delete the sessions that begin at or after `from_seq`, except the first one; return whether there were any."""
+    status = await db_session.raw.execute(_DELETE_FROM, *head.line, from_seq)
+    return status != "DELETE 0"
+
+
+async def find_newest(db_session: DbSession, head: Head) -> asyncpg.Record | None:
+    """Return the last session of the line, or None if it has no rows."""
+    return await db_session.raw.fetchrow(_NEWEST, *head.line)
+
+
+async def list_begun_after(db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int) -> list[asyncpg.Record]:
+    """Return the sessions of a line that begin after `seq`, in order, without the first one."""
+    return await db_session.raw.fetch(_BEGUN_AFTER, chat_key, line_id, seq)
+
+
+async def count_session(db_session: DbSession, head: Head, first_seq: int, before_seq: int) -> tuple[bool, int]:
+    """Return whether any message from `first_seq` to before `before_seq` is left, and how many turns end there."""
+    row = await db_session.raw.fetchrow(_COUNT, *head.line, first_seq, before_seq)
+    return (False, 0) if row is None else (row["has_messages"], row["turns"])

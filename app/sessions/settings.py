@@ -1,0 +1,47 @@
+"""The settings of sessions. Pure."""
+
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from app.chats.settings import LayerSettings
+from app.sessions.breaks import BreakRules
+
+_LIMITS = ("idle_timeout_s", "daily_reset_hour", "max_turns")
+
+
+class SessionSettings(LayerSettings):
+    """When a new session begins."""
+
+    section: ClassVar[str] = "sessions"
+
+    enabled: bool = Field(
+        False,
+        description="Whether sessions end by themselves; by default, if one of the following is set. A person can "
+        "always end one.",
+    )
+    idle_timeout_s: int | None = Field(
+        None, ge=1, le=31_536_000, description="A new session begins after a pause of so many seconds; null: never."
+    )
+    daily_reset_hour: int | None = Field(
+        None,
+        ge=0,
+        le=23,
+        description="A new session begins at this hour in the chat's time zone; 0 is midnight, null: never.",
+    )
+    max_turns: int | None = Field(
+        None, ge=1, le=100_000, description="A new session begins after this many turns; null: never."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _switch_on(cls, given: Any) -> Any:
+        """Switch sessions on if a limit is given, unless `enabled` is given too."""
+        if isinstance(given, dict) and "enabled" not in given and any(given.get(name) is not None for name in _LIMITS):
+            return {**given, "enabled": True}
+        return given
+
+    def rules(self, time_zone: str) -> BreakRules | None:
+        """Return the rules for a chat in this time zone; None if no session ends by itself."""
+        limits = (self.idle_timeout_s, self.daily_reset_hour, self.max_turns)
+        return BreakRules(*limits, time_zone) if self.enabled and limits != (None, None, None) else None
