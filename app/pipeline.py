@@ -146,6 +146,7 @@ class Pipeline:
         """Let the layers mark stale rows, settle the anchor, and recheck a waiting cut."""
         self._record_all(db_session, event.head, MESSAGES)
         await self._pass_on(db_session, await bindings.on_change(db_session, event))
+        await knowledge.on_change(db_session, event)
         for layer in self._layers:
             await layer.on_change(db_session, event)
         if event.alters_history:

@@ -17,12 +17,13 @@ from app.history.anchor import CURSOR
 from app.kit.db import use_tables
 from app.knowledge.service import CURSOR as KNOWLEDGE
 from app.layers.layer import Layer
+from app.memories.layer import LAYER as MEMORIES
 from app.memos.layer import LAYER as MEMOS
 from app.scenes.layer import LAYER as SCENES
 from app.sessions.layer import LAYER as SESSIONS
 from app.summary.layer import LAYER as SUMMARY
 
-LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLOCKS)
+LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLOCKS, MEMORIES)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 

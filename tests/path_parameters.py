@@ -37,7 +37,8 @@ def find_layer_of(path: str) -> str | None:
 
 def is_listed(path: str, parameter: str) -> bool:
     """Whether what a parameter of a path can be is listed right above it."""
-    return "get" in SCHEMA["paths"].get(_list_above(path, parameter), {})
+    listed_at = _list_above(path, parameter).replace(":path}", "}")
+    return "get" in SCHEMA["paths"].get(listed_at, {})
 
 
 def find_lists() -> dict[str, str]:

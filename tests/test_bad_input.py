@@ -32,7 +32,7 @@ WITH_BODY = [
     if "requestBody" in operation
 ]
 QUESTIONS = ["", "/messages", "/context?max_tokens=10000000", "/inclusion", "/memos", "/lines", "/checkpoints"]
-QUESTIONS += ["/summary", "/diary", "/scenes", "/recap", "/recap/versions", "/facts", "/blocks"]
+QUESTIONS += ["/summary", "/diary", "/scenes", "/recap", "/recap/versions", "/facts", "/blocks", "/memories"]
 
 fuzzed = settings(
     max_examples=40,
@@ -56,7 +56,9 @@ async def test_no_body_breaks_anything(
     memo = ok(await api.post(f"/v1/chats/{chat_id}/memos", json={"text": "They met at sea."}), 201)
     entry = ok(await api.post(f"/v1/chats/{chat_id}/diary", json={"content": "She came back."}), 201)
     scene = ok(await api.put(f"/v1/chats/{chat_id}/scenes/breaks/2"), 201)["items"][0]
+    memory = ok(await api.post(f"/v1/chats/{chat_id}/memories", json={"content": "She came back."}), 201)
     ids = {
+        "memory_id": memory["id"],
         "memo_id": memo["id"],
         "entry_id": entry["id"],
         "scene_id": scene["id"],

@@ -36,7 +36,7 @@ WITHOUT_WORDS = {
     "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
     "secrets": {"name"},
     "sessions": {"reason"},
-    "statements": {"kind", "origin", "operation"},
+    "statements": {"kind", "origin", "operation", "category"},
     "teachings": {"layer"},
     "work": {"layer", "tenant", "user_id"},
 }

@@ -14,7 +14,6 @@ import pytest
 
 from app.consolidation.answers import parse_cut_off as parse_cut_off_learnt
 from app.consolidation.answers import profile_for
-from app.consolidation.dedupe import similarity
 from app.consolidation.extractive import learn
 from app.consolidation.importance import rate_message
 from app.consolidation.learnt import normalise_key
@@ -22,6 +21,7 @@ from app.consolidation.safe_facts import find_facts
 from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
 from app.diary.refusals import declines
 from app.kit.tokens import count_tokens
+from app.memories.dedupe import similarity
 from app.memos.answer_json import close_json, json_as_lines
 from app.memos.answer_lines import read_line
 from app.memos.answers import MEMO_PROFILE, parse_cut_off

@@ -33,10 +33,22 @@ CLEARED: dict[tuple[str, str], tuple[Any, Any]] = {
     ("edit_diary_entry", "kept"): (True, False),
     ("edit_scene", "title"): ("The pier", None),
 }
+OF_MEMORIES: dict[str, tuple[Any, Any]] = {
+    "category": ("personal", None),
+    "importance": (0.8, 0.5),
+    "tags": (["family"], []),
+    "pinned": (True, False),
+    "archived": (True, False),
+}
+for scope in ("", "character_", "user_", "global_"):
+    CLEARED |= {(f"edit_{scope}memory", field): values for field, values in OF_MEMORIES.items()}
 """What is set of each field that may be null, and what it is after null."""
 
 OPTIONS = {("write_summary", "keep")}
 """Fields that say how to write; no answer shows them."""
+
+FOLLOWS = {"work", "score"}
+"""Fields that follow from others."""
 
 SHOWN_AS = {("edit_message", "hidden"): "hidden_by"}
 
@@ -135,6 +147,7 @@ async def ids(api: httpx.AsyncClient) -> Json:
         "memo_id": (await get(api, "/memos"))["items"][0]["id"],
         "entry_id": ok(await api.post("/v1/chats/c/diary", json={"content": "She came back."}), 201)["id"],
         "scene_id": ok(await api.put("/v1/chats/c/scenes/breaks/4"), 201)["items"][0]["id"],
+        "memory_id": ok(await api.post("/v1/chats/c/memories", json={"content": "She came back."}), 201)["id"],
     }
 
 
@@ -142,6 +155,9 @@ async def ids(api: httpx.AsyncClient) -> Json:
 async def test_null_clears_or_is_refused(
     api: httpx.AsyncClient, ids: Json, operation: str, method: str, path: str, schema: Json, name: str
 ) -> None:
+    if "{memory_id}" in path:
+        memories = path.partition("/{memory_id}")[0].format(**ids)
+        ids["memory_id"] = ok(await api.post(memories, json={"content": "She came back."}), 201)["id"]
     url = path.format(**ids)
     needed = {one: schema["examples"][0][one] for one in schema.get("required", ())}
     if not takes_null(schema["properties"][name]):
@@ -155,7 +171,7 @@ async def test_null_clears_or_is_refused(
     assert given[shown] != cleared
     null = ok(await api.request(method, url, json=needed | {name: None}), 200)
     assert null[shown] == cleared
-    assert {field for field in given if given[field] != null[field]} <= {shown, "work"}
+    assert {field for field in given if given[field] != null[field]} <= {shown, *FOLLOWS}
 
 
 def leave_out(operation: str, location: tuple[str | int, ...], **instead: Any) -> Json:

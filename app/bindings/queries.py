@@ -9,14 +9,12 @@ import asyncpg
 from sqlalchemy import insert, select
 
 from app.bindings.models import Binding
-from app.bindings.rule import HASH_BYTES, LogMessage, Open, Placement
+from app.bindings.rule import HASH_BYTES, TEXT_HASH, LogMessage, Open, Placement
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
-
-TEXT_HASH = f"substr(sha256(convert_to(m.content, 'UTF8')), 1, {HASH_BYTES})"
 
 _MATCHES = f"m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user' AND {TEXT_HASH} = b.text_hash"
 """Whether the reply `m` has the text of the binding `b`. A reply that a person hid does not match."""

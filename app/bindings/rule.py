@@ -13,6 +13,9 @@ from uuid import UUID
 
 HASH_BYTES = 16
 
+TEXT_HASH = f"substr(sha256(convert_to(m.content, 'UTF8')), 1, {HASH_BYTES})"
+"""SQL for the hash of the text of the message `m`, as `hash_text` computes it."""
+
 
 class Speaker(Protocol):
     """The fields that decide whether a message is a reply of a character; rows and new messages both have them."""
@@ -196,5 +199,5 @@ def is_discarded(one: Open, changed: Iterable[Changed]) -> bool:
 
 
 def hash_text(content: str) -> bytes:
-    """Return the hash of a reply's text; `queries.TEXT_HASH` computes the same."""
+    """Return the hash of a reply's text; `TEXT_HASH` computes the same."""
     return hashlib.sha256(content.encode()).digest()[:HASH_BYTES]

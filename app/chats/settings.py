@@ -141,14 +141,6 @@ class ConsolidationSettings(Section):
     every_turns: int = Field(5, ge=1, le=1_000, description="After how many turns facts and memories are learnt.")
 
 
-class MemorySettings(Section):
-    """Long-term memories."""
-
-    half_life_days: float = Field(7.0, gt=0, le=36_500, description="In how many days importance halves.")
-    max_memories: int = Field(1_000, ge=1, le=100_000, description="How many memories are kept; the rest are archived.")
-    learn_scope: Scope = Field("chat", description="The scope of learnt facts and memories.")
-
-
 class RecallSettings(Section):
     """Search results in the prompt."""
 
@@ -198,7 +190,6 @@ class ChatSettings(Section):
     consolidation: ConsolidationSettings = Field(
         ConsolidationSettings(), description="Consolidation. Planned: has no effect yet."
     )
-    memories: MemorySettings = Field(MemorySettings(), description="Long-term memories. Planned: has no effect yet.")
     recall: RecallSettings = Field(
         RecallSettings(), description="Recall. Planned: finds nothing yet; with `auto`, contexts have no `ETag`."
     )

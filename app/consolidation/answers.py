@@ -10,16 +10,15 @@ from collections.abc import Iterator, Sequence
 
 from app.consolidation.answer_items import CONTENT_KEYS, SOURCE_KEYS, Fields, find_items
 from app.consolidation.learnt import (
-    DEFAULT_IMPORTANCE,
     MAX_CONTENT_CHARS,
     MAX_TAG_CHARS,
     MAX_TAGS,
     MAX_VALUE_CHARS,
-    Category,
     Learnt,
     normalise_key,
     shorten,
 )
+from app.memories.memory import DEFAULT_IMPORTANCE, Category
 from app.summarising.answer_text import FENCE, UnusableAnswer, refuses, says_nothing, says_only_nothing, spoken
 from app.summarising.judging.judge import Profile
 

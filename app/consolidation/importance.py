@@ -7,7 +7,7 @@ other languages only names, numbers, and the kind of a sentence count, so there 
 
 import re
 
-from app.consolidation.learnt import Category
+from app.memories.memory import Category
 from app.summarising.extractive import Frequencies
 from app.summarising.sentences import Kind, find_terms, is_katakana, is_number, split_sentences
 from app.summarising.transcript import Utterance

@@ -3,14 +3,11 @@
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
+
+from app.memories.memory import DEFAULT_IMPORTANCE, Category
 
 LearntKind = Literal["fact", "memory"]
-Category = Literal["personal", "preference", "goal", "context", "relationship", "technical"]
-
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-
-DEFAULT_IMPORTANCE = 0.5
 PROMOTION_IMPORTANCE = 0.6
 """A message that leaves the buffer becomes a memory only if it is more important than this."""
 
@@ -19,6 +16,7 @@ MAX_VALUE_CHARS = 200
 MAX_KEY_CHARS = 40
 MAX_TAGS = 5
 MAX_TAG_CHARS = 30
+
 
 _NOT_IN_KEY = re.compile(r"[\W_]+")
 

@@ -14,6 +14,7 @@ from app.knowledge.known import SCOPES, Known
 from app.knowledge.reading import Viewpoint
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, teach
+from app.knowledge.settings import LearningSettings
 
 
 async def choose_scope(db_session: DbSession, ref: ChatRef, view: Viewpoint, deciding: Known | None) -> ScopeKey:
@@ -22,7 +23,7 @@ async def choose_scope(db_session: DbSession, ref: ChatRef, view: Viewpoint, dec
     `deciding` is the statement that decides about the key now; in a wider scope, a new value would not hold.
     """
     chat = await get_chat(db_session, ref)
-    learnt = effective(chat.settings).memories.learn_scope
+    learnt = LearningSettings.of(effective(chat.settings)).learn_scope
     rank = min(SCOPES.index(learnt), deciding.rank if deciding else len(SCOPES))
     return ScopeKey.of_name(
         SCOPES[rank], tenant=ref.tenant, chat_key=ref.key, user_id=chat.user_id, character=view.character

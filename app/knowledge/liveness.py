@@ -138,3 +138,15 @@ def write_json(query: str, *, with_operations: bool = False) -> str:
     return f"""
     SELECT json_agg(json_build_array(k.rank, k.character, k.key, k.statement_id, k.content, k.tokens, k.origin,
         k.edited, k.learnt_us{operation}))::text FROM ({query}) AS k"""  # noqa: S608
+
+
+def write_versions(owners: str, is_live: str, kind: str) -> str:
+    """Return the query of all live statements of a kind in `owners`: rank, current_name, and all columns.
+
+    For keys with few former values. Each statement costs the lookup of its teachings, but no steps from key to key.
+    """
+    return f"""
+    SELECT o.rank, o.current_name, s.* FROM ({owners}) AS o
+    JOIN statements s ON s.owner_key = o.owner_key AND s.line_id = o.line_id
+        AND s.kind = '{kind}' AND s.character = o.character
+    WHERE {is_live}"""  # noqa: S608

@@ -3,8 +3,8 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Index, Text, text
-from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
@@ -27,12 +27,16 @@ class Statement(Table):
 
     A statement of the kind `block` is an operation on the text of its `key`: all live ones in order make the text.
     `content` is what it writes, and `pattern` what `search_replace` looks for. Both are null in other kinds.
+
+    The rest is of memories, whose `key` is the id of the memory. `pinned` and `archived` (null: as its strength has it)
+    belong to the memory and are equal in all of its statements, so these two and `category`, `importance` and `tags`
+    are changed in place. `forgotten` is in a deletion: the hashes of the texts that are not learnt again.
     """
 
     __tablename__ = "statements"
     __table_args__ = (
         CheckConstraint(f"line_id IN ('{NO_LINE}', '{CHAT_WIDE}')", name="line"),
-        CheckConstraint("kind IN ('fact', 'block')", name="kind"),
+        CheckConstraint("kind IN ('fact', 'block', 'memory')", name="kind"),
         CheckConstraint("origin IN ('model', 'extractive', 'tool', 'person')", name="origin"),
         CheckConstraint(f"character = '' OR line_id = '{NO_LINE}'", name="character"),
         CheckConstraint("operation IN ('replace', 'append', 'search_replace')", name="operation"),
@@ -55,6 +59,12 @@ class Statement(Table):
     learnt_at: Mapped[datetime] = mapped_column(Time)
     operation: Mapped[str | None]
     pattern: Mapped[str | None] = mapped_column(Text)
+    category: Mapped[str | None]
+    importance: Mapped[float | None]
+    tags: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
+    pinned: Mapped[bool] = mapped_column(server_default="false")
+    archived: Mapped[bool | None]
+    forgotten: Mapped[list[bytes] | None] = mapped_column(ARRAY(LargeBinary))
 
 
 class Teaching(Table):
@@ -62,8 +72,10 @@ class Teaching(Table):
 
     `first_seq` is the message at which it was taught: the reply that the call of a tool is bound to, or the newest
     message while the reply is still to come. `hidden` is whether that message has another text now, is deleted, or is
-    still to come. What a tool taught has the id of its binding as `teaching_id`. `wide_key` is the owner of the
-    statement if that is a user or a tenant, and null for a statement of the chat itself; a fork has copies of these.
+    still to come. What a tool taught has the id of its binding as `teaching_id`. What the service learnt from a message
+    has the `message_id` and the `text_hash` of the text that it read; both are null otherwise. `wide_key` is the owner
+    of the statement if that is a user or a tenant, and null for a statement of the chat itself; a fork has copies of
+    these.
 
     When the last teaching of a statement is deleted, a trigger deletes the statement, unless a person set it.
     """
@@ -71,6 +83,7 @@ class Teaching(Table):
     __tablename__ = "teachings"
     __table_args__ = (
         CheckConstraint("first_seq >= 0", name="first_seq"),
+        CheckConstraint("(message_id IS NULL) = (text_hash IS NULL)", name="message"),
         Index("ix_teachings_statement", "statement_id"),
         Index("ix_teachings_seq", "chat_key", "line_id", "first_seq"),
         Index("ix_teachings_wide", "chat_key", "wide_key", postgresql_where=text("wide_key IS NOT NULL")),
@@ -85,3 +98,5 @@ class Teaching(Table):
     wide_key: Mapped[UUID | None]
     first_seq: Mapped[int]
     hidden: Mapped[bool] = mapped_column(server_default="false")
+    message_id: Mapped[str | None]
+    text_hash: Mapped[bytes | None] = mapped_column(LargeBinary)

@@ -6,8 +6,10 @@ from uuid import UUID
 import asyncpg
 from sqlalchemy import insert
 
+from app.bindings.rule import TEXT_HASH
 from app.kit.db import DbSession
 from app.kit.owners import CHAT_WIDE
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.known import Known
 from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_history, write_is_live, write_log, write_newest
 from app.knowledge.models import Statement, Teaching
@@ -16,7 +18,7 @@ from app.knowledge.scopes import ScopeKey
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-KINDS = ("fact", "block")
+KINDS = ("fact", "block", "memory")
 
 _COPIED = [column.name for column in Statement.__table__.columns if column.name != "owner_key"]
 
@@ -63,7 +65,42 @@ _MOVE = """
     JOIN teachings t ON t.chat_key = $1 AND t.line_id = $3 AND t.teaching_id = n.teaching_id"""
 
 _LIST_MOVED = """
-    SELECT teaching_id FROM teachings WHERE chat_key = $1 AND line_id = $2 AND first_seq > $3"""
+    SELECT teaching_id FROM teachings
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq > $3 AND text_hash IS NULL"""
+
+_MATCHES = f"""m.deleted_at IS NULL AND NOT m.excluded AND m.hidden_by IS DISTINCT FROM 'user'
+    AND {TEXT_HASH} = t.text_hash"""
+"""Whether the message `m` has the text that the teaching `t` was learnt from, and may be learnt from."""
+
+_TEACH_BY_MESSAGES = f"""
+    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq, hidden, message_id,
+        text_hash)
+    SELECT $1, $2, t.teaching_id, $3, $4, $5, m.seq, NOT ({_MATCHES}), t.message_id, t.text_hash
+    FROM unnest($6::uuid[], $7::text[], $8::bytea[]) AS t (teaching_id, message_id, text_hash)
+    JOIN messages m ON m.chat_key = $1 AND m.line_id = $2 AND m.message_id = t.message_id
+    WHERE NOT EXISTS (
+        SELECT FROM teachings k WHERE k.chat_key = $1 AND k.line_id = $2 AND k.statement_id = $4
+            AND k.first_seq = m.seq AND k.text_hash = t.text_hash)
+    RETURNING hidden"""  # noqa: S608
+
+_RECHECK = f"""
+    UPDATE teachings o SET hidden = n.hidden FROM (
+        SELECT t.teaching_id, NOT ({_MATCHES}) AS hidden FROM teachings t CROSS JOIN LATERAL (
+            SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = t.first_seq {ONE_LOOKUP_EACH}) AS m
+        WHERE t.chat_key = $1 AND t.line_id = $2 AND t.first_seq = ANY($3) AND t.text_hash IS NOT NULL
+    ) AS n
+    WHERE o.chat_key = $1 AND o.line_id = $2 AND o.teaching_id = n.teaching_id AND o.hidden <> n.hidden
+    RETURNING o.wide_key"""  # noqa: S608
+
+_MOVE_BY_MESSAGES = f"""
+    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq, hidden, message_id,
+        text_hash)
+    SELECT $1, $2, t.teaching_id, t.layer, t.statement_id, t.wide_key, m.seq, NOT ({_MATCHES}), t.message_id,
+        t.text_hash
+    FROM teachings t CROSS JOIN LATERAL (
+        SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND message_id = t.message_id
+        {ONE_LOOKUP_EACH}) AS m
+    WHERE t.chat_key = $1 AND t.line_id = $3 AND t.first_seq > $4 AND t.text_hash IS NOT NULL"""  # noqa: S608
 
 # What a person set is on all lines; of the rest, the fork has what its line was taught.
 _COPY_OF_CHAT = f"""
@@ -156,7 +193,7 @@ async def truncate(db_session: DbSession, line: Line, from_seq: int) -> list[UUI
 
 
 async def list_after(db_session: DbSession, line: Line, seq: int) -> list[UUID]:
-    """Return the ids of the teachings after a seq."""
+    """Return the ids of what tools taught after a seq."""
     return [row["teaching_id"] for row in await db_session.raw.fetch(_LIST_MOVED, *line, seq)]
 
 
@@ -164,6 +201,34 @@ async def move(db_session: DbSession, line: Line, from_line_id: UUID, rows: Sequ
     """Copy teachings of another line of the chat to their places on this one: (teaching_id, first_seq, hidden)."""
     if rows:
         await db_session.raw.execute(_MOVE, *line, from_line_id, *zip(*rows, strict=True))
+
+
+async def teach_by_messages(
+    db_session: DbSession,
+    line: Line,
+    layer: str,
+    statement_id: UUID,
+    wide_key: UUID | None,
+    sources: Sequence[tuple[UUID, str, bytes]],
+) -> list[bool]:
+    """Insert teachings by messages: (teaching_id, message_id, text_hash). Return whether each inserted one is hidden.
+
+    Messages that the line does not have, and those that taught the statement with this text already, are left out.
+    """
+    rows = await db_session.raw.fetch(
+        _TEACH_BY_MESSAGES, *line, layer, statement_id, wide_key, *zip(*sources, strict=True)
+    )
+    return [row["hidden"] for row in rows]
+
+
+async def recheck(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[UUID]:
+    """Compare messages with the texts that were learnt from. Return the `wide_key`s of changes, without null."""
+    return _wide(await db_session.raw.fetch(_RECHECK, *line, list(seqs)))
+
+
+async def move_by_messages(db_session: DbSession, line: Line, from_line_id: UUID, after_seq: int) -> None:
+    """Copy what messages after a seq of another line taught, if this line has these messages."""
+    await db_session.raw.execute(_MOVE_BY_MESSAGES, *line, from_line_id, after_seq)
 
 
 async def copy_of_chat(db_session: DbSession, chat_key: UUID, target: Line) -> None:

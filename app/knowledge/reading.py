@@ -118,9 +118,16 @@ async def list_values(db_session: DbSession, view: Viewpoint, kind: str, key: st
 
 async def list_sources(db_session: DbSession, view: Viewpoint, statements: Sequence[Known]) -> dict[UUID, list[str]]:
     """Return the sources of statements among the messages of the line that is read, by the statement's id."""
-    if view.line is None or not statements:
+    return await list_sources_of(db_session, view, [one.statement_id for one in statements])
+
+
+async def list_sources_of(
+    db_session: DbSession, view: Viewpoint, statement_ids: Sequence[UUID]
+) -> dict[UUID, list[str]]:
+    """Return what `list_sources` returns, given the ids of the statements."""
+    if view.line is None or not statement_ids:
         return {}
-    found = await queries.list_messages(db_session, view.line, [one.statement_id for one in statements])
+    found = await queries.list_messages(db_session, view.line, statement_ids)
     return {statement_id: [f"message:{one}" for one in ids] for statement_id, ids in found.items()}
 
 

@@ -4,15 +4,16 @@ The pipeline calls the functions at the end when something happens to a line. On
 for it: the cursor is in the head from the first teaching on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.bindings import service as bindings
 from app.bindings.events import BindingsChanged
 from app.bindings.service import Made
-from app.chats.events import ChatForked, CurrentLineReplaced, LineTruncated, MessagesMoved
+from app.chats.events import ChatForked, CurrentLineReplaced, LineTruncated, MessagesChanged, MessagesMoved
 from app.chats.head import Head
 from app.kit.db import DbSession
 from app.kit.ids import tenant_key, user_key, uuid7
@@ -25,7 +26,10 @@ from app.knowledge.models import Statement, Teaching
 from app.knowledge.scopes import ScopeKey
 
 CURSOR = "knowledge"
-"""The name of the cursor; the head has it as soon as the chat has taught something."""
+"""The name of the cursor; the head has it as soon as the chat has taught something.
+
+It contains `by_messages` as soon as something was learnt from messages.
+"""
 
 MAX_KEYS = 1_000
 """The most keys of one kind in a scope, so that a context that reads them stays fast."""
@@ -41,6 +45,7 @@ class Said(NamedTuple):
         tokens: The tokens of its line in a prompt.
         operation: What it does with the text of its key; None in a kind whose statements are whole values.
         pattern: What `search_replace` looks for; None for the other operations.
+        more: Values of further columns of `Statement`.
 
     """
 
@@ -50,6 +55,7 @@ class Said(NamedTuple):
     tokens: int
     operation: str | None = None
     pattern: str | None = None
+    more: Mapping[str, Any] = MappingProxyType({})
 
 
 async def lock_scope(db_session: DbSession, scope: ScopeKey) -> None:
@@ -58,9 +64,22 @@ async def lock_scope(db_session: DbSession, scope: ScopeKey) -> None:
         await lock_scope_of(db_session, scope.wide_key)
 
 
-async def set_by_person(db_session: DbSession, scope: ScopeKey, said: Said, *, edited: bool, now: datetime) -> None:
-    """Insert what a person sets. Raises TooManyKeys. If the scope is a chat, the caller has locked it."""
-    await _check_room(db_session, scope, said)
+class Source(NamedTuple):
+    """A message that something was learnt from, and the hash of the text that was read (`bindings.rule.hash_text`)."""
+
+    message_id: str
+    text_hash: bytes
+
+
+async def set_by_person(
+    db_session: DbSession, scope: ScopeKey, said: Said, *, edited: bool, now: datetime, bounded: bool = True
+) -> None:
+    """Insert what a person sets. If the scope is a chat, the caller has locked it.
+
+    Raises TooManyKeys, unless the keys of the kind are not `bounded`.
+    """
+    if bounded:
+        await _check_room(db_session, scope, said)
     await queries.insert_statement(
         db_session, _statement(scope, uuid7(), said, "person", now, is_set=True, edited=edited)
     )
@@ -68,13 +87,23 @@ async def set_by_person(db_session: DbSession, scope: ScopeKey, said: Said, *, e
 
 
 async def teach(
-    db_session: DbSession, head: Head, scope: ScopeKey, made: Made, said: Said, *, layer: str, now: datetime
+    db_session: DbSession,
+    head: Head,
+    scope: ScopeKey,
+    made: Made,
+    said: Said,
+    *,
+    layer: str,
+    now: datetime,
+    bounded: bool = True,
 ) -> None:
-    """Insert what the call of a tool of `layer` teaches, bound to its reply. Raises TooManyKeys.
+    """Insert what the call of a tool of `layer` teaches, bound to its reply.
 
     `head` is that of the chat's current line, locked, and `made` the binding of the call, which is no retry.
+    Raises TooManyKeys, unless the keys of the kind are not `bounded`.
     """
-    await _check_room(db_session, scope, said)
+    if bounded:
+        await _check_room(db_session, scope, said)
     await queries.insert_statement(db_session, _statement(scope, made.binding_id, said, "tool", now))
     teaching = Teaching(
         chat_key=head.chat_key,
@@ -87,8 +116,43 @@ async def teach(
         hidden=not made.matches,
     )
     await queries.insert_teaching(db_session, teaching)
-    head.cursors[CURSOR] = {}
+    head.cursors.setdefault(CURSOR, {})
     _raise(db_session, head.tenant, _wide(scope))
+
+
+async def teach_by_messages(
+    db_session: DbSession, head: Head, scope: ScopeKey, statement_id: UUID, sources: Sequence[Source], *, layer: str
+) -> int:
+    """Store that messages taught a statement, and return how many of them did not before.
+
+    A message whose text is another one now teaches nothing until it has the read text again. A message that `head`'s
+    line lacks is left out. `head` is that of the chat's current line, locked.
+    """
+    rows = [(uuid7(), one.message_id, one.text_hash) for one in dict.fromkeys(sources)]
+    hidden = await queries.teach_by_messages(db_session, head.line, layer, statement_id, scope.wide_key, rows)
+    if hidden:
+        head.cursors[CURSOR] = {"by_messages": True}
+        _raise(db_session, head.tenant, _wide(scope))
+    return len(hidden)
+
+
+async def learn_by_messages(
+    db_session: DbSession,
+    head: Head,
+    scope: ScopeKey,
+    said: Said,
+    sources: Sequence[Source],
+    *,
+    statement_id: UUID,
+    layer: str,
+    origin: str,
+    now: datetime,
+) -> bool:
+    """Insert what was learnt from messages, as `teach_by_messages` does; return False if the line has none of them."""
+    if not await teach_by_messages(db_session, head, scope, statement_id, sources, layer=layer):
+        return False
+    await queries.insert_statement(db_session, _statement(scope, statement_id, said, origin, now))
+    return True
 
 
 # --- what follows from changes of a line ---
@@ -108,6 +172,14 @@ async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
     _raise(db_session, head.tenant, wide)
 
 
+async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
+    """Hide or show what was learnt from the changed messages."""
+    head = event.head
+    if head.cursors.get(CURSOR, {}).get("by_messages"):
+        seqs = [after.seq for _, after in event.pairs]
+        _raise(db_session, head.tenant, await queries.recheck(db_session, head.line, seqs))
+
+
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete what was taught in the end of the line that was cut off."""
     head = event.head
@@ -124,6 +196,8 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     places = await bindings.list_places(db_session, head.line, moved)
     rows = [(binding_id, place.at_seq, not place.matches) for binding_id, place in places.items()]
     await queries.move(db_session, head.line, event.from_line_id, rows)
+    if head.cursors[CURSOR].get("by_messages"):
+        await queries.move_by_messages(db_session, head.line, event.from_line_id, event.kept_seq)
 
 
 async def on_fork(db_session: DbSession, event: ChatForked) -> None:
@@ -142,6 +216,11 @@ async def on_owner_erased(db_session: DbSession, event: OwnerErased) -> None:
         return
     if event.user_id is not None:
         _raise(db_session, event.tenant, [user_key(event.tenant, event.user_id), tenant_key(event.tenant)])
+
+
+def raise_revision(db_session: DbSession, scope: ScopeKey) -> None:
+    """Raise the revision of a scope that is wider than a chat, because something that is known there changes."""
+    _raise(db_session, scope.tenant, _wide(scope))
 
 
 def _raise(db_session: DbSession, tenant: str, wide_keys: Iterable[UUID]) -> None:
@@ -187,4 +266,5 @@ def _statement(
         learnt_at=now,
         operation=said.operation,
         pattern=said.pattern,
+        **{"pinned": False, **said.more},
     )

@@ -33,6 +33,9 @@ _FILLED = """
         AND bool_or(refusals <> '[]') FROM work WHERE owner_key = $1 AND line_id IN (
         SELECT line_id FROM chats WHERE chat_key = $1 AND line_status = $2)"""
 
+_LEARN = "UPDATE teachings SET message_id = 'm1-' || $2, text_hash = decode('00', 'hex') WHERE chat_key = $1"
+"""What no request leads to: a job learns from a message."""
+
 
 @pytest.fixture
 def word() -> str:
@@ -56,6 +59,7 @@ async def test_erasing_leaves_no_word(
     stage: Stage, connection: Connection, tenant: str, word: str, paths: list[str]
 ) -> None:
     await write_everywhere(stage, word)
+    await connection.execute(_LEARN, chat_key(tenant, "c"), word)
     for key, status in (("c", "current"), ("c", "checkpoint"), ("fork", "current")):
         assert await connection.fetchval(_FILLED, chat_key(tenant, key), status), (key, status)
     with_words = {

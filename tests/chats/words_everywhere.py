@@ -131,6 +131,7 @@ async def _write_as_a_person(api: httpx.AsyncClient, word: str) -> None:
         arguments = {"content": f"I got {content} from {word} tonight."}
         ok(await api.post("/v1/chats/c/tools/save_memory", json=arguments, params=query), 200)
     ok(await api.put(f"/v1/chats/c/facts/lamp of {word}", json={"value": f"{word} has it."}), 201)
+    ok(await api.post("/v1/chats/c/memories", json={"content": f"{word} came back.", "tags": [word]}), 201)
     ok(await api.put("/v1/chats/c/summary", json={"text": f"{word} came by boat."}), 200)
     call = {"id": f"call-{word}", "type": "function", "function": {"name": word, "arguments": f'{{"who": "{word}"}}'}}
     await append(api, [message(41, word), message(42, word) | {"tool_calls": [call]}])

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from app.consolidation.answer_items import find_items
 from app.consolidation.answers import MAX_ITEMS, parse_cut_off, parse_learnt, profile_for
-from app.consolidation.learnt import CATEGORIES, Learnt
+from app.consolidation.learnt import Learnt
 from app.consolidation.prompts import CONSOLIDATION, consolidation_messages
 from app.kit.tokens import count_tokens
+from app.memories.memory import CATEGORIES
 from app.summarising.answer_text import UnusableAnswer
 from app.summarising.judging.judge import Material, judge
 from app.summarising.judging.languages import identify

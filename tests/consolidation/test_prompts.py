@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.consolidation.learnt import CATEGORIES, Learnt
+from app.consolidation.learnt import Learnt
 from app.consolidation.prompts import CONSOLIDATION, MOST_KNOWN_TOKENS, consolidation_messages
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from app.memories.memory import CATEGORIES
 from app.summarising.fitting import DoesNotFit
 from app.summarising.judging.examples import list_examples
 from app.summarising.transcript import Utterance

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.consolidation.decay import order_key, strength
+from app.memories.decay import order_key, strength
 
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

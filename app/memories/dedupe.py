@@ -52,9 +52,9 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
     Statements are duplicates if they have the same characters, except for case, white space and compatibility forms.
     Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest.
     """
-    written = _fold(content)
+    written = fold(content)
     for other in reversed(known):
-        if _fold(other.content) == written:
+        if fold(other.content) == written:
             return Verdict("duplicate", other.id, 1.0)
     groups = find_groups(content)
     best: Verdict[Id] = Verdict("new", None, 0.0)
@@ -86,5 +86,6 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / either if either else 0.0
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
+    """Return a text without the differences between duplicates: case, white space and compatibility forms."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

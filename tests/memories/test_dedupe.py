@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.consolidation.dedupe import Known, compare, similarity
 from app.kit.db import Connection
+from app.memories.dedupe import Known, compare, similarity
 
 # In the locale C, PostgreSQL knows only ASCII letters, so only texts in ASCII are compared with its results.
 PAIRS = [

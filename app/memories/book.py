@@ -1,0 +1,173 @@
+"""The operations on memories: people write, change and forget them, and everybody reads them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.chats.chat_lock import ChatRef, lock_head
+from app.chats.events import LayerChanged
+from app.chats.service import get_line
+from app.chats.settings import effective
+from app.kit.db import DbSession, defer
+from app.kit.ids import uuid7
+from app.knowledge import reading
+from app.knowledge.reading import Value, Viewpoint
+from app.knowledge.scopes import ScopeKey
+from app.knowledge.service import Said, raise_revision, set_by_person
+from app.memories import queries
+from app.memories.errors import MemoryNotFound
+from app.memories.memory import Memory
+from app.memories.queries import KIND, Choice
+from app.memories.remember import NAME, hash_content, keeping_of
+from app.memories.settings import MemorySettings
+
+
+class MemoryView(NamedTuple):
+    """Where memories are read, and by which settings.
+
+    Attributes:
+        viewpoint: The scope, or the line of a chat.
+        settings: Those of the chat; the defaults for a scope that is not read from a chat.
+        time_zone: That of the chat; otherwise UTC.
+
+    """
+
+    viewpoint: Viewpoint
+    settings: MemorySettings
+    time_zone: str
+
+    @classmethod
+    def of_scope(cls, scope: ScopeKey) -> "MemoryView":
+        """Return the view of one scope."""
+        return cls(Viewpoint.of_scope(scope), MemorySettings(), "UTC")
+
+
+async def view_chat(
+    db_session: DbSession, ref: ChatRef, *, line: UUID | None = None, character: str | None = None
+) -> MemoryView:
+    """Return the view of a line, the current one by default. Raises ChatNotFound, LineNotFound, Invalid.
+
+    `character` is the character whose memories count; by default, it is the only one.
+    """
+    chat = await get_line(db_session, ref, line)
+    viewpoint = await reading.view_chat(db_session, ref, line=line, character=character)
+    return MemoryView(viewpoint, MemorySettings.of(effective(chat.settings)), chat.time_zone)
+
+
+async def list_memories(db_session: DbSession, view: MemoryView, choice: Choice, *, now: datetime) -> list[Memory]:
+    """Return memories, the strongest first."""
+    viewpoint, keeping = view.viewpoint, keeping_of(view.settings, now)
+    if viewpoint.line is None:
+        return await queries.list_of_scope(db_session, viewpoint.scope, keeping, choice)
+    of_all = choice.memory_id is not None
+    return await queries.list_of_chat(
+        db_session, viewpoint.line, keeping, choice, character=viewpoint.character, of_all=of_all
+    )
+
+
+async def get_memory(db_session: DbSession, view: MemoryView, memory_id: UUID, *, now: datetime) -> Memory:
+    """Return a memory. Raises MemoryNotFound."""
+    found = await list_memories(db_session, view, Choice(memory_id=memory_id), now=now)
+    if not found:
+        raise MemoryNotFound(f"There is no memory {str(memory_id)!r}.")
+    return found[0]
+
+
+async def list_texts(db_session: DbSession, view: MemoryView, memory_id: UUID) -> list[Value]:
+    """Return the texts that a memory has and had in each scope of the view, newest first. Raises MemoryNotFound."""
+    values = await reading.list_values(db_session, view.viewpoint, KIND, str(memory_id))
+    if not values:
+        raise MemoryNotFound(f"There never was a memory {str(memory_id)!r}.")
+    return values
+
+
+async def write_in_chat(db_session: DbSession, ref: ChatRef, fields: Mapping[str, Any], *, now: datetime) -> UUID:
+    """Write a memory of a chat for a person, and return its id. Raises ChatNotFound."""
+    head = await lock_head(db_session, ref)
+    memory_id = await write_in_scope(db_session, ScopeKey.of_chat(ref.tenant, ref.key), fields, now=now)
+    defer(db_session, LayerChanged(head, NAME))
+    return memory_id
+
+
+async def write_in_scope(db_session: DbSession, scope: ScopeKey, fields: Mapping[str, Any], *, now: datetime) -> UUID:
+    """Write a memory of a scope for a person, and return its id. `fields` are the columns of a statement."""
+    memory_id = uuid7()
+    await _set(db_session, scope, memory_id, fields, edited=False, now=now)
+    return memory_id
+
+
+async def change_in_chat(
+    db_session: DbSession, ref: ChatRef, memory_id: UUID, changed: Mapping[str, Any], *, now: datetime
+) -> None:
+    """Change a memory of a chat for a person. One of a wider scope is changed for this chat alone.
+
+    Raises ChatNotFound, MemoryNotFound.
+    """
+    head = await lock_head(db_session, ref)
+    await change_in_scope(db_session, await view_chat(db_session, ref), memory_id, changed, now=now)
+    defer(db_session, LayerChanged(head, NAME))
+
+
+async def change_in_scope(
+    db_session: DbSession, view: MemoryView, memory_id: UUID, changed: Mapping[str, Any], *, now: datetime
+) -> None:
+    """Change a memory for a person, in the scope of the view. Raises MemoryNotFound.
+
+    A new text is a new statement, which is live on all lines. The other fields are those of the memory, so that they
+    make nothing live that was learnt.
+    """
+    scope = view.viewpoint.scope
+    memory = await get_memory(db_session, view, memory_id, now=now)
+    is_own = memory.rank == scope.rank
+    fields = {
+        "content": memory.content,
+        "category": memory.category,
+        "importance": memory.importance,
+        "tags": list(memory.tags),
+        "pinned": memory.pinned,
+        "archived": await queries.find_archived(db_session, scope, memory_id) if is_own else None,
+        **changed,
+    }
+    if is_own:
+        await queries.change(db_session, scope, memory_id, fields)
+        raise_revision(db_session, scope)
+    if not is_own or fields["content"] != memory.content:
+        edited = memory.edited or memory.origin != "person"
+        await _set(db_session, scope, memory_id, fields, edited=edited, now=now)
+
+
+async def forget_in_chat(db_session: DbSession, ref: ChatRef, memory_id: UUID, *, now: datetime) -> None:
+    """Forget a memory of a chat for a person, for good. One of a wider scope is forgotten in this chat alone.
+
+    Raises ChatNotFound, MemoryNotFound.
+    """
+    head = await lock_head(db_session, ref)
+    await forget_in_scope(db_session, await view_chat(db_session, ref), memory_id, now=now)
+    defer(db_session, LayerChanged(head, NAME))
+
+
+async def forget_in_scope(db_session: DbSession, view: MemoryView, memory_id: UUID, *, now: datetime) -> None:
+    """Forget a memory for a person, in the scope of the view and for good. Raises MemoryNotFound."""
+    memory = await get_memory(db_session, view, memory_id, now=now)
+    said = await say_forgotten(db_session, view.viewpoint.scope, memory)
+    await set_by_person(db_session, view.viewpoint.scope, said, edited=False, now=now, bounded=False)
+
+
+async def say_forgotten(db_session: DbSession, scope: ScopeKey, memory: Memory) -> Said:
+    """Return the statement that a memory is forgotten in a scope, with the hashes of all texts that it had there."""
+    texts = {memory.content, *await queries.list_contents(db_session, scope, memory.memory_id)}
+    return Said(KIND, str(memory.memory_id), None, 0, more={"forgotten": sorted(hash_content(text) for text in texts)})
+
+
+async def list_sources(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, list[str]]:
+    """Return the sources of memories among the messages of the line that is read, by the statement's id."""
+    return await reading.list_sources_of(db_session, view.viewpoint, [one.statement_id for one in memories])
+
+
+async def _set(
+    db_session: DbSession, scope: ScopeKey, memory_id: UUID, fields: Mapping[str, Any], *, edited: bool, now: datetime
+) -> None:
+    more = {name: value for name, value in fields.items() if name != "content"}
+    said = Said(KIND, str(memory_id), fields["content"], 0, more=more)
+    await set_by_person(db_session, scope, said, edited=edited, now=now, bounded=False)

@@ -1,0 +1,19 @@
+"""The descriptor of the memories layer."""
+
+from app.bindings.models import Binding
+from app.knowledge.models import Statement, Teaching
+from app.knowledge.service import on_bindings
+from app.layers.layer import Layer
+from app.memories.remember import NAME
+from app.memories.routes import routers
+from app.memories.settings import MemorySettings
+from app.memories.state import export_state
+
+LAYER = Layer(
+    name=NAME,
+    settings=MemorySettings,
+    models=(Statement, Teaching, Binding),
+    routers=routers,
+    on_bindings=on_bindings,
+    export_state=export_state,
+)

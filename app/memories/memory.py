@@ -1,0 +1,56 @@
+"""What a memory is. Pure."""
+
+from datetime import datetime
+from typing import Literal, NamedTuple, get_args
+from uuid import UUID
+
+from app.chats.settings import Scope
+from app.knowledge.known import SCOPES
+
+Category = Literal["personal", "preference", "goal", "context", "relationship", "technical"]
+
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+DEFAULT_IMPORTANCE = 0.5
+
+
+class Memory(NamedTuple):
+    """A memory as it holds.
+
+    Attributes:
+        memory_id: Its id, which is the key of all of its statements.
+        statement_id: The id of the statement that holds.
+        rank: The rank of its scope (`SCOPES`).
+        character: The current name of the character in the scope `character`; None in the others.
+        content: One sentence.
+        category: None if it has none of the categories.
+        importance: From 0 to 1.
+        tags: Short words.
+        origin: Who wrote it.
+        edited: Whether a person replaced the text of somebody else.
+        learnt_at: When the statement was learnt.
+        pinned: Whether it is never archived on account of its age.
+        order_key: Greater for the stronger of two memories, at any time (`decay.order_key`).
+        archived: Whether it is in the archive.
+
+    """
+
+    memory_id: UUID
+    statement_id: UUID
+    rank: int
+    character: str | None
+    content: str
+    category: Category | None
+    importance: float
+    tags: tuple[str, ...]
+    origin: str
+    edited: bool
+    learnt_at: datetime
+    pinned: bool
+    order_key: float
+    archived: bool
+
+    @property
+    def scope(self) -> Scope:
+        """The name of the scope."""
+        return SCOPES[self.rank]

@@ -1,0 +1,224 @@
+"""SQL of memories."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from app.kit.db import DbSession
+from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_is_live, write_versions
+from app.knowledge.scopes import ScopeKey
+from app.memories.memory import Memory
+
+Line = tuple[UUID, UUID]
+"""A chat's key, and the id of one of its lines."""
+
+KIND = "memory"
+
+LEAST_ORDER_KEY = -1e300
+"""The order key of a memory without importance. It is no infinity, because a cursor is JSON."""
+
+_ON_LINE = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int")
+_ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
+_SEEN_FROM_LINE = write_is_live(chat="$5::uuid", line="$6::uuid", before="NULL::int")
+
+_VERSIONS_OF_CHAT = f"""
+    SELECT n.* FROM chats c CROSS JOIN LATERAL ({write_versions(OWNERS_OF_CHAT, _ON_LINE, KIND)}) AS n
+    WHERE c.chat_key = $1 AND c.line_id = $2"""  # noqa: S608 - constants only
+_VERSIONS_OF_SCOPE = write_versions(OWNER_GIVEN, _ANYWHERE, KIND)
+_VERSIONS_SEEN = write_versions(OWNER_GIVEN, _SEEN_FROM_LINE, KIND)
+
+_COLUMNS = """key, statement_id, rank, current_name, content, category, importance, tags, origin, edited, learnt_at,
+    pinned, order_key, is_archived"""
+
+
+def _write_list(versions: str, n: int, *, of_character: str) -> str:
+    """Return the query of a page of memories, the strongest first; its parameters begin at `$n`.
+
+    Of the versions of a memory, the nearest scope and in it the newest one holds. A memory is in the archive if a
+    person put it there, or if it is not among the strongest or too weak, unless a person pinned or brought it back.
+    """
+    half_life, most, floor, archived, first_at, last_at, after_order, after_key, only_key, limit = (
+        f"${number}" for number in range(n, n + 10)
+    )
+    return f"""
+    WITH held AS (
+        SELECT DISTINCT ON (v.key) v.* FROM ({versions}) AS v WHERE {of_character}
+        ORDER BY v.key, v.rank, v.learnt_at DESC, v.statement_id DESC
+    ), ordered AS (
+        SELECT h.*, CASE WHEN h.importance > 0 THEN ln(h.importance) / ln(2::float8)
+            + extract(epoch FROM h.learnt_at)::float8 / 86400 / {half_life}::float8
+            ELSE {LEAST_ORDER_KEY:.0e} END AS order_key
+        FROM held h WHERE h.content IS NOT NULL
+    ), placed AS (
+        SELECT o.*, row_number() OVER (ORDER BY o.archived IS TRUE, NOT (o.pinned OR o.archived IS FALSE),
+            o.order_key DESC, o.key DESC) AS place
+        FROM ordered o
+    ), judged AS (
+        SELECT p.*, CASE WHEN p.archived THEN true WHEN p.pinned OR p.archived IS FALSE THEN false
+            ELSE p.place > {most}::int OR p.order_key < coalesce({floor}::float8, '-Infinity') END AS is_archived
+        FROM placed p
+    )
+    SELECT {_COLUMNS} FROM judged j
+    WHERE ({archived}::boolean IS NULL OR j.is_archived = {archived})
+        AND ({first_at}::timestamptz IS NULL OR j.learnt_at >= {first_at})
+        AND ({last_at}::timestamptz IS NULL OR j.learnt_at < {last_at})
+        AND ({after_order}::float8 IS NULL OR (j.order_key, j.key) < ({after_order}, {after_key}::text))
+        AND ({only_key}::text IS NULL OR j.key = {only_key})
+    ORDER BY j.order_key DESC, j.key DESC LIMIT {limit}"""  # noqa: S608
+
+
+_LIST_OF_CHAT = _write_list(
+    _VERSIONS_OF_CHAT, 5, of_character="v.current_name IS NULL OR $3::boolean OR v.current_name = $4"
+)
+_LIST_OF_SCOPE = _write_list(_VERSIONS_OF_SCOPE, 5, of_character="true")
+_LIST_SEEN = _write_list(_VERSIONS_SEEN, 7, of_character="true")
+
+# Of a forgotten memory, every text that it ever had in the scope stays away, also those that are not live now.
+_LIST_FORGOTTEN = f"""
+    WITH held AS (
+        SELECT DISTINCT ON (v.key) v.* FROM ({_VERSIONS_SEEN}) AS v
+        ORDER BY v.key, v.learnt_at DESC, v.statement_id DESC
+    )
+    SELECT h.key, h.forgotten, ARRAY(
+        SELECT s.content FROM statements s
+        WHERE s.owner_key = h.owner_key AND s.line_id = h.line_id AND s.kind = '{KIND}' AND s.character = h.character
+            AND s.key = h.key AND s.content IS NOT NULL) AS contents
+    FROM held h WHERE h.content IS NULL"""  # noqa: S608
+
+_LIST_CONTENTS = f"""
+    SELECT content FROM statements
+    WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND key = $4
+        AND content IS NOT NULL"""  # noqa: S608
+
+_CHANGE = f"""
+    UPDATE statements SET category = $5, importance = $6, tags = $7, pinned = $8, archived = $9
+    WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND key = $4"""  # noqa: S608
+
+_ARCHIVED = f"""
+    SELECT archived FROM statements
+    WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND key = $4
+    ORDER BY learnt_at DESC LIMIT 1"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """What decides which memories are in the archive.
+
+    Attributes:
+        half_life_days: In how many days the importance of a memory halves.
+        max_memories: How many are kept.
+        least_order_key: Memories with a smaller order key are in the archive; None sets no limit.
+
+    """
+
+    half_life_days: float
+    max_memories: int
+    least_order_key: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which memories to list.
+
+    Attributes:
+        archived: Whether those of the archive or the others; None lists both.
+        first_at: Only those that were learnt at this time or later.
+        until: Only those that were learnt before this time.
+        after: The order key and the id of the memory that ends the page before.
+        memory_id: Only this one.
+        limit: The most to return; None returns all.
+
+    """
+
+    archived: bool | None = None
+    first_at: datetime | None = None
+    until: datetime | None = None
+    after: tuple[float, str] | None = None
+    memory_id: UUID | None = None
+    limit: int | None = None
+
+
+async def list_of_chat(
+    db_session: DbSession, line: Line, keeping: Keeping, choice: Choice, *, character: str | None, of_all: bool = False
+) -> list[Memory]:
+    """Return memories as a line sees them; those about a character count if it is `character`, or with `of_all`."""
+    rows = await db_session.raw.fetch(_LIST_OF_CHAT, *line, of_all, character, *_parameters(keeping, choice))
+    return [_memory(row) for row in rows]
+
+
+async def list_of_scope(db_session: DbSession, scope: ScopeKey, keeping: Keeping, choice: Choice) -> list[Memory]:
+    """Return memories of one scope, as the chats' current lines have it."""
+    rows = await db_session.raw.fetch(_LIST_OF_SCOPE, *_where(scope), *_parameters(keeping, choice))
+    return [_memory(row) for row in rows]
+
+
+async def list_seen(
+    db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, choice: Choice
+) -> list[Memory]:
+    """Return memories of one scope, as a line sees them."""
+    rows = await db_session.raw.fetch(_LIST_SEEN, *_where(scope), *line, *_parameters(keeping, choice))
+    return [_memory(row) for row in rows]
+
+
+async def list_forgotten(
+    db_session: DbSession, scope: ScopeKey, line: Line
+) -> tuple[frozenset[bytes], list[tuple[UUID, str]]]:
+    """Return what was forgotten in a scope, as a line sees it: hashes of texts, and (memory id, text) of what is left.
+
+    Some of the texts have gone with their lines; then only the hash is left.
+    """
+    rows = await db_session.raw.fetch(_LIST_FORGOTTEN, *_where(scope), *line)
+    hashes = frozenset(one for row in rows for one in row["forgotten"] or ())
+    return hashes, [(UUID(row["key"]), content) for row in rows for content in row["contents"]]
+
+
+async def list_contents(db_session: DbSession, scope: ScopeKey, memory_id: UUID) -> list[str]:
+    """Return every text that a memory has in a scope, live or not."""
+    rows = await db_session.raw.fetch(_LIST_CONTENTS, *_key(scope, memory_id))
+    return [row["content"] for row in rows]
+
+
+async def find_archived(db_session: DbSession, scope: ScopeKey, memory_id: UUID) -> bool | None:
+    """Return whether a person put a memory into the archive or brought it back; None if neither."""
+    found: bool | None = await db_session.raw.fetchval(_ARCHIVED, *_key(scope, memory_id))
+    return found
+
+
+async def change(db_session: DbSession, scope: ScopeKey, memory_id: UUID, values: Mapping[str, Any]) -> None:
+    """Give all statements of a memory in a scope other values than its text."""
+    names = ("category", "importance", "tags", "pinned", "archived")
+    await db_session.raw.execute(_CHANGE, *_key(scope, memory_id), *(values[name] for name in names))
+
+
+def _where(scope: ScopeKey) -> tuple[UUID, UUID, int, str]:
+    return scope.owner_key, scope.line_id, scope.rank, scope.character
+
+
+def _key(scope: ScopeKey, memory_id: UUID) -> tuple[UUID, UUID, str, str]:
+    return scope.owner_key, scope.line_id, scope.character, str(memory_id)
+
+
+def _parameters(keeping: Keeping, choice: Choice) -> Sequence[Any]:
+    after_order, after_key = choice.after or (None, None)
+    return (
+        keeping.half_life_days,
+        keeping.max_memories,
+        keeping.least_order_key,
+        choice.archived,
+        choice.first_at,
+        choice.until,
+        after_order,
+        after_key,
+        str(choice.memory_id) if choice.memory_id else None,
+        choice.limit,
+    )
+
+
+def _memory(row: asyncpg.Record) -> Memory:
+    key, *values = row
+    memory = Memory(UUID(key), *values)
+    return memory._replace(tags=tuple(memory.tags or ()))

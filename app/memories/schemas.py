@@ -1,0 +1,107 @@
+"""The request and response models of memories."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.chats.settings import Scope
+from app.kit.wire import NullAs, Patch, RequestModel, Text, absent
+from app.knowledge.descriptions import CHARACTER, SCOPE, SOURCES
+from app.layers.derived import EDITED, ORIGIN, Origin
+from app.memories.memory import DEFAULT_IMPORTANCE, Category
+
+MAX_CONTENT_CHARS = 2_000
+MAX_TAGS = 20
+MAX_TAG_CHARS = 50
+
+Content = Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS, pattern=r"\S")]
+Importance = Annotated[float, Field(ge=0, le=1)]
+Tag = Annotated[Text, Field(min_length=1, max_length=MAX_TAG_CHARS, pattern=r"\S")]
+Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
+
+_CONTENT = f"The memory, best one sentence. At most {MAX_CONTENT_CHARS:,} characters."
+_CATEGORY = "What it is about; null if it is nothing of these."
+_IMPORTANCE = f"From 0 to 1; null is {DEFAULT_IMPORTANCE}."
+_TAGS = f"At most {MAX_TAGS} short words; null is none."
+
+
+class MemoryIn(RequestModel):
+    """A memory that a person writes."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "content": "Mira's brother Tomas is a ferryman.",
+                    "category": "personal",
+                    "importance": 0.8,
+                    "tags": ["family"],
+                }
+            ]
+        }
+    )
+
+    content: Content = Field(description=_CONTENT)
+    category: Category | None = Field(None, description=_CATEGORY)
+    importance: Annotated[Importance, NullAs(DEFAULT_IMPORTANCE)] = Field(DEFAULT_IMPORTANCE, description=_IMPORTANCE)
+    tags: Annotated[Tags, NullAs([])] = Field([], description=_TAGS)
+
+
+class MemoryPatch(Patch):
+    """Changes of a memory."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"content": "Mira's brother Tomas was a ferryman."}]})
+
+    content: Content = Field(
+        default_factory=absent,
+        description=f"The new text. The former one stays in the memory's history. At most {MAX_CONTENT_CHARS:,} "
+        "characters.",
+    )
+    category: Category | None = Field(None, description=_CATEGORY)
+    importance: Annotated[Importance, NullAs(DEFAULT_IMPORTANCE)] = Field(DEFAULT_IMPORTANCE, description=_IMPORTANCE)
+    tags: Annotated[Tags, NullAs([])] = Field([], description=_TAGS)
+    pinned: Annotated[bool, NullAs(False)] = Field(
+        False, description="Whether age and number never move it to the archive; null is false."
+    )
+    archived: bool | None = Field(
+        None,
+        description="True moves it to the archive, false brings it back for good. Null lets its importance and age "
+        "decide again.",
+    )
+
+
+class MemoryOut(BaseModel):
+    """A memory."""
+
+    id: UUID = Field(description="The memory's id, which stays the same when its text changes.")
+    content: str = Field(description="The text.")
+    category: Category | None = Field(description=_CATEGORY)
+    importance: float = Field(description="From 0 to 1.")
+    tags: list[str] = Field(description="Short words.")
+    scope: Scope = Field(description=SCOPE)
+    character: str | None = Field(description=CHARACTER)
+    origin: Origin = Field(description=ORIGIN)
+    edited: bool = Field(description=EDITED)
+    session_id: UUID | None = Field(description="The session in which it was learnt; null if that is not known.")
+    sources: list[str] = Field(description=SOURCES)
+    pinned: bool = Field(description="Whether age and number never move it to the archive.")
+    archived: bool = Field(description="Whether it is in the archive.")
+    score: float = Field(
+        description="What is left of its importance now: it halves every `memories.half_life_days` days."
+    )
+    created_at: datetime = Field(description="When the text was learnt or written.")
+
+
+class MemoryTextOut(BaseModel):
+    """A text that a memory has or had."""
+
+    id: UUID = Field(description="The id of the text.")
+    content: str | None = Field(description="The text; null if the memory was forgotten then.")
+    scope: Scope = Field(description="The scope of the text.")
+    character: str | None = Field(description=CHARACTER)
+    origin: Origin = Field(description=ORIGIN)
+    edited: bool = Field(description=EDITED)
+    created_at: datetime = Field(description="From when on the memory had this text.")
+    held_until: datetime | None = Field(description="When the next text of the same scope replaced it; null if none.")

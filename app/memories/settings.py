@@ -1,0 +1,39 @@
+"""The settings of memories. Pure."""
+
+from pydantic import Field
+
+from app.knowledge.settings import LearningSettings
+from app.memories.decay import HALF_LIFE_DAYS
+from app.memories.dedupe import DEDUPE_THRESHOLD
+
+
+class MemorySettings(LearningSettings):
+    """Long-term memories: sentences whose importance fades."""
+
+    enabled: bool = Field(
+        True,
+        description="Whether memories may be learnt from the conversation. Those that exist can be read in either "
+        "case.",
+    )
+    half_life_days: float = Field(
+        HALF_LIFE_DAYS, gt=0, le=36_500, description="In how many days the importance of a memory halves."
+    )
+    max_memories: int = Field(
+        1_000,
+        ge=1,
+        le=100_000,
+        description="How many memories are kept out of the archive: those whose importance has faded least.",
+    )
+    forget_below: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Memories whose faded importance is below this number are in the archive; null sets no limit.",
+    )
+    dedupe_threshold: float = Field(
+        DEDUPE_THRESHOLD,
+        ge=0,
+        le=1,
+        description="A learnt memory that is more similar than this to a known one replaces it (0 to 1, the share of "
+        "the groups of three letters that both have).",
+    )

@@ -1,0 +1,36 @@
+"""The state of memories, as JSON."""
+
+from typing import Any
+from uuid import UUID
+
+from app.kit.db import DbSession
+from app.memories import queries
+from app.memories.decay import HALF_LIFE_DAYS
+from app.memories.queries import Choice, Keeping
+
+_ALL = Keeping(half_life_days=HALF_LIFE_DAYS, max_memories=2**31 - 1, least_order_key=None)
+
+
+async def export_state(db_session: DbSession, line: tuple[UUID, UUID]) -> list[dict[str, Any]]:
+    """Return the memories in each scope that a line sees, sorted by scope, character and age.
+
+    `archived` is what a person chose; the rest of the archive follows from the settings and the time.
+    """
+    memories = await queries.list_of_chat(db_session, line, _ALL, Choice(), character=None, of_all=True)
+    memories.sort(key=lambda one: (one.rank, one.character or "", one.learnt_at, str(one.memory_id)))
+    return [
+        {
+            "scope": one.scope,
+            "character": one.character,
+            "content": one.content,
+            "category": one.category,
+            "importance": one.importance,
+            "tags": list(one.tags),
+            "origin": one.origin,
+            "edited": one.edited,
+            "pinned": one.pinned,
+            "archived": one.archived,
+            "created_at": one.learnt_at,
+        }
+        for one in memories
+    ]

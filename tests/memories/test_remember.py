@@ -1,0 +1,215 @@
+"""What is learnt from messages is a memory while one of them has the text that was read; each memory is there once."""
+
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from tests.facts.asking import CHAT, USER, begin, checkpoint, fork, learn_wide, restore, switch_to
+from tests.memories.asking import Learner, known
+from tests.talk import add_swipe, append, cut_off, edit, get, hide, ok, said, select_swipe, soft_delete, talk
+
+TOMAS = "Mira's brother Tomas works as a ferryman at the harbour."
+TWO_CATS = "Mira has lived with two cats in a small house near the old lighthouse since spring."
+THREE_CATS = TWO_CATS.replace("two", "three")
+
+
+async def test_what_was_learnt_is_a_memory(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    found = await learn(TOMAS, "m1", "m3", category="personal", importance=0.8, tags=("family",))
+    assert found.outcome == "new"
+    (memory,) = (await get(api, "/state"))["layers"]["memories"]
+    assert (memory["content"], memory["scope"], memory["origin"]) == (TOMAS, "chat", "model")
+    assert (memory["category"], memory["importance"], memory["tags"]) == ("personal", 0.8, ["family"])
+
+
+Act = Callable[[httpx.AsyncClient], Awaitable[object]]
+
+TAKEN_BACK: dict[str, tuple[Act, Act]] = {
+    "swipe": (lambda api: add_swipe(api, "m2", "No."), lambda api: select_swipe(api, "m2", 0)),
+    "edit": (
+        lambda api: edit(api, "m2", content="No."),
+        lambda api: edit(api, "m2", content=said(2)["content"]),
+    ),
+    "hide": (lambda api: hide(api, (2, 2)), lambda api: hide(api, (2, 2), hidden=False)),
+    "exclude": (lambda api: edit(api, "m2", excluded=True), lambda api: edit(api, "m2", excluded=False)),
+}
+
+
+@pytest.mark.parametrize("scope", ["chat", "character", "user", "global"])
+@pytest.mark.parametrize("way", TAKEN_BACK)
+async def test_it_goes_and_returns_with_its_message(
+    api: httpx.AsyncClient, learn: Learner, scope: str, way: str
+) -> None:
+    take_back, bring_back = TAKEN_BACK[way]
+    await learn_wide(api, scope=scope)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await learn(TOMAS, "m2")
+    elsewhere = set() if scope == "chat" else {TOMAS}
+    assert await known(api) == {TOMAS}
+    assert await known(api, "d") == elsewhere
+    await take_back(api)
+    assert await known(api) == set()
+    assert await known(api, "d") == set()
+    await bring_back(api)
+    assert await known(api) == {TOMAS}
+    assert await known(api, "d") == elsewhere
+
+
+async def test_one_of_its_messages_is_enough(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    await learn(TOMAS, "m1", "m3")
+    await soft_delete(api, "m1")
+    assert await known(api) == {TOMAS}
+    await soft_delete(api, "m3")
+    assert await known(api) == set()
+
+
+async def test_a_wide_memory_changes_other_tags(api: httpx.AsyncClient, learn: Learner) -> None:
+    await learn_wide(api)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    tag = (await api.get("/v1/chats/d/context")).headers["etag"]
+    await learn(TOMAS, "m2")
+    learnt = await api.get("/v1/chats/d/context", headers={"If-None-Match": tag})
+    assert learnt.status_code == 200
+    tag = learnt.headers["etag"]
+    await soft_delete(api, "m2")
+    assert (await api.get("/v1/chats/d/context", headers={"If-None-Match": tag})).status_code == 200
+
+
+async def test_a_message_changed_since_teaches_nothing(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await learn(TOMAS, "m2", read="What it said before.")
+    assert await known(api) == set()
+    await edit(api, "m2", content="What it said before.")
+    assert await known(api) == {TOMAS}
+    assert (await learn("The lamp is green.", "nowhere")).outcome == "untaught"
+
+
+async def test_the_same_words_again_add_a_source(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    first = await learn(TOMAS, "m1")
+    again = await learn(f"  {TOMAS.upper()} ", "m3", "m1")
+    assert (again.outcome, again.memory_id) == ("duplicate", first.memory_id)
+    await soft_delete(api, "m1")
+    assert await known(api) == {TOMAS}
+
+
+async def test_a_similar_one_holds_in_its_place(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    first = await learn(TWO_CATS, "m1")
+    clock.step(60)
+    second = await learn(THREE_CATS, "m3")
+    assert (second.outcome, second.memory_id) == ("supersedes", first.memory_id)
+    assert await known(api) == {THREE_CATS}
+    await soft_delete(api, "m3")
+    assert await known(api) == {TWO_CATS}
+
+
+async def test_the_threshold_is_a_setting(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api, memories={"dedupe_threshold": 1})
+    await append(api, talk(1, 4))
+    await learn(TWO_CATS, "m1")
+    assert (await learn(THREE_CATS, "m3")).outcome == "new"
+    assert await known(api) == {TWO_CATS, THREE_CATS}
+
+
+async def test_scopes_are_compared_apart(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await learn_wide(api, "d")
+    await append(api, talk(1, 4))
+    ok(await api.post("/v1/chats/d/messages", json={"messages": talk(1, 2)}), 201)
+    await learn(TOMAS, "m1")
+    assert (await learn(TOMAS, "m1", chat_id="d")).outcome == "new"
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_restored_before_it_is_gone_then_back(api: httpx.AsyncClient, learn: Learner, scope: str) -> None:
+    await learn_wide(api, scope=scope)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await learn(TWO_CATS, "m2")
+    await checkpoint(api, "before")
+    await append(api, talk(3, 4))
+    await learn(TOMAS, "m4")
+    line = (await get(api, ""))["line"]
+    await restore(api, "before")
+    assert await known(api) == {TWO_CATS}
+    assert await known(api, line=line) == {TWO_CATS, TOMAS}
+    assert await known(api, "d") == (set() if scope == "chat" else {TWO_CATS})
+    await switch_to(api, line)
+    assert await known(api) == {TWO_CATS, TOMAS}
+    assert await known(api, "d") == (set() if scope == "chat" else {TWO_CATS, TOMAS})
+
+
+async def test_supersession_ends_with_its_line(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await learn_wide(api)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await learn(TWO_CATS, "m2")
+    await checkpoint(api, "before")
+    await append(api, talk(3, 4))
+    clock.step(60)
+    await learn(THREE_CATS, "m4")
+    assert await known(api, "d") == {THREE_CATS}
+    await restore(api, "before")
+    assert await known(api) == await known(api, "d") == {TWO_CATS}
+
+
+async def test_a_cut_off_takes_back_what_it_taught(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    await learn(TWO_CATS, "m2")
+    await learn(TOMAS, "m4")
+    await cut_off(api, 3)
+    assert await known(api) == {TWO_CATS}
+
+
+async def test_forks_before_and_after(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    await learn(TOMAS, "m4")
+    await fork(api, "before", at_seq=2)
+    await fork(api, "after", at_seq=4)
+    assert await known(api, "before") == set()
+    assert (await api.delete(CHAT)).status_code == 204
+    assert await known(api, "after") == {TOMAS}
+
+
+async def test_taught_by_two_chats_one_of_which_is_erased(api: httpx.AsyncClient, learn: Learner) -> None:
+    await learn_wide(api)
+    await learn_wide(api, "d")
+    for chat_id in ("c", "d"):
+        ok(await api.post(f"/v1/chats/{chat_id}/messages", json={"messages": talk(1, 2)}), 201)
+    first = await learn(TOMAS, "m2")
+    assert (await learn(TOMAS, "m2", chat_id="d")).memory_id == first.memory_id
+    await begin(api, "e")
+    assert (await api.delete(CHAT)).status_code == 204
+    assert await known(api, "e") == {TOMAS}
+    assert (await api.delete("/v1/chats/d")).status_code == 204
+    assert await known(api, "e") == set()
+    assert (await api.delete(USER)).status_code == 204
+
+
+async def test_a_reimport_carries_what_was_learnt(api: httpx.AsyncClient, learn: Learner) -> None:
+    await learn_wide(api)
+    messages = talk(1, 4)
+    await append(api, messages)
+    await learn(TOMAS, "m1", "m4")
+    await learn(TWO_CATS, "m3")
+    moved = [messages[0], said(9, id="new", content="In between."), messages[1], messages[3]]
+    answer = ok(await api.put(f"{CHAT}/messages", json={"messages": moved}), 200)
+    assert answer["line"] is not None
+    assert await known(api) == {TOMAS}
+    await soft_delete(api, "m1")
+    assert await known(api) == {TOMAS}
+    await edit(api, "m4", content="No.")
+    assert await known(api) == set()
