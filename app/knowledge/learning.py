@@ -30,14 +30,23 @@ async def choose_scope(db_session: DbSession, ref: ChatRef, view: Viewpoint, dec
     )
 
 
-async def learn(db_session: DbSession, head: Head, scope: ScopeKey, call: Call, said: Said, *, now: datetime) -> None:
+async def learn(
+    db_session: DbSession,
+    head: Head,
+    scope: ScopeKey,
+    call: Call,
+    said: Said,
+    *,
+    now: datetime,
+    bounded: bool = True,
+) -> None:
     """Bind what a tool says to the reply that the call belongs to, and store it. Does nothing for a retry.
 
-    `head` is that of the chat's current line, locked. Raises TooManyKeys, and Invalid for a target that cannot be a
-    reply.
+    `head` is that of the chat's current line, locked. Raises TooManyKeys, unless the keys of the kind are not
+    `bounded`, and Invalid for a target that cannot be a reply.
     """
     made = await bindings.bind(db_session, head, call, now=now)
     if made.is_retry:
         return
-    await teach(db_session, head, scope, made, said, layer=call.layer, now=now)
+    await teach(db_session, head, scope, made, said, layer=call.layer, now=now, bounded=bounded)
     defer(db_session, LayerChanged(head, call.layer))

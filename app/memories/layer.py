@@ -8,12 +8,14 @@ from app.memories.remember import NAME
 from app.memories.routes import routers
 from app.memories.settings import MemorySettings
 from app.memories.state import export_state
+from app.memories.tools import FORGET, MEMORY_LOG
 
 LAYER = Layer(
     name=NAME,
     settings=MemorySettings,
     models=(Statement, Teaching, Binding),
     routers=routers,
+    tools=(FORGET, MEMORY_LOG),
     on_bindings=on_bindings,
     export_state=export_state,
 )

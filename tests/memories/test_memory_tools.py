@@ -1,0 +1,131 @@
+"""What a character learnt on a day, and what it forgets while its reply has the same text."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.kit.clock import SteppedClock
+from tests.facts.asking import USER, begin, call, learn_wide, note
+from tests.memories.asking import Learner, delete, history, listed, memories, write
+from tests.memories.test_remember import TOMAS, TWO_CATS
+from tests.talk import add_swipe, append, get, put, said, select_swipe, talk
+
+DAY_S = 86_400
+UNKNOWN = "01a20751-31a1-7229-9891-97a89e4c4c1a"
+
+
+async def forget(api: httpx.AsyncClient, memory_id: str, **query: Any) -> str:
+    return await call(api, "forget", {"memory_id": memory_id}, **query)
+
+
+async def test_what_a_reply_forgets_returns_without_it(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    memory = await write(api, TOMAS)
+    clock.step(1)
+    assert TOMAS in await forget(api, memory["id"])
+    assert await listed(api) == set()
+    assert await history(api, memory["id"]) == [None, TOMAS]
+    await add_swipe(api, "m2", "I will always remember Tomas.")
+    assert await listed(api) == {TOMAS}
+    await select_swipe(api, "m2", 0)
+    assert await listed(api) == set()
+
+
+async def test_forgetting_again_changes_nothing(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    memory = await write(api, TOMAS)
+    clock.step(1)
+    assert "It is forgotten" in await forget(api, memory["id"])
+    assert "It is forgotten" in await forget(api, memory["id"])
+    assert len((await get(api, "/tools/calls"))["items"]) == 1
+
+
+async def test_a_call_for_a_reply_to_come_waits_for_it(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, [said(1)])
+    memory = await write(api, TOMAS)
+    clock.step(1)
+    await forget(api, memory["id"])
+    assert await listed(api) == {TOMAS}
+    await append(api, [said(2)])
+    assert await listed(api) == set()
+
+
+async def test_an_unknown_memory_is_answered_in_words(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    memory = await write(api, TOMAS)
+    await delete(api, memory["id"])
+    for memory_id in (UNKNOWN, memory["id"]):
+        assert "There is no memory with this id" in await forget(api, memory_id)
+    assert "forget" in await call(api, "forget", {"memory_id": "Tomas"}, status=422)
+    assert (await get(api, "/tools/calls"))["items"] == []
+
+
+async def test_a_wide_memory_is_forgotten_in_the_chat_alone(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    memory = await write(api, TOMAS, under=USER)
+    clock.step(1)
+    await forget(api, memory["id"])
+    assert await listed(api) == set()
+    assert await listed(api, under=USER) == {TOMAS}
+
+
+async def test_with_a_wide_scope_it_is_forgotten_there(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await learn_wide(api)
+    await append(api, talk(1, 2))
+    memory = await write(api, TOMAS, under=USER)
+    clock.step(1)
+    await forget(api, memory["id"])
+    assert await listed(api, under=USER) == set()
+
+
+async def test_what_a_tool_forgot_is_learnt_without_its_reply(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    remembered = await learn(TOMAS, "m1")
+    clock.step(1)
+    await forget(api, str(remembered.memory_id))
+    assert (await learn(TOMAS, "m3")).outcome == "forgotten"
+    await add_swipe(api, "m4", "Tomas? I know him well.")
+    assert (await learn(TOMAS, "m3")).outcome == "duplicate"
+
+
+async def test_the_log_of_a_day_has_memories_and_facts(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await put(api, user_id="mira", characters=[{"name": "Kai"}], time_zone="Asia/Tokyo")
+    await append(api, talk(1, 2))
+    memory = await write(api, TOMAS, category="personal")
+    await note(api, "lamp", "green")
+    first = f"Learnt on 2026-04-01:\n- [personal] {TOMAS} (id {memory['id']})\n- [fact] lamp: green"
+    assert await call(api, "memory_log", {}) == first
+    clock.step(DAY_S)
+    other = await write(api, TWO_CATS)
+    assert await call(api, "memory_log", {}) == f"Learnt on 2026-04-02:\n- {TWO_CATS} (id {other['id']})"
+    assert await call(api, "memory_log", {"day": "2026-04-01"}) == first
+    assert await call(api, "memory_log", {"day": "2026-03-31"}) == "Nothing was learnt on 2026-03-31."
+    assert "memory_log" in await call(api, "memory_log", {"day": "yesterday"}, status=422)
+
+
+async def test_a_day_begins_at_midnight_of_the_chat(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await put(api, time_zone="Asia/Tokyo")
+    clock.step(3 * 3_600 - 1)
+    await write(api, TOMAS)
+    clock.step(1)
+    await write(api, TWO_CATS)
+    assert TOMAS in await call(api, "memory_log", {"day": "2026-04-01"})
+    assert TWO_CATS in await call(api, "memory_log", {"day": "2026-04-02"})
+    assert len(await memories(api)) == 2
+
+
+@pytest.mark.parametrize("name", ["forget", "memory_log"])
+async def test_the_tools_are_offered_while_memories_are_on(api: httpx.AsyncClient, name: str) -> None:
+    await put(api)
+    for enabled in (True, False):
+        await put(api, status=200, settings={"memories": {"enabled": enabled}})
+        tools = (await api.get("/v1/tools", params={"chat_id": "c"})).json()["tools"]
+        assert (name in {tool["function"]["name"] for tool in tools}) == enabled
