@@ -131,7 +131,7 @@ class HistorySettings(Section):
 class PinnedSettings(Section):
     """Pinned messages: kept verbatim once they are out of the history."""
 
-    budget: Budget | None = Field(None, description="The limit for all pinned messages.")
+    budget: Budget | None = Field(None, description="The limit for the pinned messages that have left the history.")
 
 
 class ConsolidationSettings(Section):
