@@ -12,6 +12,7 @@ AppError
 │   ├── SwipeNotFound             chats/errors.py
 │   ├── CheckpointNotFound        chats/errors.py
 │   ├── VersionNotFound           narratives/service.py
+│   ├── UserNotFound              knowledge/errors.py
 │   ├── ToolNotFound              tools/errors.py
 │   ├── KeyNotFound               keys/errors.py
 │   └── WorkNotFound              operations/service.py
@@ -29,6 +30,7 @@ AppError
 │   ├── ChatTaken                 chats/errors.py
 │   ├── CheckpointTaken           chats/errors.py
 │   ├── LineIsCheckpoint          chats/errors.py
+│   ├── TooManyKeys               knowledge/errors.py
 │   ├── BeforeHistory             context/errors.py
 │   └── FirstKeyNotAdmin          keys/errors.py
 ├── MalformedRequest         400  web/errors.py

@@ -8,6 +8,7 @@ from app.commands.prompts import PROMPTS, load_prompt_set
 from app.kit.settings import Settings
 from app.kit.tokens import count_tokens
 from app.memos.prompts import MEMO
+from app.registry import LAYERS
 from tests.commands.test_start import refusal
 from tests.layers.samples import SAMPLES
 
@@ -43,7 +44,8 @@ async def test_a_setting_of_an_unknown_layer_is_named(tmp_path: Path, name: str)
     value = {"MODEL": '"large"', "MAX_TOKENS": "600", "TEMPERATURE": "1", "EXTRA_BODY": "{}"}[name]
     said = await refusal(tmp_path, "worker", **{f"MEMOBOOK_LLM_{name}_OF": f'{{"sumary": {value}}}'})
     assert said == (
-        f"memobook: MEMOBOOK_LLM_{name}_OF: there is no layer 'sumary'; the layers are memos, summary, diary, scenes\n"
+        f"memobook: MEMOBOOK_LLM_{name}_OF: there is no layer 'sumary'; the layers are "
+        f"{', '.join(layer.name for layer in LAYERS)}\n"
     )
 
 

@@ -1,10 +1,10 @@
 """Truncation: messages are removed, the open batch is recounted, and the anchor may go back."""
 
 import asyncio
-import re
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from app.context.in_use import in_use
@@ -521,7 +521,13 @@ async def test_a_context_does_not_scan_truncated_or_hidden_messages(
     assert (await context(api))["history"]["messages"] == 22
     async with database.raw() as connection:
         statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True)
-        plan = await connection.fetch(f"EXPLAIN (ANALYZE) {statement}", chat_key(tenant, "c"), tenant_key(tenant), None)
-    told = "\n".join(row[0] for row in plan)
-    assert "ix_messages_sent" in told
-    assert max(map(int, re.findall(r"Rows Removed by Filter: (\d+)", told)), default=0) <= 30
+        explain = f"EXPLAIN (ANALYZE, FORMAT json) {statement}"
+        plan = orjson.loads(await connection.fetchval(explain, chat_key(tenant, "c"), tenant_key(tenant), None))
+    scans = [node for node in _list_nodes(plan[0]["Plan"]) if node.get("Relation Name") == "messages"]
+    assert "ix_messages_sent" in {node.get("Index Name") for node in scans}
+    assert max(node.get("Rows Removed by Filter", 0) for node in scans) <= 30
+
+
+def _list_nodes(plan: Json) -> list[Json]:
+    """Every node of a plan."""
+    return [plan, *(node for one in plan.get("Plans", ()) for node in _list_nodes(one))]
