@@ -40,7 +40,7 @@ async def end_sessions(db_session: DbSession, event: MessagesAppended) -> Sequen
         return ()
     has_messages = fresh[0].seq > session.first_seq
     turns = session.turns
-    if (counts_turns and turns is None) or (paused and session.lost_messages):
+    if (counts_turns and turns is None) or (paused and _may_lack_messages(head, session)):
         has_messages, turns = await queries.count_session(db_session, head, session.first_seq, fresh[0].seq)
     breaks, turns = find_breaks(
         rules,
@@ -63,7 +63,7 @@ async def end_by_hand(db_session: DbSession, head: Head, *, now: datetime) -> Se
     """End the open session of a line whose row is locked; None if it has no messages, because it then stays open."""
     session = OpenSession.of(head)
     has_messages = head.head_seq >= session.first_seq
-    if has_messages and session.lost_messages:
+    if has_messages and _may_lack_messages(head, session):
         has_messages = (await queries.count_session(db_session, head, session.first_seq, head.head_seq + 1))[0]
     if not has_messages:
         return None
@@ -123,6 +123,11 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     if new:
         await _insert(db_session, head, session, new)
         head.cursors[NAME] = replace(OpenSession.of(head), lost_messages=True).to_json()
+
+
+def _may_lack_messages(head: Head, session: OpenSession) -> bool:
+    """Return whether messages of the open session may have been deleted; without a cursor, that was not noted."""
+    return session.lost_messages or NAME not in head.cursors
 
 
 async def _begin(

@@ -85,6 +85,26 @@ async def test_a_session_without_messages_does_not_end(api: httpx.AsyncClient) -
     assert await begins(api) == [(1, "first"), (3, "manual")]
 
 
+@pytest.mark.parametrize("by_cut", [True, False])
+async def test_the_first_session_without_messages_does_not_end(api: httpx.AsyncClient, by_cut: bool) -> None:
+    await append(api, talk(1, 2))
+    await (cut_off(api, 1) if by_cut else soft_delete(api, "m1", "m2"))
+    assert (await end(api, 200))["number"] == 1
+    assert await begins(api) == [(1, "first")]
+
+
+@pytest.mark.parametrize("by_cut", [True, False])
+async def test_a_pause_ends_no_first_session_without_messages(
+    api: httpx.AsyncClient, clock: SteppedClock, by_cut: bool
+) -> None:
+    await put(api, settings={"sessions": {"idle_timeout_s": 600}})
+    await append(api, talk(1, 2))
+    await (cut_off(api, 1) if by_cut else soft_delete(api, "m1", "m2"))
+    clock.step(600)
+    await append(api, talk(3, 3))
+    assert await begins(api) == [(1, "first")]
+
+
 async def test_unknown_sessions_and_chats_are_404(api: httpx.AsyncClient) -> None:
     assert ok(await api.post("/v1/chats/nowhere/sessions/break"), 404)["code"] == "chat_not_found"
     assert ok(await api.get("/v1/chats/nowhere/sessions"), 404)["code"] == "chat_not_found"
