@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 _SHOULD = re.compile(r"^(Value error, |[A-Z][a-z]+ should )")
 _NOT_BLANK = r"\S"
-_COMING = frozenset({"cache", "cards", "facts", "learn_scope", "lorebooks", "memories", "search"})
+COMING = frozenset({"cards", "lorebooks", "search"})
 """Names in settings that belong to layers which this version does not have yet."""
 
 
@@ -72,6 +72,6 @@ def _word_unit(found: Mapping[str, Any]) -> str:
 
 def _word_unknown(loc: tuple[str | int, ...]) -> str:
     *_, section, name = ("", *loc)
-    if section == "settings" and name in _COMING:
+    if section == "settings" and name in COMING:
         return "belongs to a layer that this version does not have yet; GET /v1/presets lists all settings"
     return "is not a known field"

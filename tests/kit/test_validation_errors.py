@@ -3,7 +3,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from app.kit.validation_errors import FieldError, error_location, word_error
+from app.chats.settings import schema
+from app.kit.validation_errors import COMING, FieldError, error_location, word_error
 
 
 class Form(BaseModel):
@@ -60,10 +61,11 @@ def test_a_missing_field_is_required() -> None:
 
 
 def test_settings_of_layers_to_come_get_a_hint() -> None:
-    error = {"type": "extra_forbidden", "loc": ("body", "settings", "facts"), "msg": ""}
+    assert not COMING & set(schema().whole.model_fields), "these layers exist"
+    error = {"type": "extra_forbidden", "loc": ("body", "settings", "lorebooks"), "msg": ""}
     assert "does not have yet" in word_error(error)
-    assert word_error({**error, "loc": ("body", "facts")}) == "is not a known field"
-    assert word_error({**error, "loc": ("body", "settings", "fatcs")}) == "is not a known field"
+    assert word_error({**error, "loc": ("body", "lorebooks")}) == "is not a known field"
+    assert word_error({**error, "loc": ("body", "settings", "lorebook")}) == "is not a known field"
 
 
 def test_the_location_includes_the_field_that_a_validator_names() -> None:
