@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import httpx
-import orjson
 import pytest
 
 from app.context.in_use import in_use
@@ -522,7 +521,7 @@ async def test_a_context_does_not_scan_truncated_or_hidden_messages(
     async with database.raw() as connection:
         statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True)
         explain = f"EXPLAIN (ANALYZE, FORMAT json) {statement}"
-        plan = orjson.loads(await connection.fetchval(explain, chat_key(tenant, "c"), tenant_key(tenant), None))
+        plan = await connection.fetchval(explain, chat_key(tenant, "c"), tenant_key(tenant), None)
     scans = [node for node in _list_nodes(plan[0]["Plan"]) if node.get("Relation Name") == "messages"]
     assert "ix_messages_sent" in {node.get("Index Name") for node in scans}
     assert max(node.get("Rows Removed by Filter", 0) for node in scans) <= 30
