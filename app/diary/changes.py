@@ -31,10 +31,10 @@ from app.diary.handlers import (
 )
 from app.diary.models import DiaryEntry
 from app.diary.naming import adopt_nameless
-from app.diary.periods import OpenPeriod, count_turns
 from app.diary.settings import DiarySettings
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
+from app.layers.turns import OpenPeriod, count_turns
 from app.messages.reads import list_not_deleted
 from app.narratives import service as narratives
 

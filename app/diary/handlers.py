@@ -18,12 +18,13 @@ from app.chats.scheduling import cancel_automatic, find_scheduled, schedule
 from app.diary import queries
 from app.diary.folding import find_fold, step_hash
 from app.diary.held import Held, find_held, find_lost, hold, word_held, word_recent
-from app.diary.periods import OpenPeriod, Period, choose_writers, form_periods
 from app.diary.settings import DiarySettings
 from app.diary.wording import Written, count_lines, word_entry
+from app.diary.writers import choose_writers
 from app.kit import work_queue
 from app.kit.db import DbSession
 from app.kit.wire import MAX_SEQ
+from app.layers.turns import OpenPeriod, Period, form_periods
 from app.narratives import service as narratives
 from app.narratives.chain import Chain, Link
 from app.narratives.service import Narrative

@@ -1,4 +1,4 @@
-"""Periods: the turns after which the service writes into the diaries. Pure.
+"""Periods: the turns after which a layer looks back at the conversation. Pure.
 
 A period is a fixed number of consecutive turns. It is formed once, by the reply that completes it. The open period is
 stored with the line, so that an append reads no earlier messages.
@@ -7,8 +7,6 @@ stored with the line, so that an append reads no earlier messages.
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Protocol
-
-from app.chats.characters import Characters, find_sole, list_active, list_names
 
 
 class Spoken(Protocol):
@@ -66,19 +64,6 @@ def count_turns(first_seq: int, messages: Iterable[Spoken]) -> OpenPeriod:
     for message in messages:
         filling = _take_up(filling, message)
     return filling
-
-
-def choose_writers(characters: Characters, speakers: Iterable[str | None]) -> list[str]:
-    """Return the active characters that spoke, in the chat's order.
-
-    A chat that names no characters has one unnamed diary. A message without a name belongs to the sole character.
-    """
-    spoke = set(speakers)
-    if not characters:
-        return [""] if spoke else []
-    if None in spoke and (sole := find_sole(characters)):
-        return [sole]
-    return [name for name in list_names(list_active(characters)) if name in spoke]
 
 
 def _take_up(filling: OpenPeriod, message: Spoken) -> OpenPeriod:

@@ -1,13 +1,12 @@
-"""After which turns the service writes, and for whom."""
+"""After which turns a layer looks back at the conversation."""
 
 from dataclasses import dataclass
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.diary.periods import OpenPeriod, Period, choose_writers, count_turns, form_periods
+from app.layers.turns import OpenPeriod, Period, count_turns, form_periods
 
 
 @dataclass(frozen=True)
@@ -67,28 +66,3 @@ def test_a_lower_turn_setting_ends_the_period_at_the_next_turn() -> None:
     filling = count_turns(1, [Said(1, "user"), Said(2, "assistant"), Said(3, "user"), Said(4, "assistant")])
     formed, _ = form_periods(filling, [Said(5, "narrator"), Said(6, "user"), Said(7, "assistant")], 2)
     assert formed == [Period(1, 7)]
-
-
-KAI, MIRA, OFF = {"name": "Kai"}, {"name": "Mira", "disabled": False}, {"name": "Ines", "disabled": True}
-
-
-@pytest.mark.parametrize(
-    ("characters", "speakers", "writers"),
-    [
-        ([KAI, MIRA], ["Mira", "Kai"], ["Kai", "Mira"]),
-        ([KAI, MIRA], ["Mira", "a stranger"], ["Mira"]),
-        ([KAI, MIRA], [None], []),
-        ([KAI], [None], ["Kai"]),
-        ([KAI], ["a stranger"], []),
-        ([KAI, OFF], ["Kai", "Ines"], ["Kai"]),
-        ([KAI, OFF], [None], ["Kai"]),
-        ([KAI, MIRA, OFF], [None], []),
-        ([OFF], [None], []),
-        ([], [None, "somebody"], [""]),
-        ([], [], []),
-    ],
-)
-def test_those_who_spoke_and_are_not_disabled_write(
-    characters: list[dict[str, object]], speakers: list[str | None], writers: list[str]
-) -> None:
-    assert choose_writers(characters, speakers) == writers
