@@ -6,9 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from uuid import UUID
 
+import asyncpg
+
 from app.dispatcher import Dispatcher
 from app.kit.clock import Clock, SteppedClock
-from app.kit.db import Database
+from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
 from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelClient
@@ -73,6 +75,27 @@ async def locked_chat(database: Database, tenant: str, chat_id: str = "c") -> As
     async with database.unit_of_work() as locking:
         await locking.raw.execute("SELECT FROM chats WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, chat_id))
         yield
+
+
+@asynccontextmanager
+async def holding(database_url: str, statement: str) -> AsyncIterator[Connection]:
+    """What a transaction does that commits when the block ends."""
+    connection = await asyncpg.connect(database_url.replace("+asyncpg", ""))
+    try:
+        async with connection.transaction():
+            await connection.execute(statement)
+            yield connection
+    finally:
+        await connection.close()
+
+
+async def until_waited_for(holder: Connection) -> None:
+    """Wait until a connection waits for the lock of `holder`."""
+    question = """SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))),
+        pg_sleep(0.01), pg_stat_clear_snapshot()"""
+    async with asyncio.timeout(PATIENCE_S):
+        while not await holder.fetchval(question):
+            pass
 
 
 async def settle(dispatcher: Dispatcher, clock: SteppedClock, wait_s: float = 2) -> int:

@@ -1,6 +1,10 @@
-"""Stores what the tools of characters say: in which scope, and bound to which reply."""
+"""Stores what the tools of characters say, and what was learnt from messages: in which scope, and from what."""
 
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from app.bindings import service as bindings
 from app.bindings.service import Call
@@ -10,24 +14,53 @@ from app.chats.head import Head
 from app.chats.service import get_chat
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
-from app.knowledge.known import SCOPES, Known
-from app.knowledge.reading import Viewpoint
+from app.kit.ids import uuid7
+from app.knowledge.known import SCOPES, Known, choose_deciding
+from app.knowledge.reading import Viewpoint, list_live
 from app.knowledge.scopes import ScopeKey
-from app.knowledge.service import Said, teach
+from app.knowledge.service import Said, Source, learn_by_messages, lock_scope, teach, teach_by_messages
 from app.knowledge.settings import LearningSettings
 
 
-async def choose_scope(db_session: DbSession, ref: ChatRef, view: Viewpoint, deciding: Known | None) -> ScopeKey:
-    """Return the scope of what a tool says: `learn_scope`, but none wider than that of `deciding`.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a chat learns.
 
-    `deciding` is the statement that decides about the key now; in a wider scope, a new value would not hold.
+    Attributes:
+        tenant: The chat's tenant.
+        chat_key: The chat's key.
+        user_id: The chat's user, if it has one.
+        character: The character that it is about, if it is one.
+        settings: The chat's settings of learning.
+
     """
+
+    tenant: str
+    chat_key: UUID
+    user_id: str | None
+    character: str | None
+    settings: LearningSettings
+
+    def choose_scope(self, deciding: Known | None = None) -> ScopeKey:
+        """Return the scope `learn_scope`, but none wider than that of `deciding`.
+
+        `deciding` is the statement that decides about the key now; in a wider scope, a new value would not hold.
+        """
+        rank = min(SCOPES.index(self.settings.learn_scope), deciding.rank if deciding else len(SCOPES))
+        return ScopeKey.of_name(
+            SCOPES[rank],
+            tenant=self.tenant,
+            chat_key=self.chat_key,
+            user_id=self.user_id,
+            character=self.character,
+        )
+
+
+async def choose_scope(db_session: DbSession, ref: ChatRef, view: Viewpoint, deciding: Known | None) -> ScopeKey:
+    """Return the scope of what a tool says (`Place.choose_scope`)."""
     chat = await get_chat(db_session, ref)
-    learnt = LearningSettings.of(effective(chat.settings)).learn_scope
-    rank = min(SCOPES.index(learnt), deciding.rank if deciding else len(SCOPES))
-    return ScopeKey.of_name(
-        SCOPES[rank], tenant=ref.tenant, chat_key=ref.key, user_id=chat.user_id, character=view.character
-    )
+    place = Place(ref.tenant, ref.key, chat.user_id, view.character, LearningSettings.of(effective(chat.settings)))
+    return place.choose_scope(deciding)
 
 
 async def learn(
@@ -50,3 +83,43 @@ async def learn(
         return
     await teach(db_session, head, scope, made, said, layer=call.layer, now=now, bounded=bounded)
     defer(db_session, LayerChanged(head, call.layer))
+
+
+async def learn_value(
+    db_session: DbSession,
+    head: Head,
+    place: Place,
+    said: Said,
+    sources: Sequence[Source],
+    *,
+    layer: str,
+    origin: str,
+    at: datetime,
+) -> bool:
+    """Store a value of a key that was learnt from messages at the time `at`; return whether it is a new statement.
+
+    If the key had the same value at that time, its statement gets the sources, too. `head` is that of the chat's
+    current line, locked. Raises TooManyKeys.
+    """
+    view = Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
+    live = await list_live(db_session, view, said.kind, said.key)
+    scope = place.choose_scope(choose_deciding(live, place.character).get(said.key))
+    await lock_scope(db_session, scope)
+    same = (one for one in live if one.rank == scope.rank and one.character == (scope.character or None))
+    former = next((one for one in same if one.learnt_at <= at), None)
+    if former is not None and former.content is not None and is_same_value(former.content, said.content or ""):
+        known = await teach_by_messages(db_session, head, scope, former.statement_id, sources, layer=layer)
+        if known is not None:
+            return False
+    return await learn_by_messages(
+        db_session, head, scope, said, sources, statement_id=uuid7(), layer=layer, origin=origin, at=at
+    )
+
+
+def is_same_value(one: str, other: str) -> bool:
+    """Return whether two values differ only in case, white space, compatibility forms and a full stop."""
+    return _fold(one) == _fold(other)
+
+
+def _fold(value: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", value).casefold().split()).rstrip(".")

@@ -83,6 +83,8 @@ _TEACH_BY_MESSAGES = f"""
             AND k.first_seq = m.seq AND k.text_hash = t.text_hash)
     RETURNING hidden"""  # noqa: S608
 
+_LOCK = "SELECT FROM statements WHERE owner_key = $1 AND line_id = $2 AND statement_id = $3 FOR KEY SHARE"
+
 _RECHECK = f"""
     UPDATE teachings o SET hidden = n.hidden FROM (
         SELECT t.teaching_id, NOT ({_MATCHES}) AS hidden FROM teachings t CROSS JOIN LATERAL (
@@ -219,6 +221,12 @@ async def teach_by_messages(
         _TEACH_BY_MESSAGES, *line, layer, statement_id, wide_key, *zip(*sources, strict=True)
     )
     return [row["hidden"] for row in rows]
+
+
+async def lock_statement(db_session: DbSession, scope: ScopeKey, statement_id: UUID) -> bool:
+    """Keep a statement from being deleted until the end of the transaction; return whether it still exists."""
+    where = (scope.owner_key, scope.line_id, statement_id)
+    return await db_session.raw.fetchrow(_LOCK, *where) is not None
 
 
 async def recheck(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[UUID]:

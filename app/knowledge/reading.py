@@ -96,12 +96,12 @@ async def list_log_of_line(db_session: DbSession, line: tuple[UUID, UUID], kind:
 
 async def find_held(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> Known | None:
     """Return the statement that holds for a key, or None."""
-    return choose_nearest(await _list_live(db_session, view, kind, key), view.character).get(key)
+    return choose_nearest(await list_live(db_session, view, kind, key), view.character).get(key)
 
 
 async def find_deciding(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> Known | None:
     """Return the statement that decides about a key, also if it takes the value away, or None."""
-    return choose_deciding(await _list_live(db_session, view, kind, key), view.character).get(key)
+    return choose_deciding(await list_live(db_session, view, kind, key), view.character).get(key)
 
 
 async def list_values(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Value]:
@@ -110,7 +110,7 @@ async def list_values(db_session: DbSession, view: Viewpoint, kind: str, key: st
     Values whose replies were taken back are left out.
     """
     values, next_at = [], dict[tuple[int, str | None], datetime]()
-    for one in await _list_live(db_session, view, kind, key):
+    for one in await list_live(db_session, view, kind, key):
         values.append(Value(one, next_at.get((one.rank, one.character))))
         next_at[one.rank, one.character] = one.learnt_at
     return values
@@ -131,7 +131,8 @@ async def list_sources_of(
     return {statement_id: [f"message:{one}" for one in ids] for statement_id, ids in found.items()}
 
 
-async def _list_live(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Known]:
+async def list_live(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Known]:
+    """Return the live statements of a key in each scope of the view, newest first."""
     if view.line is None:
         return await queries.list_history(db_session, view.scope, kind, key)
     return await queries.list_history_of_chat(db_session, view.line, kind, key)

@@ -122,12 +122,22 @@ async def teach(
 
 async def teach_by_messages(
     db_session: DbSession, head: Head, scope: ScopeKey, statement_id: UUID, sources: Sequence[Source], *, layer: str
-) -> int:
-    """Store that messages taught a statement, and return how many of them did not before.
+) -> int | None:
+    """Store that messages taught a known statement, and return how many of them did not before.
+
+    Return None if the statement was deleted meanwhile, because another chat of the scope took back what taught it.
 
     A message whose text is another one now teaches nothing until it has the read text again. A message that `head`'s
     line lacks is left out. `head` is that of the chat's current line, locked.
     """
+    if not await queries.lock_statement(db_session, scope, statement_id):
+        return None
+    return await _teach_by_messages(db_session, head, scope, statement_id, sources, layer)
+
+
+async def _teach_by_messages(
+    db_session: DbSession, head: Head, scope: ScopeKey, statement_id: UUID, sources: Sequence[Source], layer: str
+) -> int:
     rows = [(uuid7(), one.message_id, one.text_hash) for one in dict.fromkeys(sources)]
     hidden = await queries.teach_by_messages(db_session, head.line, layer, statement_id, scope.wide_key, rows)
     if hidden:
@@ -146,12 +156,19 @@ async def learn_by_messages(
     statement_id: UUID,
     layer: str,
     origin: str,
-    now: datetime,
+    at: datetime,
+    bounded: bool = True,
 ) -> bool:
-    """Insert what was learnt from messages, as `teach_by_messages` does; return False if the line has none of them."""
-    if not await teach_by_messages(db_session, head, scope, statement_id, sources, layer=layer):
+    """Insert what was learnt from messages at the time `at`; return False if the line has none of them.
+
+    `head` is that of the chat's current line, locked. Raises TooManyKeys, unless the keys of the kind are not
+    `bounded`.
+    """
+    if bounded:
+        await _check_room(db_session, scope, said)
+    if not await _teach_by_messages(db_session, head, scope, statement_id, sources, layer):
         return False
-    await queries.insert_statement(db_session, _statement(scope, statement_id, said, origin, now))
+    await queries.insert_statement(db_session, _statement(scope, statement_id, said, origin, at))
     return True
 
 

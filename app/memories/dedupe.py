@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
 DEDUPE_THRESHOLD = 0.85
@@ -21,12 +22,30 @@ _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0e7f"  # vowel signs and accents, w
 _WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MARKS}])+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Known(Generic[Id]):
-    """A live statement of the same kind and scope."""
+    """A live statement of the same kind and scope.
+
+    Attributes:
+        id: Identifies it.
+        content: Its text.
+        stays: Whether it is never superseded, because a person wrote it.
+
+    """
 
     id: Id
     content: str
+    stays: bool = False
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        """The groups of letters of its text."""
+        return find_groups(self.content)
+
+    @cached_property
+    def folded(self) -> str:
+        """Its text without the differences between duplicates."""
+        return fold(self.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +69,19 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
     """Return what to do with a new statement; `known` are the statements to compare it with, oldest first.
 
     Statements are duplicates if they have the same characters, except for case, white space and compatibility forms.
-    Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest.
+    Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest. One
+    that stays is not superseded: what differs from it is a statement of its own.
     """
     written = fold(content)
     for other in reversed(known):
-        if fold(other.content) == written:
+        if other.folded == written:
             return Verdict("duplicate", other.id, 1.0)
     groups = find_groups(content)
     best: Verdict[Id] = Verdict("new", None, 0.0)
     for other in reversed(known):
-        found = _share(groups, find_groups(other.content))
+        if other.stays:
+            continue
+        found = _share(groups, other.groups)
         if found > max(threshold, best.similarity):
             best = Verdict("supersedes", other.id, found)
     return best

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -10,16 +11,19 @@ from app.chats.head import Head
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.knowledge.scopes import ScopeKey
-from app.knowledge.service import Said, Source, learn_by_messages, teach_by_messages
+from app.knowledge.service import Said, Source, learn_by_messages, lock_scope, teach_by_messages
 from app.layers.derived import Origin
 from app.memories import queries
 from app.memories.decay import order_key
-from app.memories.dedupe import Known, Verdict, compare, fold
-from app.memories.memory import DEFAULT_IMPORTANCE, Category, Memory
+from app.memories.dedupe import Known, compare, fold
+from app.memories.memory import DEFAULT_IMPORTANCE, Category
 from app.memories.queries import KIND, Choice, Keeping
 from app.memories.settings import MemorySettings
 
 NAME = "memories"
+
+_TICK = timedelta(microseconds=1)
+"""Between the times of sentences that are learnt together, so that they have an order."""
 
 Outcome = Literal["new", "duplicate", "supersedes", "forgotten", "untaught"]
 
@@ -33,10 +37,12 @@ class LearntMemory(NamedTuple):
         category: None if it has none of the categories.
         importance: From 0 to 1.
         tags: Short words.
+        sources: The messages that it was learnt from, at least one.
 
     """
 
     content: str
+    sources: Sequence[Source]
     origin: Origin = "model"
     category: Category | None = None
     importance: float = DEFAULT_IMPORTANCE
@@ -48,8 +54,9 @@ class Remembered(NamedTuple):
 
     Attributes:
         outcome: `new`: it is a memory of its own. `duplicate`: a memory has it already, and has its sources now, too.
-            `supersedes`: it holds in place of a memory's text, which became history. `forgotten`: nothing was stored,
-            because the memory was forgotten. `untaught`: nothing was stored, because the line has no source any more.
+            `supersedes`: it is a text of a known memory, and the older ones are its history. `forgotten`: nothing was
+            stored, because the memory was forgotten. `untaught`: nothing was stored, because the line has no source
+            any more.
         memory_id: The memory; None for `untaught`.
 
     """
@@ -58,40 +65,64 @@ class Remembered(NamedTuple):
     memory_id: UUID | None
 
 
+@dataclass(slots=True)
+class _Held:
+    """A live memory that a new sentence is compared with."""
+
+    statement_id: UUID
+    known: Known[UUID]
+    learnt_at: datetime
+    pinned: bool
+
+
 async def remember(
     db_session: DbSession,
     head: Head,
     scope: ScopeKey,
-    learnt: LearntMemory,
-    sources: Sequence[Source],
+    learnt: Sequence[LearntMemory],
     *,
     settings: MemorySettings,
+    at: datetime,
     now: datetime,
-) -> Remembered:
-    """Store what was learnt from messages of `head`'s line, which is the chat's current one and locked.
+) -> list[Remembered]:
+    """Store what was learnt from messages of `head`'s line, which is the chat's current one and locked, in order.
 
-    It is compared with the memories of the scope that are live and not in the archive, as the line sees them, and with
-    the forgotten ones. The caller defers `LayerChanged`, which also writes the head.
+    Each sentence is compared with the memories of the scope that are live and not in the archive, as the line sees
+    them, with those before it, and with the forgotten ones. The caller defers `LayerChanged`, which also writes the
+    head.
+
+    Args:
+        db_session: Open unit of work.
+        head: The line's head.
+        scope: Where the memories belong to.
+        learnt: The sentences.
+        settings: The chat's settings of memories.
+        at: When they were learnt. A sentence does not hold in place of one that was learnt later.
+        now: The service's time, by which memories fade into the archive.
+
     """
+    await lock_scope(db_session, scope)
     hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line)
-    held = {
-        memory.memory_id: memory
-        for memory in await queries.list_seen(
-            db_session, scope, head.line, keeping_of(settings, now), Choice(archived=False)
-        )
-    }
-    verdict = _judge(learnt.content, forgotten, list(held.values()), settings.dedupe_threshold)
-    memory_id = verdict.id
-    if verdict.outcome != "duplicate" and hash_content(learnt.content) in hashes:
-        return Remembered("forgotten", memory_id)
-    if memory_id is None:
-        return await _store(db_session, head, scope, learnt, sources, None, now)
-    if memory_id not in held:
-        return Remembered("forgotten", memory_id)
-    if verdict.outcome == "duplicate":
-        await teach_by_messages(db_session, head, scope, held[memory_id].statement_id, sources, layer=NAME)
-        return Remembered("duplicate", memory_id)
-    return await _store(db_session, head, scope, learnt, sources, held[memory_id], now)
+    held = await _list_held(db_session, head, scope, keeping_of(settings, now))
+    gone = [Known(memory_id, text) for memory_id, text in forgotten]
+    found = []
+    for number, one in enumerate(learnt):
+        others = [*gone, *(each.known for each in held.values())]
+        verdict = compare(one.content, others, threshold=settings.dedupe_threshold)
+        former = held.get(verdict.id) if verdict.id else None
+        is_duplicate = former is not None and verdict.outcome == "duplicate"
+        if (verdict.id and former is None) or (not is_duplicate and hash_content(one.content) in hashes):
+            found.append(Remembered("forgotten", verdict.id))
+            continue
+        if former and is_duplicate:
+            if await teach_by_messages(db_session, head, scope, former.statement_id, one.sources, layer=NAME) is None:
+                del held[former.known.id]  # another chat has just taken it back
+                former = None
+            else:
+                found.append(Remembered("duplicate", former.known.id))
+                continue
+        found.append(await _store(db_session, head, scope, one, former, held, at + number * _TICK))
+    return found
 
 
 def keeping_of(settings: MemorySettings, now: datetime) -> Keeping:
@@ -109,36 +140,52 @@ def hash_content(content: str) -> bytes:
     return hashlib.sha256(fold(content).encode()).digest()[:16]
 
 
+async def _list_held(db_session: DbSession, head: Head, scope: ScopeKey, keeping: Keeping) -> dict[UUID, _Held]:
+    """Return the memories to compare with, oldest first."""
+    seen = await queries.list_seen(db_session, scope, head.line, keeping, Choice(archived=False))
+    return {
+        one.memory_id: _Held(
+            one.statement_id,
+            Known(one.memory_id, one.content, stays=one.origin == "person"),
+            one.learnt_at,
+            one.pinned,
+        )
+        for one in sorted(seen, key=lambda memory: (memory.learnt_at, memory.statement_id))
+    }
+
+
 async def _store(
     db_session: DbSession,
     head: Head,
     scope: ScopeKey,
     learnt: LearntMemory,
-    sources: Sequence[Source],
-    former: Memory | None,
-    now: datetime,
+    former: _Held | None,
+    held: dict[UUID, _Held],
+    at: datetime,
 ) -> Remembered:
-    """Insert a memory, or the text that holds in place of that of `former`."""
+    """Insert a memory, or a text of the memory `former`, which holds unless that of `former` was learnt later."""
     statement_id = uuid7()
-    memory_id = former.memory_id if former else statement_id
+    memory_id = former.known.id if former else statement_id
     more = {"category": learnt.category, "importance": learnt.importance, "tags": list(learnt.tags)}
     if former:
         archived = await queries.find_archived(db_session, scope, memory_id)
         more |= {"pinned": former.pinned, "archived": archived}
-    said = Said(KIND, str(memory_id), learnt.content, 0, more=more)
     is_taught = await learn_by_messages(
-        db_session, head, scope, said, sources, statement_id=statement_id, layer=NAME, origin=learnt.origin, now=now
+        db_session,
+        head,
+        scope,
+        Said(KIND, str(memory_id), learnt.content, 0, more=more),
+        learnt.sources,
+        statement_id=statement_id,
+        layer=NAME,
+        origin=learnt.origin,
+        at=at,
+        bounded=False,
     )
     if not is_taught:
         return Remembered("untaught", None)
+    if former is None or former.learnt_at <= at:
+        held.pop(memory_id, None)  # so that the newest is the last one
+        pinned = former.pinned if former else False
+        held[memory_id] = _Held(statement_id, Known(memory_id, learnt.content), at, pinned)
     return Remembered("supersedes" if former else "new", memory_id)
-
-
-def _judge(
-    content: str, forgotten: Sequence[tuple[UUID, str]], held: Sequence[Memory], threshold: float
-) -> Verdict[UUID]:
-    """Compare a text with those that were forgotten and those that are held; of equal ones, those that are held win."""
-    oldest_first = sorted(held, key=lambda memory: (memory.learnt_at, memory.statement_id))
-    known = [Known(memory_id, text) for memory_id, text in forgotten]
-    known += [Known(memory.memory_id, memory.content) for memory in oldest_first]
-    return compare(content, known, threshold=threshold)

@@ -15,7 +15,7 @@ from app.kit.ids import chat_key, user_key
 from app.kit.owners import Owner
 from app.kit.scopes import raise_scope
 from app.kit.work_queue import NewWork
-from tests.chats.test_locks import PATIENCE_S, holding, until_waited_for
+from tests.background import PATIENCE_S, holding, until_waited_for
 from tests.conftest import client_of
 from tests.revisions import read_scope
 from tests.talk import append, get, ok, put, talk

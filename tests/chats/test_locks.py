@@ -2,9 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
-import asyncpg
 import httpx
 import pytest
 
@@ -12,14 +10,13 @@ from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.errors import ChatNotFound
 from app.kit.auth import Caller
 from app.kit.clock import SteppedClock
-from app.kit.db import Connection, Database
+from app.kit.db import Database
 from app.kit.ids import chat_key, user_key
 from app.kit.settings import Settings
 from app.main import create_app
+from tests.background import PATIENCE_S, holding, until_waited_for
 from tests.conftest import client_of
 from tests.talk import append, get, ok, put, said, talk
-
-PATIENCE_S = 20
 
 SWITCH = """
     CREATE TEMP TABLE next ON COMMIT DROP AS SELECT * FROM chats WHERE chat_key = '{key}';
@@ -40,27 +37,6 @@ async def small_api(database_url: str, clock: SteppedClock, key: str) -> AsyncIt
     async with client_of(app, key) as client:
         yield client
     await app.state.database.close()
-
-
-@asynccontextmanager
-async def holding(database_url: str, statement: str) -> AsyncIterator[Connection]:
-    """What a transaction does that commits when the block ends."""
-    connection = await asyncpg.connect(database_url.replace("+asyncpg", ""))
-    try:
-        async with connection.transaction():
-            await connection.execute(statement)
-            yield connection
-    finally:
-        await connection.close()
-
-
-async def until_waited_for(holder: Connection) -> None:
-    """Wait until a connection waits for the lock of `holder`."""
-    question = """SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))),
-        pg_sleep(0.01), pg_stat_clear_snapshot()"""
-    async with asyncio.timeout(PATIENCE_S):
-        while not await holder.fetchval(question):
-            pass
 
 
 async def test_a_locked_chat_times_out_and_blocks_no_other_chat(

@@ -12,7 +12,7 @@ from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
 from app.kit.settings import Settings
 from app.main import create_app
-from tests.chats.test_locks import PATIENCE_S, holding, until_waited_for
+from tests.background import PATIENCE_S, holding, until_waited_for
 from tests.conftest import client_of
 from tests.operations.limited import make_key
 from tests.talk import append, get, ok, said

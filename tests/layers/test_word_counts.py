@@ -27,7 +27,7 @@ from app.local.running import Urls
 from app.main import create_app
 from app.pipeline import open_database
 from app.registry import LAYERS, registered
-from tests.chats.test_locks import until_waited_for
+from tests.background import until_waited_for
 from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
 from tests.layers.word_counts import LAYER, TOTAL, TOTAL_WORDS, OwnTable
 from tests.revision_watch import watch_revisions

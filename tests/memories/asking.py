@@ -1,5 +1,6 @@
 """Learn, write and read memories: those of the chat `c` unless another path or chat is given."""
 
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -31,9 +32,18 @@ class Learner:
         self._clock = clock
 
     async def __call__(
-        self, content: str, *message_ids: str, chat_id: str = "c", read: str | None = None, **more: Any
+        self,
+        content: str,
+        *message_ids: str,
+        chat_id: str = "c",
+        read: str | None = None,
+        at: datetime | None = None,
+        **more: Any,
     ) -> Remembered:
-        """Learn a sentence from messages of a chat; `read` is the text that was read of them, if not the present."""
+        """Learn a sentence from messages of a chat.
+
+        `read` is the text that was read of them, if not the present one, and `at` the time, if it is not now.
+        """
         ref = ChatRef(self._tenant, chat_id, chat_key(self._tenant, chat_id))
         async with self._database.unit_of_work(self._tenant, ref.key) as db_session:
             chat = await get_chat(db_session, ref)
@@ -49,15 +59,10 @@ class Learner:
                 user_id=chat.user_id,
                 character="Kai",
             )
-            found = await remember(
-                db_session,
-                head,
-                scope,
-                LearntMemory(content, **more),
-                sources,
-                settings=settings,
-                now=self._clock(),
-            )
+            learnt = LearntMemory(content, sources, **more)
+            now = self._clock()
+            at = now if at is None else at
+            (found,) = await remember(db_session, head, scope, [learnt], settings=settings, at=at, now=now)
             defer(db_session, LayerChanged(head, NAME))
         return found
 

@@ -1,13 +1,16 @@
 """What is learnt from messages is a memory while one of them has the text that was read; each memory is there once."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
+from app.kit.ids import chat_key
+from tests.background import holding, until_waited_for
 from tests.facts.asking import CHAT, USER, begin, checkpoint, fork, learn_wide, restore, switch_to
-from tests.memories.asking import Learner, known
+from tests.memories.asking import Learner, history, known, write
 from tests.talk import add_swipe, append, cut_off, edit, get, hide, ok, said, select_swipe, soft_delete, talk
 
 TOMAS = "Mira's brother Tomas works as a ferryman at the harbour."
@@ -213,3 +216,45 @@ async def test_a_reimport_carries_what_was_learnt(api: httpx.AsyncClient, learn:
     assert await known(api) == {TOMAS}
     await edit(api, "m4", content="No.")
     assert await known(api) == set()
+
+
+async def test_what_was_said_earlier_does_not_hold(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    early = clock()
+    clock.step(60)
+    later = await learn(THREE_CATS, "m3")
+    clock.step(60)
+    again = await learn(TWO_CATS, "m1", at=early)
+    assert (again.outcome, again.memory_id) == ("supersedes", later.memory_id)
+    assert await known(api) == {THREE_CATS}
+    assert await history(api, later.memory_id) == [THREE_CATS, TWO_CATS]
+
+
+async def test_a_persons_words_are_not_superseded(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    await write(api, TWO_CATS)
+    clock.step(60)
+    assert (await learn(THREE_CATS, "m1")).outcome == "new"
+    assert await known(api) == {TWO_CATS, THREE_CATS}
+    assert (await learn(TWO_CATS, "m3")).outcome == "duplicate"
+    assert (await learn(THREE_CATS.replace("three", "four"), "m4")).outcome == "supersedes"
+    assert await known(api) == {TWO_CATS, THREE_CATS.replace("three", "four")}
+
+
+async def test_a_memory_that_is_being_taken_back_is_learnt(
+    api: httpx.AsyncClient, learn: Learner, database_url: str, tenant: str
+) -> None:
+    await learn_wide(api)
+    await learn_wide(api, "d")
+    await append(api, talk(1, 2))
+    ok(await api.post("/v1/chats/d/messages", json={"messages": talk(1, 2)}), 201)
+    first = await learn(TOMAS, "m1")
+    taking_back = f"DELETE FROM teachings WHERE chat_key = '{chat_key(tenant, 'c')}'"
+    async with holding(database_url, taking_back) as holder:
+        learning = asyncio.create_task(learn(TOMAS, "m1", chat_id="d"))
+        await until_waited_for(holder)
+    found = await learning
+    assert (found.outcome, found.memory_id != first.memory_id) == ("new", True)
+    assert await known(api, "d") == {TOMAS}

@@ -20,7 +20,7 @@ from app.kit.owners import Owner
 from app.kit.settings import Settings
 from app.kit.work_queue import NewWork
 from app.main import create_app
-from tests.chats.test_locks import holding, until_waited_for
+from tests.background import holding, until_waited_for
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_api, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses
