@@ -47,12 +47,18 @@ class OpenPeriod:
         return cls(**stored)
 
 
-def form_periods(filling: OpenPeriod, messages: Iterable[Spoken], every_turns: int) -> tuple[list[Period], OpenPeriod]:
-    """Return the periods that `messages` (the next ones, in seq order) complete, and the one that is filling then."""
+def form_periods(
+    filling: OpenPeriod, messages: Iterable[Spoken], every_turns: int, *, most_seqs: int | None = None
+) -> tuple[list[Period], OpenPeriod]:
+    """Return the periods that `messages` (the next ones, in seq order) complete, and the one that is filling then.
+
+    A period of `most_seqs` seqs ends even if it has fewer turns, such as one in which only characters speak.
+    """
     formed = []
     for message in messages:
         former, filling = filling, _take_up(filling, message)
-        if former.turns < filling.turns >= every_turns:
+        is_long = most_seqs is not None and message.seq - filling.first_seq + 1 >= most_seqs
+        if is_long or former.turns < filling.turns >= every_turns:
             formed.append(Period(filling.first_seq, message.seq))
             filling = OpenPeriod(message.seq + 1)
     return formed, filling

@@ -47,6 +47,21 @@ def test_a_period_ends_with_the_reply_that_completes_its_turns(messages: list[Sa
     assert filling.first_seq == firsts[-1]
 
 
+@given(talks, st.integers(1, 4), st.integers(1, 6))
+def test_no_period_is_longer_than_allowed(messages: list[Said], every: int, most: int) -> None:
+    formed, filling = form_periods(OpenPeriod(1), messages, every, most_seqs=most)
+    ranges = [(one.first_seq, one.last_seq) for one in formed]
+    assert [first for first, _ in ranges] + [filling.first_seq] == [1, *(last + 1 for _, last in ranges)]
+    assert all(last - first < most for first, last in ranges)
+    assert len(messages) - filling.first_seq + 1 < most
+    short = [one for one in formed if one.last_seq - one.first_seq + 1 < most]
+    assert all(count_turns(one.first_seq, _inside(messages, one)).turns == every for one in short)
+
+
+def _inside(messages: list[Said], period: Period) -> list[Said]:
+    return [one for one in messages if period.first_seq <= one.seq <= period.last_seq]
+
+
 @given(talks, st.integers(1, 4), st.integers(0, 40))
 def test_the_result_is_independent_of_how_appends_are_split(messages: list[Said], every: int, cut: int) -> None:
     early, filling = form_periods(OpenPeriod(1), messages[:cut], every)
