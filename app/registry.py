@@ -9,6 +9,7 @@ from app.blocks.layer import LAYER as BLOCKS
 from app.chats import revision
 from app.chats.prompt_cache import CURSOR as PAUSES
 from app.chats.settings import BUILT_IN_EDGES, ChatSettings, use_sections
+from app.consolidation.layer import LAYER as CONSOLIDATION
 from app.context.in_use import use_layers
 from app.context.tables import OWN, find_unplaced
 from app.diary.layer import LAYER as DIARY
@@ -23,7 +24,7 @@ from app.scenes.layer import LAYER as SCENES
 from app.sessions.layer import LAYER as SESSIONS
 from app.summary.layer import LAYER as SUMMARY
 
-LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLOCKS, MEMORIES)
+LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLOCKS, MEMORIES, CONSOLIDATION)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 

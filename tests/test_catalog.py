@@ -26,6 +26,7 @@ WITHOUT_WORDS = {
     "alembic_version": {"version_num"},
     "bindings": {"layer", "tool", "asked_id", "message_id"},
     "chats": {"line_status", "tenant", "chat_id", "user_id", "time_zone", "language"},
+    "consolidations": {"origin", "model", "prompt_version"},
     "diary_entries": {"origin", "model", "prompt_version"},
     "keys": {"key_id", "tenant", "scopes"},
     "memos": {"first_message_id", "status", "origin", "model", "prompt_version"},

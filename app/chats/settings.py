@@ -134,13 +134,6 @@ class PinnedSettings(Section):
     budget: Budget | None = Field(None, description="The limit for the pinned messages that have left the history.")
 
 
-class ConsolidationSettings(Section):
-    """Learning facts and memories from the conversation."""
-
-    enabled: bool = Field(False, description="Whether facts and memories are learnt.")
-    every_turns: int = Field(5, ge=1, le=1_000, description="After how many turns facts and memories are learnt.")
-
-
 class RecallSettings(Section):
     """Search results in the prompt."""
 
@@ -187,9 +180,6 @@ class ChatSettings(Section):
     )
     history: HistorySettings = Field(HistorySettings(), description="Which messages are sent verbatim.")
     pinned: PinnedSettings = Field(PinnedSettings(), description="Pinned messages.")
-    consolidation: ConsolidationSettings = Field(
-        ConsolidationSettings(), description="Consolidation. Planned: has no effect yet."
-    )
     recall: RecallSettings = Field(
         RecallSettings(), description="Recall. Planned: finds nothing yet; with `auto`, contexts have no `ETag`."
     )
@@ -216,7 +206,7 @@ class ChatSettings(Section):
 
     def missing_layers(self) -> list[str]:
         """Return the layers that are enabled but do not exist yet."""
-        planned = {"consolidation": self.consolidation.enabled, "recall": self.recall.mode != "off"}
+        planned = {"recall": self.recall.mode != "off"}
         built = {section.section for section in self.list_sections()}
         return [name for name, on in planned.items() if on and name not in built]
 

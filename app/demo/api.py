@@ -36,12 +36,12 @@ class Api:
         answer = await self._send("GET", path)
         return answer.status_code != httpx.codes.NOT_FOUND and bool(self._read(answer))
 
-    async def get_all(self, path: str) -> list[Any]:
+    async def get_all(self, path: str, **query: Any) -> list[Any]:
         """Return all items of a list, reading it page by page."""
-        page = await self.get(path, limit=500)
+        page = await self.get(path, limit=500, **query)
         items: list[Any] = page["items"]
         while page["next_cursor"]:
-            page = await self.get(path, limit=500, cursor=page["next_cursor"])
+            page = await self.get(path, limit=500, cursor=page["next_cursor"], **query)
             items += page["items"]
         return items
 

@@ -5,9 +5,11 @@ from typing import Any
 
 from app.chats.characters import list_active, list_names
 from app.chats.settings import ChatSettings
+from app.consolidation.settings import ConsolidationSettings
 from app.demo.api import Api
 from app.demo.replay import Played
 from app.demo.show import word_context, word_savings
+from app.demo.show_learnt import word_learnt
 from app.demo.show_memory import word_book, word_diary, word_recap, word_scenes, word_summary
 from app.demo.words import Calendar
 from app.diary.settings import DiarySettings
@@ -44,6 +46,9 @@ async def word_result(
     if SceneSettings.of(settings).enabled:
         lines += word_scenes(await api.get_all(f"{chat}/scenes"), calendar, await _list_hidden(api, chat))
         lines += word_recap(await api.get(f"{chat}/recap"))
+    if ConsolidationSettings.of(settings).enabled:
+        facts, memories = await api.get_all(f"{chat}/facts"), await api.get_all(f"{chat}/memories")
+        lines += word_learnt(facts, memories, len(await api.get_all(f"{chat}/memories", archived=True)))
     character = _choose_character(_names(state), entries)
     context = await api.get(f"{chat}/context", format="text", **({"character": character} if character else {}))
     lines += word_context(context, await api.get_all(f"{chat}/inclusion"), character=character)

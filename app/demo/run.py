@@ -13,7 +13,7 @@ from app.chats.settings import ChatSettings, schema
 from app.demo.access import access
 from app.demo.api import Api
 from app.demo.errors import DemoError
-from app.demo.presets import apply_preset, list_playable
+from app.demo.presets import PRESETS, apply_preset
 from app.demo.replay import Played, play
 from app.demo.result import word_result
 from app.demo.screen import Screen
@@ -43,7 +43,7 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset",
         metavar="NAME",
-        help=f"preset of the chat: {', '.join(list_playable())} (default: the preset in the conversation, or memo)",
+        help=f"preset of the chat: {', '.join(PRESETS)} (default: the preset in the conversation, or memo)",
     )
     parser.add_argument("--once", action="store_true", help="exit after showing the result instead of serving")
 

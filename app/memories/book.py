@@ -66,6 +66,11 @@ async def list_memories(db_session: DbSession, view: MemoryView, choice: Choice,
     )
 
 
+async def list_strongest(db_session: DbSession, view: MemoryView, limit: int, *, now: datetime) -> list[Memory]:
+    """Return at most `limit` of the memories that are not in the archive, the strongest first."""
+    return await list_memories(db_session, view, Choice(archived=False, limit=limit), now=now)
+
+
 async def get_memory(db_session: DbSession, view: MemoryView, memory_id: UUID, *, now: datetime) -> Memory:
     """Return a memory. Raises MemoryNotFound."""
     found = await list_memories(db_session, view, Choice(memory_id=memory_id), now=now)

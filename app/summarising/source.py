@@ -22,10 +22,13 @@ class Source:
     Attributes:
         utterances: Its eligible messages, in order.
         sent_at: When each of them was sent, by seq.
+        message_ids: The id of each of them, by seq.
+        importance: What callers gave some of them, by seq, from 0 to 1.
         hash: The hash of their content; it is equal while none of them changes.
         characters: `{"name", "persona"?, "disabled"?}` of each of the chat's characters.
         language: BCP 47, if the chat has one.
         time_zone: The IANA name of the chat's time zone.
+        user_id: The chat's user, if it has one.
         user_name: The user's name: the chat's, or else that of the newest message of the user that has one.
         user_persona: The user's persona, if the chat has one.
 
@@ -33,10 +36,13 @@ class Source:
 
     utterances: Sequence[Utterance]
     sent_at: Mapping[int, datetime]
+    message_ids: Mapping[int, str]
+    importance: Mapping[int, float]
     hash: bytes
     characters: Characters
     language: str | None
     time_zone: str
+    user_id: str | None
     user_name: str | None
     user_persona: str | None
 
@@ -61,6 +67,7 @@ class _Member:
     """A message read from JSON, with the fields that eligibility needs."""
 
     seq: int
+    message_id: str
     role: str
     name: str | None
     kind: str | None
@@ -72,6 +79,7 @@ class _Member:
     deleted: bool
     digest: str
     sent_at: str
+    importance: float | None
 
 
 async def read_source(
@@ -88,10 +96,13 @@ async def read_source(
     return Source(
         utterances=[name_speaker(m.seq, m.role, m.name, m.content, sole, row["user_name"]) for m in eligible],
         sent_at={m.seq: datetime.fromisoformat(m.sent_at) for m in eligible},
+        message_ids={m.seq: m.message_id for m in eligible},
+        importance={m.seq: m.importance for m in eligible if m.importance is not None},
         hash=range_hash([(m.seq, bytes.fromhex(m.digest)) for m in eligible]),
         characters=characters,
         language=row["language"],
         time_zone=row["time_zone"],
+        user_id=row["user_id"],
         user_name=row["user_name"] or next((m.name for m in reversed(eligible) if m.role == "user" and m.name), None),
         user_persona=row["user_persona"],
     )

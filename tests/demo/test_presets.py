@@ -8,7 +8,7 @@ import pytest
 
 from app.chats.settings import effective
 from app.demo.errors import DemoError
-from app.demo.presets import PRESETS, apply_preset, list_playable
+from app.demo.presets import PRESETS, apply_preset
 from app.demo.run import CONVERSATION
 from app.registry import LAYERS
 from tests.demo.running import ROOT, run, write_beginning
@@ -35,6 +35,14 @@ async def scenes(place: Path) -> str:
 async def companion(place: Path) -> str:
     path = write_beginning(place / "companion.jsonl", 34)
     code, out, error = await run(place, "--preset", "companion", "--input", path)
+    assert (code, error) == (0, "")
+    return out
+
+
+@pytest.fixture(scope="module", params=["agent", "decay"])
+async def learning(place: Path, request: pytest.FixtureRequest) -> str:
+    path = write_beginning(place / f"{request.param}.jsonl", 34)
+    code, out, error = await run(place, "--preset", request.param, "--input", path)
     assert (code, error) == (0, "")
     return out
 
@@ -91,7 +99,8 @@ def test_with_scenes_the_running_recap_stands_before_the_prompt(scenes: str) -> 
 
 
 def test_a_companion_shows_memos_diary_times_and_what_it_lacks(companion: str) -> None:
-    assert "does not make consolidation and recall yet, so the preset companion is played without." in companion
+    assert "does not make recall yet, so the preset companion is played without." in companion
+    assert "memories, the strongest first" in companion
     assert "The memo book: 4 memos of 34 messages" in companion
     assert "Quill's diary: 6 entries" in companion
     known = ["system", "character", "user", "instruction", "diary", "memos", "history", "(overhead)"]
@@ -101,8 +110,10 @@ def test_a_companion_shows_memos_diary_times_and_what_it_lacks(companion: str) -
     assert "  [09/12 19:32] Quill: At nineteen hundred hours." in companion
 
 
-def test_every_preset_that_makes_a_memory_can_be_played() -> None:
-    assert list_playable() == ["memo", "diary", "scenes", "companion"]
+def test_facts_and_memories_are_learnt(learning: str) -> None:
+    assert re.search(r"What was learnt: \d+ facts? and \d+ memories\n", learning)
+    assert re.search(r"^ +· 0\.\d\d  (\(\w+\) )?Nell: “", learning, re.MULTILINE)
+    assert "quoted, no model" in learning
 
 
 @pytest.mark.parametrize(
@@ -110,9 +121,7 @@ def test_every_preset_that_makes_a_memory_can_be_played() -> None:
     [
         ("dairy", "there is no such preset; did you mean diary?"),
         ("Memos", "there is no such preset; did you mean memo?"),
-        ("zzz", "there is no such preset; choose one of memo, diary, scenes, companion"),
-        ("agent", "this version does not make its consolidation and recall yet; choose one of memo, diary"),
-        ("decay", "this version does not make its consolidation and recall yet; choose one of memo, diary"),
+        ("zzz", "there is no such preset; choose one of memo, diary, scenes, agent, decay, companion"),
     ],
 )
 def test_a_preset_that_cannot_be_played_is_one_line(preset: str, complaint: str) -> None:

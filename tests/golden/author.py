@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.commands.prompts import PROMPTS
+from app.consolidation.prompts import CONSOLIDATION
 from app.diary.prompts import DIARY
 from app.memos.prompts import MEMO
 from app.scenes.prompts import RECAP, SCENE_BREAK, SCENE_RECAP
@@ -61,6 +62,7 @@ class Author:
             SCENE_BREAK.name: self._find_break,
             SCENE_RECAP.name: self._write_scene,
             RECAP.name: self._write_recap,
+            CONSOLIDATION.name: self._learn,
         } | {name: answer for sample in SAMPLES.values() for name, answer in sample.author(story).items()}
         self._names = {prompt.system: prompt.name for prompt in PROMPTS}
 
@@ -144,6 +146,17 @@ class Author:
         old = max(0, len(told) - FRESH_SCENES)
         condensed = [scene["kept"] for scene, _ in told[:old]]
         return _headed([*condensed, *(line for _, lines in told[old:] for line in lines)], threads.values(), state)
+
+    def _learn(self, request: str) -> str:
+        """A memory of each event in the messages."""
+        found = [self._wordings[line["message"]] for line in read_lines(request, "messages")]
+        learnt = [
+            {"memory": _word(event, "memo", edited=not first), "category": "context", "importance": 0.6, "from": [n]}
+            for n, (number, first) in enumerate(found, start=1)
+            for event in self._events
+            if event["at"] == number and "memo" in event
+        ]
+        return "\n".join(map(json.dumps, learnt)) or "NONE"
 
     def _find_told(self, scene: Json, former: str) -> list[str]:
         """What a former recap says of a scene: its line, or its outcomes."""

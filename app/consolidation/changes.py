@@ -1,0 +1,94 @@
+"""Keeps consolidated ranges in step with messages that change.
+
+What was learnt from a message goes and returns with its text by itself (`app/knowledge`). A range whose messages
+changed is read again, for what the new texts say. What is still true is then recognised and not learnt twice.
+"""
+
+import asyncpg
+import orjson
+
+from app.chats.eligibility import Filters
+from app.chats.events import LineTruncated, MessagesChanged, SettingsChanged
+from app.chats.ranges import is_any_inside
+from app.chats.scheduling import schedule, unschedule
+from app.consolidation import queries
+from app.consolidation.handlers import NAME, find_open
+from app.consolidation.models import Consolidation
+from app.consolidation.ranges import RANGE, key_of
+from app.consolidation.settings import ConsolidationSettings
+from app.kit.db import DbSession
+from app.kit.work_queue import NewWork
+from app.layers.derived import DerivedRow, rehash, reschedule, schedule_unscheduled
+from app.layers.turns import count_turns
+from app.messages.reads import list_not_deleted
+
+
+async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
+    """Have changed ranges read again, and count the turns of the open one again if messages were deleted."""
+    head = event.head
+    cursor = head.cursors.get(NAME)
+    if cursor is None:
+        return
+    filling = find_open(cursor)
+    turned = [after.seq for before, after in event.pairs if before.deleted != after.deleted]
+    if filling and turned and turned[-1] >= filling.first_seq:
+        left = await list_not_deleted(db_session, *head.line, [(filling.first_seq, head.head_seq)])
+        cursor["period"] = count_turns(filling.first_seq, left).to_json()
+    enabled = ConsolidationSettings.of(head.settings).enabled
+    touched = await queries.list_touched(db_session, head.line, [after.seq for _, after in event.pairs])
+    changed = [one for one in await rehash(db_session, head, [_derived(row) for row in touched]) if one.has_changed]
+    if changed:
+        hashes = [(one.row.first_seq, one.current_hash) for one in changed]
+        await queries.update_hashes(db_session, head.line, hashes)
+        await reschedule(db_session, head, NAME, changed, enabled=enabled, now=event.now, settle_s=event.settle_s)
+    await _settle_again(db_session, event)
+
+
+async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
+    """Delete the ranges from the truncation on; the one that it cuts through is open again, from its start."""
+    head, from_seq = event.head, event.from_seq
+    cursor = head.cursors.get(NAME)
+    if cursor is None:
+        return
+    due = [row["first_seq"] for row in await queries.list_due(db_session, head.line, NAME, from_seq)]
+    gone = [*await queries.truncate(db_session, head.line, from_seq), *due]
+    if gone:
+        await unschedule(db_session, head, NAME, [key_of(first_seq) for first_seq in gone])
+    if filling := find_open(cursor):
+        first_seq = min([filling.first_seq, from_seq, *gone])
+        left = await list_not_deleted(db_session, *head.line, [(first_seq, from_seq - 1)])
+        cursor["period"] = count_turns(first_seq, left).to_json()
+
+
+async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
+    """While the layer is on, schedule the ranges that changed while it was off."""
+    head = event.head
+    if NAME in head.cursors and ConsolidationSettings.of(head.settings).enabled:
+        column, now, settle_s = Consolidation.first_seq, event.now, event.settle_s
+        await schedule_unscheduled(db_session, head, NAME, column, prefix=RANGE, now=now, settle_s=settle_s)
+
+
+async def _settle_again(db_session: DbSession, event: MessagesChanged) -> None:
+    """Let the ranges with changed messages that are not read yet wait for further changes."""
+    head, seqs = event.head, event.changed_seqs
+    if not seqs:
+        return
+    items = [
+        NewWork(key_of(row["first_seq"]), row["first_seq"], orjson.loads(row["payload"]))
+        for row in await queries.list_due(db_session, head.line, NAME, seqs[0])
+        if is_any_inside(seqs, row["first_seq"], row["last_seq"])
+    ]
+    if items:
+        await schedule(db_session, head, NAME, items, now=event.now, settle_s=event.settle_s)
+
+
+def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:
+    return DerivedRow(
+        of=row,
+        key=key_of(row["first_seq"]),
+        first_seq=row["first_seq"],
+        last_seq=row["last_seq"],
+        filters=Filters.from_json(orjson.loads(row["filters"])),
+        source_hash=row["source_hash"],
+        current_hash=row["current_hash"],
+    )

@@ -1,0 +1,118 @@
+"""Asks a model what can be learnt from a range of messages, or finds it by rule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.consolidation.answers import profile_for
+from app.consolidation.extractive import EXTRACT_VERSION, learn, promote
+from app.consolidation.learnt import PROMOTION_IMPORTANCE, Learnt
+from app.consolidation.prompts import consolidation_messages
+from app.kit.job_context import PromptTemplate
+from app.kit.llm.client import ChatMessage
+from app.kit.tokens import count_tokens
+from app.layers.ask import Inquiry, ask_model
+from app.layers.derived import Origin
+from app.summarising.extractive import Frequencies
+from app.summarising.fitting import DoesNotFit
+from app.summarising.judging.judge import Material
+from app.summarising.source import Source
+from app.summarising.times import word_time
+from app.summarising.transcript import Utterance
+
+ANSWER_TOKENS = 1_200
+"""Room for ten items, also in scripts that take many tokens of the model's own tokenizer."""
+
+TEMPERATURE = 0.2
+
+HISTORY_MESSAGES = 500
+"""The number of messages up to the end of the range whose words are counted."""
+
+
+class Noted(NamedTuple):
+    """What is known already: a fact with its key, or a memory, whose key is None."""
+
+    key: str | None
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What was learnt from a range.
+
+    Attributes:
+        origin: Who found it.
+        model: The model, if one did.
+        version: The version of the prompt or of the rules.
+        learnt: Facts and memories.
+        promoted: Memories that quote messages, because their caller called them important.
+
+    """
+
+    origin: Origin
+    model: str | None
+    version: str
+    learnt: Sequence[Learnt]
+    promoted: Sequence[Learnt] = field(default=())
+
+
+async def ask_for_learnt(inquiry: Inquiry, prompt: PromptTemplate, source: Source, known: Sequence[Noted]) -> Draft:
+    """Return what the model learns from `source`. Raises ModelError, NoUsableAnswer, DoesNotFit.
+
+    A range that does not fit the model's context is divided.
+    """
+    found, model = await _ask(inquiry, prompt, source, source.utterances, known)
+    return Draft("model", model, prompt.version, found)
+
+
+def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
+    """Return what the rules of `extractive.py` find; `history` is the conversation up to the end of `source`.
+
+    Takes long for long messages: run it in a thread.
+    """
+    frequencies = Frequencies.of(history)
+    found = learn(source.utterances, frequencies, given=source.importance, count_tokens=count_tokens)
+    return Draft("extractive", None, EXTRACT_VERSION, found, quote_important(source, history, found))
+
+
+def quote_important(source: Source, history: Sequence[Utterance], learnt: Sequence[Learnt]) -> list[Learnt]:
+    """Return a memory of each message that its caller called important, unless something in `learnt` comes from it."""
+    heeded = {seq for one in learnt for seq in one.sources}
+    given = {seq: rated for seq, rated in source.importance.items() if rated > PROMOTION_IMPORTANCE}
+    leaving = [said for said in source.utterances if said.seq in given and said.seq not in heeded]
+    if not leaving:
+        return []
+    return promote(leaving, Frequencies.of(history), given=given, count_tokens=count_tokens)
+
+
+async def _ask(
+    inquiry: Inquiry, prompt: PromptTemplate, source: Source, batch: Sequence[Utterance], known: Sequence[Noted]
+) -> tuple[list[Learnt], str]:
+    def build(budget_tokens: int) -> list[ChatMessage]:
+        return consolidation_messages(
+            batch,
+            known=known,
+            times={seq: word_time(at, source.time_zone) for seq, at in source.sent_at.items()},
+            characters=source.names,
+            user_name=source.user_name,
+            language=source.language,
+            prompt=prompt,
+            budget_tokens=budget_tokens,
+            count_tokens=count_tokens,
+        )
+
+    material = Material([said.text for said in batch], language=source.language, names=source.speakers)
+    profile = profile_for([said.seq for said in batch])
+    try:
+        answer = await ask_model(
+            inquiry, build, profile, material, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE
+        )
+    except DoesNotFit:
+        half = len(batch) // 2
+        if not half:
+            raise
+        first, _ = await _ask(inquiry, prompt, source, batch[:half], known)
+        noted = [*known, *(Noted(one.key, one.content) for one in first)]
+        second, model = await _ask(inquiry, prompt, source, batch[half:], noted)
+        return [*first, *second], model
+    return answer.value, answer.model

@@ -1,0 +1,89 @@
+"""Decides which ranges of messages are due, as messages arrive and sessions end; `changes.py` handles the rest.
+
+A line's cursor contains the open range as `period`, while the layer is on. It begins where the last range ended.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from app.chats.events import MessagesAppended, SessionBroken
+from app.chats.head import Head
+from app.chats.scheduling import schedule
+from app.consolidation import queries
+from app.consolidation.ranges import FORCED_MARGIN_MESSAGES, MOST_MESSAGES, close, date_ranges, join, key_of
+from app.consolidation.settings import ConsolidationSettings
+from app.kit.db import DbSession
+from app.kit.work_queue import NewWork
+from app.layers.turns import OpenPeriod, Period, count_turns, form_periods
+from app.messages.reads import list_not_deleted
+
+NAME = "consolidation"
+
+
+async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
+    """Schedule the ranges that end with the new messages, or that ended with a pause before them."""
+    head = event.head
+    settings = ConsolidationSettings.of(head.settings)
+    if not settings.enabled:
+        if cursor := head.cursors.get(NAME):
+            cursor.pop("period", None)
+        return
+    cursor = head.cursors.setdefault(NAME, {})
+    filling = find_open(cursor) or OpenPeriod(event.former_head_seq + 1)
+    ended: list[Period] = []
+    if event.cold:
+        ended, filling = close(filling, event.former_head_seq)
+    after = [message for message in event.fresh if message.seq >= filling.first_seq]
+    formed, filling = form_periods(filling, after, settings.every_turns, most_seqs=MOST_MESSAGES)
+    ended += formed
+    if _is_cut_soon(event):
+        formed, filling = close(filling, head.head_seq)
+        ended += formed
+    cursor["period"] = filling.to_json()
+    await _schedule(db_session, head, ended, now=event.now, settle_s=event.settle_s)
+
+
+async def on_session(db_session: DbSession, event: SessionBroken) -> None:
+    """Schedule what the session left open."""
+    head = event.head
+    cursor = head.cursors.get(NAME, {})
+    filling = find_open(cursor)
+    if filling is None or not ConsolidationSettings.of(head.settings).enabled:
+        return
+    ended, filling = close(filling, event.last_seq)
+    if not ended:
+        return
+    after = await list_not_deleted(db_session, *head.line, [(filling.first_seq, head.head_seq)])
+    cursor["period"] = count_turns(filling.first_seq, after).to_json()
+    await _schedule(db_session, head, ended, now=event.now, settle_s=event.settle_s)
+
+
+async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
+    """Return the last seq before the first range that is due or open; None if nothing is learnt."""
+    filling = find_open(head.cursors.get(NAME, {}))
+    if filling is None or not ConsolidationSettings.of(head.settings).enabled:
+        return None
+    unsettled = await queries.find_first_unsettled(db_session, head.line, NAME, from_seq)
+    return (filling.first_seq if unsettled is None else unsettled) - 1
+
+
+def find_open(cursor: dict[str, Any]) -> OpenPeriod | None:
+    """Return the open range that a line's cursor contains."""
+    stored = cursor.get("period")
+    return OpenPeriod.from_json(stored) if stored else None
+
+
+def _is_cut_soon(event: MessagesAppended) -> bool:
+    """Whether the new messages bring the history close to a cut that does not wait."""
+    close_to_it = event.head.settings.max_messages - FORCED_MARGIN_MESSAGES
+    return event.former_history_messages < close_to_it <= event.head.history_messages
+
+
+async def _schedule(
+    db_session: DbSession, head: Head, ended: Sequence[Period], *, now: datetime, settle_s: float
+) -> None:
+    dues = date_ranges(join(ended), now)
+    items = [NewWork(key_of(due.first_seq), due.first_seq, due.to_payload()) for due in dues]
+    if items:
+        await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)

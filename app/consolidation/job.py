@@ -1,0 +1,143 @@
+"""The job that reads a range of messages and stores what is learnt from it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import orjson
+
+from app.chats.eligibility import Filters, hash_eligible
+from app.chats.head import Head
+from app.chats.heads import read_head
+from app.consolidation import queries
+from app.consolidation.generation import (
+    HISTORY_MESSAGES,
+    Draft,
+    Noted,
+    ask_for_learnt,
+    learn_by_rule,
+    quote_important,
+)
+from app.consolidation.prompts import CONSOLIDATION
+from app.consolidation.ranges import RANGE, Due
+from app.consolidation.settings import ConsolidationSettings
+from app.consolidation.store import list_noted, place_of, store
+from app.kit.db import DbSession
+from app.kit.job_context import JobContext
+from app.kit.work_queue import Claimed
+from app.layers.ask import Inquiry, NoUsableAnswer
+from app.layers.job import Job, Made
+from app.messages.reads import list_not_deleted
+from app.summarising.source import Source, read_source
+from app.summarising.transcript import Utterance
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A range to learn from.
+
+    Attributes:
+        due: Its ends, and the time from which it dates.
+        filters: The filters that decide which of its messages are eligible.
+        source: These messages.
+        noted: What is known already, the most important first.
+
+    """
+
+    due: Due
+    filters: Filters
+    source: Source
+    noted: Sequence[Noted]
+
+
+async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Range | None:
+    """Return the range; None if the line is gone, the layer is off, or it is read already and has not changed."""
+    line = claimed.owner.line
+    head = await read_head(db_session, *line)
+    if head is None or not ConsolidationSettings.of(head.settings).enabled:
+        return None
+    found = await _find_range(db_session, head, claimed)
+    if found is None:
+        return None
+    due, filters = found
+    source = await read_source(db_session.raw, line, due.first_seq, due.last_seq, filters)
+    if source is None:
+        return None
+    noted = await list_noted(db_session, head, place_of(head, source), now=ctx.clock()) if ctx.model else []
+    return _Range(due, filters, source, noted)
+
+
+async def _find_range(db_session: DbSession, head: Head, claimed: Claimed) -> tuple[Due, Filters] | None:
+    row = await queries.find(db_session.raw, head.line, int(claimed.key.removeprefix(RANGE)))
+    if row is None:
+        due = Due.from_payload(claimed.payload)
+        return (due, head.filters) if due else None
+    if row["source_hash"] == row["current_hash"]:
+        return None
+    filters = Filters.from_json(orjson.loads(row["filters"]))
+    return Due(row["first_seq"], row["last_seq"], row["learnt_at"]), filters
+
+
+async def _draft(ctx: JobContext, claimed: Claimed, found: _Range) -> Draft:
+    """Ask the model; without one, or without a usable answer, find what the rules find."""
+    source, prompt = found.source, ctx.prompt(CONSOLIDATION)
+    if not source.utterances:
+        return Draft("extractive", None, prompt.version, ())
+    if ctx.model is None:
+        return await asyncio.to_thread(learn_by_rule, source, await _read_history(ctx, claimed, found))
+    inquiry = Inquiry.of(ctx.model, ctx.database, claimed)
+    try:
+        draft = await ask_for_learnt(inquiry, prompt, source, found.noted)
+    except NoUsableAnswer:
+        return await asyncio.to_thread(learn_by_rule, source, await _read_history(ctx, claimed, found))
+    if not source.importance:
+        return draft
+    history = await _read_history(ctx, claimed, found)
+    promoted = await asyncio.to_thread(quote_important, source, history, draft.learnt)
+    return replace(draft, promoted=promoted)
+
+
+async def _read_history(ctx: JobContext, claimed: Claimed, found: _Range) -> Sequence[Utterance]:
+    """Return the conversation up to the end of the range, for its word frequencies."""
+    last_seq = found.due.last_seq
+    first_seq = max(1, min(found.due.first_seq, last_seq - HISTORY_MESSAGES + 1))
+    async with ctx.database.unit_of_work() as db_session:
+        source = await read_source(db_session.raw, claimed.owner.line, first_seq, last_seq, found.filters)
+    return source.utterances if source else found.source.utterances
+
+
+async def _is_unchanged(db_session: DbSession, made: Made[_Range, Draft]) -> bool:
+    """Return whether the range has the messages that were read, and is still the one to be read."""
+    due, filters, source = made.source.due, made.source.filters, made.source.source
+    if await _find_range(db_session, made.head, made.claimed) != (due, filters):
+        return False
+    messages = await list_not_deleted(db_session, *made.head.line, [(due.first_seq, due.last_seq)])
+    return hash_eligible(messages, filters) == source.hash
+
+
+async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
+    """Store what was learnt, and record that the range is read."""
+    head, due, source, draft = made.head, made.source.due, made.source.source, made.draft
+    values = {
+        "first_seq": due.first_seq,
+        "last_seq": due.last_seq,
+        "learnt_at": due.learnt_at,
+        "generated_at": made.now,
+        "origin": draft.origin,
+        "filters": made.source.filters.to_json(),
+        "source_hash": source.hash,
+        "current_hash": source.hash,
+        "model": draft.model,
+        "prompt_version": draft.version,
+    }
+    await queries.save(db_session, head.line, values)
+    await store(db_session, head, source, draft, at=_date(due, made.now), now=made.now)
+
+
+def _date(due: Due, now: datetime) -> datetime:
+    """Return the time of what is learnt from a range: never in the future, even if a clock was set back."""
+    return min(due.learnt_at, now)
+
+
+CONSOLIDATE = Job(prefix=RANGE, read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -1,0 +1,23 @@
+"""The descriptor of the consolidation layer."""
+
+from app.consolidation.changes import on_change, on_settings_changed, on_truncate
+from app.consolidation.handlers import NAME, covered_through, on_append, on_session
+from app.consolidation.job import CONSOLIDATE
+from app.consolidation.models import Consolidation
+from app.consolidation.prompts import CONSOLIDATION
+from app.consolidation.settings import ConsolidationSettings
+from app.layers.layer import Layer
+
+LAYER = Layer(
+    name=NAME,
+    settings=ConsolidationSettings,
+    models=(Consolidation,),
+    jobs=(CONSOLIDATE,),
+    prompts=(CONSOLIDATION,),
+    on_append=on_append,
+    on_change=on_change,
+    on_truncate=on_truncate,
+    on_settings_changed=on_settings_changed,
+    on_session=on_session,
+    covered_through=covered_through,
+)

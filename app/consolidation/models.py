@@ -1,0 +1,45 @@
+"""The table of consolidated ranges."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Index, text
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Table
+from app.layers.derived import MessageRangeColumns
+
+Time = TIMESTAMP(timezone=True)
+
+
+class Consolidation(MessageRangeColumns, Table):
+    """A range of messages that facts and memories were learnt from; both ends are inclusive.
+
+    What was learnt is in `statements` and `teachings`, which follow the messages on their own. This row records what
+    the range contained then: while its two hashes differ, it has to be read again. It is inserted when the range has
+    been read for the first time; before, the range is in the payload of its work item. `learnt_at` is when the range
+    became due: what is learnt from it, also later, is dated from then, so that a sentence from an old message does not
+    hold in place of a newer one.
+    """
+
+    __tablename__ = "consolidations"
+    __table_args__ = (
+        CheckConstraint("first_seq <= last_seq", name="range"),
+        CheckConstraint("origin IN ('model', 'extractive')", name="origin"),
+        Index(
+            "ix_consolidations_stale",
+            "chat_key",
+            "line_id",
+            "first_seq",
+            postgresql_where=text("source_hash IS DISTINCT FROM current_hash"),
+        ),
+        {"info": {"begins": "first_seq"}},
+    )
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    first_seq: Mapped[int] = mapped_column(primary_key=True)
+    last_seq: Mapped[int]
+    learnt_at: Mapped[datetime] = mapped_column(Time)
+    generated_at: Mapped[datetime] = mapped_column(Time)

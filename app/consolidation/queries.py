@@ -1,0 +1,92 @@
+"""SQL of consolidated ranges, and of those whose work is due."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy.dialects.postgresql import insert
+
+from app.consolidation.models import Consolidation
+from app.kit.db import Connection, DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
+
+Line = tuple[UUID, UUID]
+"""A chat's key, and the id of one of its lines."""
+
+_FIND = """
+    SELECT first_seq, last_seq, filters::text AS filters, source_hash, current_hash, learnt_at FROM consolidations
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq = $3"""
+
+# The range that contains each seq. Ranges do not overlap, so it is the last one that begins at or before the seq.
+_TOUCHED = """
+    SELECT DISTINCT r.first_seq, r.last_seq, r.filters::text AS filters, r.source_hash, r.current_hash
+    FROM unnest($3::int[]) AS changed (seq) CROSS JOIN LATERAL (
+        SELECT * FROM consolidations WHERE chat_key = $1 AND line_id = $2 AND first_seq <= changed.seq
+        ORDER BY first_seq DESC LIMIT 1) AS r
+    WHERE r.last_seq >= changed.seq ORDER BY r.first_seq"""
+
+_UPDATE_HASHES = f"""
+    UPDATE consolidations c SET current_hash = n.current_hash FROM (
+        SELECT g.current_hash, here.row_ref FROM unnest($3::int[], $4::bytea[]) AS g (first_seq, current_hash)
+        CROSS JOIN LATERAL (
+            SELECT ctid AS row_ref FROM consolidations
+            WHERE chat_key = $1 AND line_id = $2 AND first_seq = g.first_seq {ONE_LOOKUP_EACH}) AS here
+    ) AS n WHERE c.ctid = n.row_ref"""  # noqa: S608
+
+_TRUNCATE = """
+    DELETE FROM consolidations
+    WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND first_seq >= (
+        SELECT coalesce(max(first_seq), 0) FROM consolidations
+        WHERE chat_key = $1 AND line_id = $2 AND first_seq < $3)
+    RETURNING first_seq"""
+
+_DUE = """
+    SELECT at_seq AS first_seq, (payload ->> 'last_seq')::int AS last_seq, payload::text AS payload FROM work
+    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND (payload ->> 'last_seq')::int >= $4 ORDER BY at_seq"""
+
+_FIRST_UNSETTLED = """
+    SELECT min(w.at_seq) FROM work w
+    LEFT JOIN consolidations r ON r.chat_key = $1 AND r.line_id = $2 AND r.first_seq = w.at_seq
+    WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.failed_at IS NULL
+        AND coalesce(r.last_seq, (w.payload ->> 'last_seq')::int) >= $4"""
+
+
+async def find(connection: Connection, line: Line, first_seq: int) -> asyncpg.Record | None:
+    """Return the consolidated range that begins at a seq, or None."""
+    return await connection.fetchrow(_FIND, *line, first_seq)
+
+
+async def save(db_session: DbSession, line: Line, values: Mapping[str, Any]) -> None:
+    """Insert a range, or replace what is recorded about it, except its ends and `learnt_at`."""
+    row = {"chat_key": line[0], "line_id": line[1], **values}
+    statement = insert(Consolidation).values(row)
+    kept = ("chat_key", "line_id", "first_seq", "last_seq", "learnt_at", "filters")
+    replaced = {name: statement.excluded[name] for name in row if name not in kept}
+    await db_session.execute(statement.on_conflict_do_update(index_elements=kept[:3], set_=replaced))
+
+
+async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[asyncpg.Record]:
+    """Return the consolidated ranges that contain one of `seqs`, in order."""
+    return await db_session.raw.fetch(_TOUCHED, *line, list(seqs))
+
+
+async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[int, bytes]]) -> None:
+    """Update the current hashes of ranges: (first_seq, current_hash)."""
+    await db_session.raw.execute(_UPDATE_HASHES, *line, *zip(*rows, strict=True))
+
+
+async def truncate(db_session: DbSession, line: Line, from_seq: int) -> list[int]:
+    """Delete the ranges that end at or after a seq, and return where they begin."""
+    return [row["first_seq"] for row in await db_session.raw.fetch(_TRUNCATE, *line, from_seq)]
+
+
+async def list_due(db_session: DbSession, line: Line, layer: str, from_seq: int) -> list[asyncpg.Record]:
+    """Return (first_seq, last_seq, payload) of the ranges to be read for the first time that end at or after a seq."""
+    return await db_session.raw.fetch(_DUE, *line, layer, from_seq)
+
+
+async def find_first_unsettled(db_session: DbSession, line: Line, layer: str, from_seq: int) -> int | None:
+    """Return where the first range begins that ends at or after a seq and whose work is due, or None."""
+    first: int | None = await db_session.raw.fetchval(_FIRST_UNSETTLED, *line, layer, from_seq)
+    return first

@@ -1,0 +1,74 @@
+"""The ranges of messages that are consolidated. Pure.
+
+A range ends with the reply that completes its turns. It ends earlier when the conversation pauses, when a session ends,
+or when the history is about to be cut without waiting. An append that completes several ranges, such as an import,
+joins short ones: they are read together.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from app.layers.turns import OpenPeriod, Period
+
+MOST_MESSAGES = 40
+"""The most seqs of a range; what the model is asked about at once."""
+
+FORCED_MARGIN_MESSAGES = 8
+"""How many messages before a forced cut the open range ends."""
+
+RANGE = "range:"
+"""The prefix of the work keys: `range:<first seq>`."""
+
+MOST_LEARNT = 100
+"""More than is learnt from one range."""
+
+_TICK = timedelta(microseconds=1)
+
+
+class Due(NamedTuple):
+    """A range that is to be read for the first time, both ends inclusive, and the time from which it dates."""
+
+    first_seq: int
+    last_seq: int
+    learnt_at: datetime
+
+    def to_payload(self) -> dict[str, Any]:
+        """Return what its work item stores."""
+        return {"first_seq": self.first_seq, "last_seq": self.last_seq, "learnt_at": self.learnt_at.isoformat()}
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> "Due | None":
+        """Return the range of a stored payload; None if it has none."""
+        if "learnt_at" not in payload:
+            return None
+        return cls(payload["first_seq"], payload["last_seq"], datetime.fromisoformat(payload["learnt_at"]))
+
+
+def key_of(first_seq: int) -> str:
+    """Return the key of the work item of the range that begins at `first_seq`."""
+    return f"{RANGE}{first_seq}"
+
+
+def close(filling: OpenPeriod, last_seq: int) -> tuple[list[Period], OpenPeriod]:
+    """Return the open range as one that ends at `last_seq`, and the next one; nothing changes if it begins later."""
+    if filling.first_seq > last_seq:
+        return [], filling
+    following = OpenPeriod(last_seq + 1, awaits_reply=filling.awaits_reply)
+    return [Period(filling.first_seq, last_seq)], following
+
+
+def join(periods: Iterable[Period]) -> list[Period]:
+    """Return adjacent ranges, in order, with as many of them joined as MOST_MESSAGES allows."""
+    joined: list[Period] = []
+    for one in periods:
+        if joined and one.last_seq - joined[-1].first_seq < MOST_MESSAGES:
+            joined[-1] = Period(joined[-1].first_seq, one.last_seq)
+        else:
+            joined.append(one)
+    return joined
+
+
+def date_ranges(periods: Sequence[Period], now: datetime) -> list[Due]:
+    """Return the ranges with their times: all are due now, and what is learnt from a later one is newer."""
+    return [Due(one.first_seq, one.last_seq, now + number * MOST_LEARNT * _TICK) for number, one in enumerate(periods)]

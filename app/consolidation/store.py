@@ -1,0 +1,96 @@
+"""Stores what was learnt as facts and memories, and reads what is known already."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from app.bindings.rule import hash_text
+from app.chats.head import Head
+from app.chats.revision import record
+from app.consolidation.generation import Draft, Noted
+from app.consolidation.learnt import Learnt
+from app.facts.book import NAME as FACTS
+from app.facts.book import list_held, say
+from app.facts.settings import FactSettings
+from app.kit.db import DbSession
+from app.knowledge.errors import TooManyKeys
+from app.knowledge.learning import Place, learn_value
+from app.knowledge.reading import Viewpoint
+from app.knowledge.scopes import ScopeKey
+from app.knowledge.service import Source as Taught
+from app.knowledge.settings import LearningSettings
+from app.layers.derived import Origin
+from app.memories.book import MemoryView, list_strongest
+from app.memories.remember import NAME as MEMORIES
+from app.memories.remember import LearntMemory, remember
+from app.memories.settings import MemorySettings
+from app.summarising.source import Source
+
+_TICK = timedelta(microseconds=1)
+
+MOST_NOTED_MEMORIES = 100
+"""How many of the strongest memories are read for the prompt; more do not fit into their share of it."""
+
+
+def place_of(head: Head, source: Source) -> Place:
+    """Return where the chat learns."""
+    return Place(head.tenant, head.chat_key, source.user_id, source.sole, LearningSettings.of(head.settings))
+
+
+async def list_noted(db_session: DbSession, head: Head, place: Place, *, now: datetime) -> list[Noted]:
+    """Return what the chat knows: the facts, then its strongest memories."""
+    view = Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
+    facts = await list_held(db_session, view)
+    memory_view = MemoryView(view, MemorySettings.of(head.settings), head.time_zone)
+    memories = await list_strongest(db_session, memory_view, MOST_NOTED_MEMORIES, now=now)
+    return [
+        *(Noted(key, one.content or "") for key, one in sorted(facts.items())),
+        *(Noted(None, one.content) for one in memories),
+    ]
+
+
+async def store(
+    db_session: DbSession, head: Head, source: Source, draft: Draft, *, at: datetime, now: datetime
+) -> None:
+    """Store what was learnt from `source` as known since `at`. `head` is that of the current line, locked."""
+    place = place_of(head, source)
+    texts = {said.seq: said.text for said in source.utterances}
+    taught = {seq: Taught(source.message_ids[seq], hash_text(text)) for seq, text in texts.items()}
+    if FactSettings.of(head.settings).enabled:
+        await _store_facts(db_session, head, place, draft, taught, at)
+    if MemorySettings.of(head.settings).enabled:
+        learnt = [
+            LearntMemory(
+                one.content, [taught[seq] for seq in one.sources], origin, one.category, one.importance, one.tags
+            )
+            for one, origin in _list_learnt(draft)
+            if one.kind == "memory"
+        ]
+        if learnt:
+            settings = MemorySettings.of(head.settings)
+            await remember(db_session, head, place.choose_scope(), learnt, settings=settings, at=at, now=now)
+            record(db_session, head.line, MEMORIES)
+
+
+async def _store_facts(
+    db_session: DbSession, head: Head, place: Place, draft: Draft, taught: Mapping[int, Taught], at: datetime
+) -> None:
+    facts: Sequence[tuple[Learnt, Origin]] = [pair for pair in _list_learnt(draft) if pair[0].kind == "fact"]
+    for number, (one, origin) in enumerate(facts):
+        sources = [taught[seq] for seq in one.sources]
+        said = say(one.key or "", one.content)
+        try:
+            await learn_value(
+                db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + number * _TICK
+            )
+        except TooManyKeys:
+            break  # the others would not fit either, except new values of known keys: these come again
+    if facts:
+        record(db_session, head.line, FACTS)
+
+
+def _list_learnt(draft: Draft) -> Iterator[tuple[Learnt, Origin]]:
+    """Yield what was learnt, with its origin. What is promoted is quoted."""
+    for one in draft.learnt:
+        yield one, draft.origin
+    for one in draft.promoted:
+        yield one, "extractive"

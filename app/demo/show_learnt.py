@@ -1,0 +1,46 @@
+"""Formats what was learnt: facts and memories. Pure.
+
+The functions take the items as the API returns them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.demo.words import BULLET, count, fill, heading, part
+
+Listed = Mapping[str, Any]
+
+_AUTHORS = {
+    "model": "learnt by a model",
+    "extractive": "quoted, no model",
+    "tool": "noted by the character",
+    "person": "written by a person",
+}
+
+MOST_SHOWN = 20
+"""How many memories are shown; the others are only counted."""
+
+
+def word_learnt(facts: Sequence[Listed], memories: Sequence[Listed], archived: int) -> Iterator[str]:
+    """Yield the lines of facts and memories, the strongest memories first. `archived` is the size of the archive."""
+    known = f"{count(len(facts), 'fact')} and {count(len(memories), 'memory', 'memories')}"
+    yield heading(f"What was learnt: {known}")
+    if facts:
+        yield part("facts")
+        for fact in facts:
+            yield fill(f"{fact['key']}: {fact['value']} · {_word_origin(fact)}", 6, BULLET)
+    if memories:
+        yield part("memories, the strongest first")
+        for memory in memories[:MOST_SHOWN]:
+            category = f"({memory['category']}) " if memory["category"] else ""
+            yield fill(f"{memory['score']:.2f}  {category}{memory['content']} · {_word_origin(memory)}", 6, BULLET)
+    if (more := len(memories) - MOST_SHOWN) > 0:
+        yield "\n" + fill(f"{count(more, 'weaker one')} not shown.", 2)
+    if archived:
+        yield "\n" + fill(f"{count(archived, 'memory', 'memories')} more in the archive.", 2)
+
+
+def _word_origin(one: Listed) -> str:
+    ids = [source.partition(":")[2] for source in one["sources"]]
+    said = f"message {', '.join(ids)}" if len(ids) == 1 else f"messages {', '.join(ids)}" if ids else "no message"
+    return f"{said} · {_AUTHORS[one['origin']]}"

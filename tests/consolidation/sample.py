@@ -1,0 +1,33 @@
+"""What the tests of all layers need to know of consolidation."""
+
+import httpx
+
+from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
+from tests.talk import append, edit, put, talk
+
+LEARNT = '{"memory": "Kai counts the lamps every night.", "category": "context", "importance": 0.7, "from": [1]}'
+
+
+async def due_range(stage: Stage) -> None:
+    await put(stage.api, settings={"memos": {"enabled": False}, "consolidation": {"enabled": True, "every_turns": 2}})
+    stage.model.otherwise = lambda _: LEARNT
+    await append(stage.api, talk(1, 4))
+
+
+async def change_one(api: httpx.AsyncClient) -> None:
+    """A range that is read again."""
+    await edit(api, "m36", content="The lens is broken.")
+
+
+SAMPLE = LayerSample(
+    last_attempts={"range:": LastAttempt("range:%", due_range, "UPDATE messages SET digest = '\\x00'")},
+    begins={"consolidations": lambda row: row["first_seq"]},
+    rich=RichRows(settings={"consolidation": {"enabled": True, "every_turns": 1}}, write_last=change_one),
+    wording={"consolidation/1": "eb931a0e0242"},
+    examples=frozenset({"Petra", "Halvard", "Suli"}),
+    settings={"consolidation": {"enabled": True, "every_turns": 2}},
+    in_presets={
+        "consolidation.enabled": (False, False, False, True, True, True),
+        "consolidation.every_turns": (5, 5, 5, 1, 5, 5),
+    },
+)

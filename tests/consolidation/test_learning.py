@@ -1,0 +1,295 @@
+"""What the service learns from the conversation: when, from what, and where it is stored."""
+
+from datetime import datetime
+
+import httpx
+
+from app.dispatcher import Dispatcher
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.work_queue import RETRY_DELAYS_S
+from tests.book import due_rows
+from tests.consolidation.learning import (
+    begin,
+    fact,
+    facts,
+    learn_all,
+    learns,
+    memories,
+    memory,
+    quoted,
+    sentences,
+    turn,
+)
+from tests.facts.asking import delete_fact, set_fact
+from tests.scripted_model import ScriptedModel, says
+from tests.talk import append, get, ok, put, said, talk
+
+FERRY = "Mira's brother Tomas works as a ferryman at the harbour."
+ANSWERS = {
+    "ferryman": lambda n: memory(FERRY, n, tags=["family"]),
+    "call me Captain": lambda n: fact("nickname", "Captain", n),
+    "call me Skipper": lambda n: fact("nickname", "Skipper", n),
+}
+
+
+async def test_a_turn_is_read_when_it_is_complete(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    await begin(api)
+    await append(api, [said(1, content="My brother Tomas is a ferryman.")])
+    assert await due_rows(database, tenant) == []
+    await append(api, [said(2, content="I know him, Mira. You may call me Captain.")])
+    (row,) = await due_rows(database, tenant)
+    assert (row["layer"], row["key"], row["at_seq"]) == ("consolidation", "range:1", 1)
+    assert await learn_all(dispatcher, clock) == 1
+    (learnt,) = await memories(api)
+    assert (learnt["content"], learnt["category"], learnt["importance"]) == (FERRY, "personal", 0.7)
+    assert (learnt["tags"], learnt["origin"], learnt["sources"]) == (["family"], "model", ["message:m1"])
+    (held,) = (await get(api, "/facts"))["items"]
+    assert (held["key"], held["value"], held["scope"], held["origin"]) == ("nickname", "Captain", "chat", "model")
+    assert held["sources"] == ["message:m2"]
+    assert await due_rows(database, tenant) == []
+
+
+async def test_the_model_reads_what_is_known(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    await begin(api)
+    await turn(api, 1, "My brother Tomas is a ferryman.", "You may call me Captain.")
+    await learn_all(dispatcher, clock)
+    await turn(api, 2, "It rains.", "It always does, here.")
+    await learn_all(dispatcher, clock)
+    last = model.requests[-1]
+    assert [one["message"] for one in quoted(last)] == ["It rains.", "It always does, here."]
+    assert quoted(last, "known") == [{"fact": "nickname", "value": "Captain"}, {"memory": FERRY}]
+    text = str(last["messages"][-1]["content"])
+    assert 'They talk with the user, whose name is "Mira".' in text
+    assert 'Characters: "Kai".' in text
+
+
+async def test_it_learns_after_so_many_turns(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    await begin(api, turns=3)
+    for n in range(1, 8):
+        await turn(api, n, f"The lamp number {n}.")
+        await learn_all(dispatcher, clock)
+    assert [len(quoted(request)) for request in model.requests] == [6, 6]
+
+
+async def test_an_import_is_read_in_long_ranges(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    await begin(api)
+    await append(api, talk(1, 100))
+    await learn_all(dispatcher, clock)
+    assert sorted(len(quoted(request)) for request in model.requests) == [20, 40, 40]
+
+
+async def test_what_characters_say_alone_is_read_too(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    await begin(api)
+    for n in range(1, 51):
+        await append(api, [said(n, role="assistant", name="Kai")])
+    await learn_all(dispatcher, clock)
+    assert [len(quoted(request)) for request in model.requests] == [40]
+
+
+async def test_a_pause_ends_the_open_range(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    await begin(api, turns=5)
+    await turn(api, 1, "The lamp is out.")
+    await learn_all(dispatcher, clock)
+    assert model.requests == []
+    clock.step(3_700)
+    await append(api, [said(3)])
+    await learn_all(dispatcher, clock)
+    assert [len(quoted(request)) for request in model.requests] == [2]
+
+
+async def test_a_session_ends_the_open_range(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    await begin(api, turns=5)
+    await turn(api, 1, "The lamp is out.")
+    ok(await api.post("/v1/chats/c/sessions/break"), 201)
+    await turn(api, 2, "Good morning.")
+    await learn_all(dispatcher, clock)
+    assert [[one["message"] for one in quoted(request)] for request in model.requests] == [["The lamp is out.", "Hm."]]
+
+
+async def test_a_full_cut_waits_until_it_is_read(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    await begin(api, history={"keep_messages": 4, "grow_messages": 2, "edges": "every_message"})
+    await append(api, talk(1, 8))
+    history = (await get(api, "/context"))["history"]
+    assert (history["anchor_seq"], history["messages"]) == (1, 8)
+    await learn_all(dispatcher, clock)
+    history = (await get(api, "/context"))["history"]
+    assert (history["last_cut"]["reason"], history["messages"]) == ("full", 4)
+
+
+async def test_a_forced_cut_is_prepared(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    history = {"keep_messages": 4, "grow_messages": 2, "max_messages": 20, "edges": "every_message"}
+    await begin(api, turns=15, history=history)
+    await append(api, talk(1, 11))
+    await learn_all(dispatcher, clock)
+    assert model.requests == []
+    await append(api, talk(12, 14))
+    await learn_all(dispatcher, clock)
+    assert [len(quoted(request)) for request in model.requests] == [14]
+    assert (await get(api, "/context"))["history"]["messages"] == 4
+
+
+async def test_a_newer_value_supersedes(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    await begin(api)
+    await turn(api, 1, "Please call me Captain.")
+    await learn_all(dispatcher, clock)
+    await turn(api, 2, "No, call me Skipper.")
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {"nickname": "Skipper"}
+    await set_fact(api, "nickname", "Commodore", status=200)
+    assert await facts(api) == {"nickname": "Commodore"}
+    clock.step(5)
+    await turn(api, 3, "Now call me Captain again.")
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {"nickname": "Captain"}
+    values = [one["value"] for one in (await get(api, "/facts/nickname/history"))["items"]]
+    assert values == ["Captain", "Commodore", "Skipper", "Captain"]
+
+
+async def test_a_deleted_fact_is_not_learnt_from_old_words(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    await begin(api)
+    await turn(api, 1, "Please call me Captain.")
+    await learn_all(dispatcher, clock)
+    await delete_fact(api, "nickname")
+    clock.step(5)
+    await append(api, [said(3)])
+    ok(await api.patch("/v1/chats/c/messages/m2", json={"content": "As you wish."}), 200)
+    assert await learn_all(dispatcher, clock) == 1
+    assert await facts(api) == {}
+
+
+async def test_it_is_stored_in_the_scope_to_learn_in(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    await begin(api, memories={"learn_scope": "user"})
+    await put(api, "d", user_id="mira")
+    await put(api, "e", user_id="another")
+    await turn(api, 1, "My brother is a ferryman. And call me Captain.")
+    await learn_all(dispatcher, clock)
+    known = ok(await api.get("/v1/chats/d/state"), 200)["layers"]
+    assert [one["content"] for one in known["memories"]] == [FERRY]
+    assert [one["value"] for one in ok(await api.get("/v1/users/mira/facts"), 200)["items"]] == ["Captain"]
+    assert ok(await api.get("/v1/chats/e/state"), 200)["layers"]["memories"] == []
+
+
+async def test_switched_off_nothing_is_stored(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    await begin(api, facts={"enabled": False})
+    await turn(api, 1, "My brother is a ferryman. And call me Captain.")
+    await learn_all(dispatcher, clock)
+    assert (await facts(api), await sentences(api)) == ({}, {FERRY})
+    await begin(api, facts={"enabled": True}, memories={"enabled": False}, status=200)
+    await turn(api, 2, "My brother is a ferryman! And call me Skipper.")
+    await learn_all(dispatcher, clock)
+    assert (await facts(api), await sentences(api)) == ({"nickname": "Skipper"}, {FERRY})
+
+
+async def test_what_is_called_important_is_quoted(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    await begin(api)
+    await append(
+        api,
+        [
+            said(1, content="My brother Tomas is a ferryman.", importance=0.9),
+            said(2, content="The cellar key hangs behind the third stair.", importance=0.8),
+        ],
+    )
+    await learn_all(dispatcher, clock)
+    found = {one["content"]: one for one in await memories(api)}
+    quote = "Kai: “The cellar key hangs behind the third stair.”"
+    assert set(found) == {FERRY, quote}
+    assert (found[quote]["origin"], found[quote]["importance"]) == ("extractive", 0.8)
+
+
+async def test_an_unusable_model_is_replaced_by_rules(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "I'm sorry, but I can't help with that."
+    await begin(api)
+    await turn(api, 1, "I promise that I will bring the lens to Sandoy on 9 August.", "My name is Kai.")
+    for wait_s in (0.0, *RETRY_DELAYS_S):
+        clock.step(wait_s)
+        await learn_all(dispatcher, clock)
+    (learnt,) = await memories(api)
+    assert learnt["origin"] == "extractive"
+    assert "I promise that I will bring the lens to Sandoy on 9 August." in learnt["content"]
+
+
+async def test_a_range_that_does_not_fit_is_divided(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    await begin(api)
+    await append(api, [said(n, content=f"The lamp number {n}. " * 400) for n in range(1, 40)])
+    await append(api, [said(40, content="My brother Tomas is a ferryman.")])
+    await learn_all(dispatcher, clock)
+    assert await sentences(api) == {FERRY}
+
+
+async def test_an_answer_that_is_cut_off_gives_its_whole_items(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = lambda _: says(f"{memory(FERRY, 1)}\n" + '{"memory": "Kai ', finish_reason="length")
+    await begin(api)
+    await turn(api, 1, "My brother Tomas is a ferryman.")
+    await learn_all(dispatcher, clock)
+    assert await sentences(api) == {FERRY}
+
+
+async def test_what_is_learnt_dates_from_its_words(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    await begin(api)
+    said_at = clock()
+    await turn(api, 1, "Please call me Captain.")
+    clock.step(60)
+    await set_fact(api, "nickname", "Commodore")
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {"nickname": "Commodore"}
+    early = (await get(api, "/facts/nickname/history"))["items"][-1]
+    assert early["value"] == "Captain"
+    assert datetime.fromisoformat(early["created_at"]) == said_at

@@ -1,0 +1,42 @@
+"""Which ranges of messages are read together."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.consolidation.ranges import MOST_LEARNT, MOST_MESSAGES, Due, close, date_ranges, join
+from app.layers.turns import OpenPeriod, Period
+
+NOW = datetime(2026, 4, 1, 12, tzinfo=UTC)
+
+lengths = st.lists(st.integers(1, MOST_MESSAGES), max_size=40)
+
+
+def _ranges(lengths: list[int]) -> list[Period]:
+    ends = [sum(lengths[: n + 1]) for n in range(len(lengths))]
+    return [Period(end - length + 1, end) for end, length in zip(ends, lengths, strict=True)]
+
+
+@given(lengths)
+def test_joined_ranges_cover_the_same_messages(lengths: list[int]) -> None:
+    joined = join(_ranges(lengths))
+    assert [seq for one in joined for seq in range(one.first_seq, one.last_seq + 1)] == list(range(1, sum(lengths) + 1))
+    assert all(one.last_seq - one.first_seq < MOST_MESSAGES for one in joined)
+    assert all(second.last_seq - first.first_seq >= MOST_MESSAGES for first, second in pairwise(joined))
+
+
+@given(lengths)
+def test_a_later_range_is_newer(lengths: list[int]) -> None:
+    dues = date_ranges(_ranges(lengths), NOW)
+    room = MOST_LEARNT * timedelta(microseconds=1)
+    assert all(later.learnt_at - due.learnt_at >= room for due, later in pairwise(dues))
+    assert [Due.from_payload(due.to_payload()) for due in dues] == dues
+    assert Due.from_payload({"instruction": "…"}) is None
+
+
+def test_the_open_range_ends_where_it_is_closed() -> None:
+    filling = OpenPeriod(5, turns=1, awaits_reply=True)
+    assert close(filling, 8) == ([Period(5, 8)], OpenPeriod(9, awaits_reply=True))
+    assert close(filling, 4) == ([], filling)
