@@ -3,6 +3,7 @@
 from datetime import datetime
 
 import httpx
+from fastapi import FastAPI
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
@@ -23,6 +24,7 @@ from tests.consolidation.learning import (
 )
 from tests.facts.asking import delete_fact, set_fact
 from tests.scripted_model import ScriptedModel, says
+from tests.statements import watched
 from tests.talk import append, get, ok, put, said, talk
 
 FERRY = "Mira's brother Tomas works as a ferryman at the harbour."
@@ -293,3 +295,14 @@ async def test_what_is_learnt_dates_from_its_words(
     early = (await get(api, "/facts/nickname/history"))["items"][-1]
     assert early["value"] == "Captain"
     assert datetime.fromisoformat(early["created_at"]) == said_at
+
+
+async def test_an_append_that_plans_is_one_statement_dearer(app: FastAPI, api: httpx.AsyncClient) -> None:
+    await begin(api, turns=2)
+    await append(api, talk(1, 2))
+    counts = []
+    for first in (3, 5):
+        async with watched(app.state.database) as statements:
+            await append(api, talk(first, first + 1))
+        counts.append(len(statements.asked))
+    assert counts == [4, 3]
