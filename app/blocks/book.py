@@ -80,7 +80,6 @@ async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> list
     """
     check_label(label)
     values = await reading.list_values(db_session, view, KIND, label)
-    values = [one for one in values if one.known.character in (None, view.character)]
     if not values:
         raise BlockNotFound(f"Nothing was written into the block {label!r} yet.")
     outcomes = {one.step.statement_id: one for one in apply(sorted((one.known for one in values), key=order))}

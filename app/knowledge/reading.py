@@ -104,13 +104,18 @@ async def find_deciding(db_session: DbSession, view: Viewpoint, kind: str, key: 
     return choose_deciding(await _list_live(db_session, view, kind, key), view.character).get(key)
 
 
-async def list_values(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Value]:
+async def list_values(
+    db_session: DbSession, view: Viewpoint, kind: str, key: str, *, of_all: bool = False
+) -> list[Value]:
     """Return the values that a key has and had in each scope of the view, newest first.
 
-    Values whose replies were taken back are left out.
+    Values whose replies were taken back are left out. Those about a character count if it is that of the view, or with
+    `of_all`.
     """
     values, next_at = [], dict[tuple[int, str | None], datetime]()
     for one in await _list_live(db_session, view, kind, key):
+        if not of_all and one.character not in (None, view.character):
+            continue
         values.append(Value(one, next_at.get((one.rank, one.character))))
         next_at[one.rank, one.character] = one.learnt_at
     return values

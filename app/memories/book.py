@@ -76,7 +76,7 @@ async def get_memory(db_session: DbSession, view: MemoryView, memory_id: UUID, *
 
 async def list_texts(db_session: DbSession, view: MemoryView, memory_id: UUID) -> list[Value]:
     """Return the texts that a memory has and had in each scope of the view, newest first. Raises MemoryNotFound."""
-    values = await reading.list_values(db_session, view.viewpoint, KIND, str(memory_id))
+    values = await reading.list_values(db_session, view.viewpoint, KIND, str(memory_id), of_all=True)
     if not values:
         raise MemoryNotFound(f"There never was a memory {str(memory_id)!r}.")
     return values

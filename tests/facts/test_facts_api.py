@@ -104,6 +104,15 @@ async def test_characters_of_a_user_do_not_share_facts(api: httpx.AsyncClient) -
     await get(api, "/facts", 422, character="Nobody")
 
 
+async def test_histories_of_characters_are_kept_apart(api: httpx.AsyncClient) -> None:
+    await put(api, user_id="mira", characters=[{"name": "Kai"}, {"name": "Rin"}])
+    for name in ("Kai", "Rin"):
+        await set_fact(api, "lamp", f"that of {name}", under=f"{USER}/characters/{name}")
+    await set_fact(api, "lamp", "that of all", under=USER)
+    assert [one["value"] for one in await history(api, "lamp", character="Kai")] == ["that of all", "that of Kai"]
+    assert [one["value"] for one in await history(api, "lamp")] == ["that of all"]
+
+
 async def test_a_renamed_character_keeps_its_facts(api: httpx.AsyncClient) -> None:
     await begin(api)
     await set_fact(api, "secret", "the key", under=KAI_OF_MIRA)
