@@ -1,10 +1,11 @@
 """SQL of statements and teachings."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import insert
+from sqlalchemy import func, insert, select
 
 from app.bindings.rule import TEXT_HASH
 from app.kit.db import DbSession
@@ -161,9 +162,21 @@ async def list_log_of_chat(db_session: DbSession, line: Line, kind: str, *, with
 
 
 async def insert_statement(db_session: DbSession, statement: Statement) -> None:
-    """Insert a statement."""
+    """Insert a statement. If another one of its key has its time or a later one, it is dated just after that.
+
+    The caller has locked what it read, but another clock may have dated a statement that was committed before. The
+    order of the statements of a key is the order in which they were committed.
+    """
     values = {column.name: getattr(statement, column.name) for column in Statement.__table__.columns}
-    await db_session.execute(insert(Statement).values(values))
+    newest = select(func.max(Statement.learnt_at) + timedelta(microseconds=1)).where(
+        Statement.owner_key == statement.owner_key,
+        Statement.line_id == statement.line_id,
+        Statement.kind == statement.kind,
+        Statement.character == statement.character,
+        Statement.key == statement.key,
+    )
+    learnt_at = func.greatest(statement.learnt_at, newest.scalar_subquery())
+    await db_session.execute(insert(Statement).values({**values, "learnt_at": learnt_at}))
 
 
 async def insert_teaching(db_session: DbSession, teaching: Teaching) -> None:

@@ -113,6 +113,17 @@ async def test_histories_of_characters_are_kept_apart(api: httpx.AsyncClient) ->
     assert [one["value"] for one in await history(api, "lamp")] == ["that of all"]
 
 
+async def test_a_later_write_holds_if_the_clock_steps_back(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    for under in (CHAT, USER):
+        await set_fact(api, "lamp", "green", under=under)
+        clock.step(-60)
+        answer = await set_fact(api, "lamp", "red", under=under, status=200)
+        assert answer["value"] == "red"
+        assert await held(api, under=under) == {"lamp": "red"}
+        assert (await history(api, "lamp", under=under))[0]["value"] == "red"
+
+
 async def test_a_renamed_character_keeps_its_facts(api: httpx.AsyncClient) -> None:
     await begin(api)
     await set_fact(api, "secret", "the key", under=KAI_OF_MIRA)
