@@ -14,7 +14,7 @@ from app.kit.ids import uuid7
 from app.knowledge import reading
 from app.knowledge.reading import Value, Viewpoint
 from app.knowledge.scopes import ScopeKey
-from app.knowledge.service import Said, raise_revision, set_by_person
+from app.knowledge.service import Said, lock_scope, raise_revision, set_by_person
 from app.memories import queries
 from app.memories.errors import MemoryNotFound
 from app.memories.memory import Memory
@@ -118,6 +118,7 @@ async def change_in_scope(
     make nothing live that was learnt.
     """
     scope = view.viewpoint.scope
+    await lock_scope(db_session, scope)
     memory = await get_memory(db_session, view, memory_id, now=now)
     is_own = memory.rank == scope.rank
     fields = {
@@ -149,6 +150,7 @@ async def forget_in_chat(db_session: DbSession, ref: ChatRef, memory_id: UUID, *
 
 async def forget_in_scope(db_session: DbSession, view: MemoryView, memory_id: UUID, *, now: datetime) -> None:
     """Forget a memory for a person, in the scope of the view and for good. Raises MemoryNotFound."""
+    await lock_scope(db_session, view.viewpoint.scope)
     memory = await get_memory(db_session, view, memory_id, now=now)
     said = await say_forgotten(db_session, view.viewpoint.scope, memory)
     await set_by_person(db_session, view.viewpoint.scope, said, edited=False, now=now, bounded=False)

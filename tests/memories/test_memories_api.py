@@ -1,5 +1,7 @@
 """Memories that people write, change and forget, in each scope."""
 
+import asyncio
+
 import httpx
 import pytest
 
@@ -168,6 +170,21 @@ async def test_pages_have_the_strongest_first(api: httpx.AsyncClient, clock: Ste
         names[2],
     ]
     assert (await memories(api))[0]["score"] == pytest.approx(0.5)
+
+
+async def test_racing_changes_of_a_wide_memory_all_hold(api: httpx.AsyncClient) -> None:
+    memory = await write(api, TOMAS, under=USER)
+    changes: list[Json] = [
+        {"pinned": True},
+        {"archived": True},
+        {"category": "goal"},
+        {"tags": ["family"]},
+        {"importance": 1},
+        {"content": "Tomas was a ferryman."},
+    ]
+    await asyncio.gather(*(change(api, memory["id"], under=USER, **one) for one in changes))
+    found = ok(await api.get(f"{USER}/memories/{memory['id']}"), 200)
+    assert [{name: found[name] for name in one} for one in changes] == changes
 
 
 async def test_wrong_memories_are_refused(api: httpx.AsyncClient) -> None:
