@@ -230,7 +230,7 @@ async def _list_texts(
 
 
 def _memory_out(memory: Memory, view: MemoryView, sources: Mapping[UUID, list[str]], now: datetime) -> dict[str, Any]:
-    age_days = (now - memory.learnt_at).total_seconds() / 86_400
+    age_days = max((now - memory.learnt_at).total_seconds(), 0) / 86_400  # another clock may have dated it
     return {
         "id": memory.memory_id,
         "content": memory.content,

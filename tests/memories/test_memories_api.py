@@ -172,6 +172,17 @@ async def test_pages_have_the_strongest_first(api: httpx.AsyncClient, clock: Ste
     assert (await memories(api))[0]["score"] == pytest.approx(0.5)
 
 
+async def test_a_half_life_is_long_enough_to_compute_with(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    for short in (5e-324, 1e-300, 0.009):
+        ok(await api.put(CHAT, json={"settings": {"memories": {"half_life_days": short}}}), 422)
+    ok(await api.put(CHAT, json={"settings": {"memories": {"half_life_days": 0.01}}}), 200)
+    await write(api, TOMAS, importance=0.5)
+    for days, score in ((-3_650, 0.5), (36_500, 0.0)):
+        clock.step(days * DAY_S)
+        assert [one["score"] for one in await memories(api)] == [score]
+
+
 async def test_racing_changes_of_a_wide_memory_all_hold(api: httpx.AsyncClient) -> None:
     memory = await write(api, TOMAS, under=USER)
     changes: list[Json] = [
