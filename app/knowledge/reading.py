@@ -74,8 +74,13 @@ async def list_held(db_session: DbSession, view: Viewpoint, kind: str) -> Mappin
 
 
 async def list_newest(db_session: DbSession, line: tuple[UUID, UUID], kind: str) -> list[Known]:
-    """Return the newest live statement of each key in each scope that a line sees, also those that do not hold."""
-    return await queries.list_newest_of_chat(db_session, line, kind)
+    """Return the newest live statement of each key in each scope that a line sees, also those that do not hold.
+
+    Those about a character under its former names are statements of one scope.
+    """
+    known = await queries.list_newest_of_chat(db_session, line, kind)
+    known.sort(key=lambda one: (one.learnt_us, one.statement_id))
+    return list({(one.rank, one.character, one.key): one for one in known}.values())
 
 
 async def list_log(db_session: DbSession, view: Viewpoint, kind: str, *, with_open: bool = False) -> list[Known]:

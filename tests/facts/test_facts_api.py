@@ -124,6 +124,16 @@ async def test_a_later_write_holds_if_the_clock_steps_back(api: httpx.AsyncClien
         assert (await history(api, "lamp", under=under))[0]["value"] == "red"
 
 
+async def test_the_state_has_one_value_of_a_renamed_character(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await set_fact(api, "lamp", "green", under=KAI_OF_MIRA)
+    ok(await api.post(f"{CHAT}/characters/Kai/rename", json={"name": "Kay"}), 200)
+    clock.step(60)
+    await set_fact(api, "lamp", "red", under=f"{USER}/characters/Kay")
+    state = (await get(api, "/state"))["layers"]["facts"]
+    assert [(one["character"], one["value"]) for one in state] == [("Kay", "red")]
+
+
 async def test_a_renamed_character_keeps_its_facts(api: httpx.AsyncClient) -> None:
     await begin(api)
     await set_fact(api, "secret", "the key", under=KAI_OF_MIRA)
