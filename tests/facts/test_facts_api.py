@@ -35,6 +35,19 @@ async def test_a_fact_is_set_read_and_replaced(api: httpx.AsyncClient, clock: St
     assert values == [("red", second["created_at"], None), ("green", first["created_at"], second["created_at"])]
 
 
+async def test_a_history_goes_on_where_its_page_ended(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    for value, status in (("green", 201), ("red", 200), ("blue", 200)):
+        clock.step(60)
+        await set_fact(api, "lamp", value, status=status)
+    page = await get(api, "/facts/lamp/history", limit=2)
+    await set_fact(api, "lamp", "white", status=200)
+    rest = await get(api, "/facts/lamp/history", limit=2, cursor=page["next_cursor"])
+    assert [one["value"] for one in page["items"] + rest["items"]] == ["blue", "red", "green"]
+    assert rest["next_cursor"] is None
+    await get(api, "/facts/lamp/history", 422, cursor="WzFd")
+
+
 async def test_the_same_value_again_changes_nothing(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     first = await set_fact(api, "lamp", "green")
