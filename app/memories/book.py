@@ -16,7 +16,7 @@ from app.knowledge.reading import Value, Viewpoint
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, lock_scope, raise_revision, set_by_person
 from app.memories import queries
-from app.memories.errors import MemoryNotFound
+from app.memories.errors import MemoryNotFound, MemoryOfCharacter
 from app.memories.memory import Memory
 from app.memories.queries import KIND, Choice
 from app.memories.remember import NAME, hash_content, keeping_of
@@ -102,7 +102,7 @@ async def change_in_chat(
 ) -> None:
     """Change a memory of a chat for a person. One of a wider scope is changed for this chat alone.
 
-    Raises ChatNotFound, MemoryNotFound.
+    Raises ChatNotFound, MemoryNotFound, MemoryOfCharacter.
     """
     head = await lock_head(db_session, ref)
     await change_in_scope(db_session, await view_chat(db_session, ref), memory_id, changed, now=now)
@@ -112,7 +112,7 @@ async def change_in_chat(
 async def change_in_scope(
     db_session: DbSession, view: MemoryView, memory_id: UUID, changed: Mapping[str, Any], *, now: datetime
 ) -> None:
-    """Change a memory for a person, in the scope of the view. Raises MemoryNotFound.
+    """Change a memory for a person, in the scope of the view. Raises MemoryNotFound, MemoryOfCharacter.
 
     A new text is a new statement, which is live on all lines. The other fields are those of the memory, so that they
     make nothing live that was learnt.
@@ -121,6 +121,11 @@ async def change_in_scope(
     await lock_scope(db_session, scope)
     memory = await get_memory(db_session, view, memory_id, now=now)
     is_own = memory.rank == scope.rank
+    if not is_own and memory.character not in (None, view.viewpoint.character):
+        raise MemoryOfCharacter(
+            f"The memory is one of the user with “{memory.character}”. The other characters of the chat would see a "
+            "changed text, so change it in its own scope."
+        )
     fields = {
         "content": memory.content,
         "category": memory.category,

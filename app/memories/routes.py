@@ -77,7 +77,8 @@ async def get_memory(ref: ReadingChat, memory_id: MemoryId, db_session: Db, cloc
 async def edit_memory(ref: WritingChat, memory_id: MemoryId, body: MemoryPatch, db_session: Db, clock: Now) -> Response:
     """Edit, pin or archive a memory. One of a wider scope is changed for this chat alone.
 
-    A new text holds on all lines of the chat, and the former one stays in the memory's history.
+    A new text holds on all lines of the chat, and the former one stays in the memory's history. A chat with several
+    characters cannot change a memory of the user with one of them (409): the others would see it.
     """
     await book.change_in_chat(db_session, ref, memory_id, body.given(), now=clock())
     await db_session.run_deferred()

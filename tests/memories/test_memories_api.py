@@ -113,6 +113,19 @@ async def test_a_chat_changes_wide_memories_for_itself(api: httpx.AsyncClient, c
     assert await listed(api, under="/v1/chats/d") == {TWO_CATS, TOMAS}
 
 
+async def test_a_group_chat_does_not_share_what_one_knows(api: httpx.AsyncClient) -> None:
+    await put(api, user_id="mira", characters=[{"name": "Kai"}, {"name": "Rin"}])
+    known = await write(api, TOMAS, under=KAI_OF_MIRA)
+    for changed in ({"content": TWO_CATS}, {"pinned": True}):
+        problem = ok(await api.patch(f"{CHAT}/memories/{known['id']}", json=changed), 409)
+        assert problem["code"] == "memory_of_character"
+    assert await listed(api, character="Rin") == set()
+    assert await listed(api, character="Kai") == {TOMAS}
+    await delete(api, known["id"])
+    assert await listed(api, character="Kai") == set()
+    assert await listed(api, under=KAI_OF_MIRA) == {TOMAS}
+
+
 @pytest.mark.parametrize("scope", ["chat", "user"])
 async def test_what_was_forgotten_is_not_learnt_again(api: httpx.AsyncClient, learn: Learner, scope: str) -> None:
     await learn_wide(api, scope=scope)
