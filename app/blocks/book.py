@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 
 from app.blocks.errors import BlockNotFound, BlockTooLong, PatternNotFound
 from app.blocks.fold import LABELS, MAX_CHARS, Applied, Block, Changed, apply, change, fold, order
@@ -42,19 +43,6 @@ class Edit(NamedTuple):
         return change(text, self.operation, self.content, self.pattern)
 
 
-class Former(NamedTuple):
-    """A text that a block has or had.
-
-    Attributes:
-        value: The operation that wrote it, and when the next one of its scope followed.
-        applied: Its outcome.
-
-    """
-
-    value: Value
-    applied: Applied
-
-
 async def list_blocks(db_session: DbSession, view: Viewpoint, *, with_open: bool = False) -> Mapping[str, Block]:
     """Return the blocks that anything was written into, by label, in the order of the labels.
 
@@ -73,18 +61,17 @@ async def get_block(db_session: DbSession, view: Viewpoint, label: str) -> Block
     return block
 
 
-async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> list[Former]:
-    """Return the texts that a block has and had in each scope of the view, newest first. Raises BlockNotFound.
+async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> tuple[list[Value], Mapping[UUID, Applied]]:
+    """Return the operations on a block in each scope of the view, newest first, and their outcomes by their ids.
 
-    The text of an operation is built on the present texts of the wider scopes.
+    The text of an operation is built on the present texts of the wider scopes. Raises BlockNotFound.
     """
     check_label(label)
     values = await reading.list_values(db_session, view, KIND, label)
-    values = [one for one in values if one.known.character in (None, view.character)]
     if not values:
         raise BlockNotFound(f"Nothing was written into the block {label!r} yet.")
-    outcomes = {one.step.statement_id: one for one in apply(sorted((one.known for one in values), key=order))}
-    return [Former(one, outcomes[one.known.statement_id]) for one in values]
+    outcomes = apply(sorted((one.known for one in values), key=order))
+    return values, {one.step.statement_id: one for one in outcomes}
 
 
 async def write_in_chat(db_session: DbSession, ref: ChatRef, label: str, text: str, *, now: datetime) -> bool:

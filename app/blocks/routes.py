@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 
 from app.blocks import book
-from app.blocks.book import Edit, Former
-from app.blocks.fold import LABELS, Block
+from app.blocks.book import Edit
+from app.blocks.fold import LABELS, Applied, Block
 from app.blocks.schemas import BlockEdit, BlockIn, BlockOut, FormerBlockOut
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.kit.auth import KeyedRoute
@@ -15,6 +15,7 @@ from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
 from app.kit.wire import OrjsonResponse, PathText
 from app.knowledge.deps import WIDE_SCOPES, OfCharacter, WideScope
+from app.knowledge.history import make_history_page
 from app.knowledge.reading import Viewpoint, list_sources, view_chat
 from app.knowledge.scopes import ScopeKey
 
@@ -170,10 +171,8 @@ async def _get(db_session: DbSession, view: Viewpoint, label: str, *, status: in
 
 
 async def _list_texts(db_session: DbSession, view: Viewpoint, label: str, limit: int, cursor: str | None) -> Response:
-    start = decode_cursor(cursor, int)[0] if cursor else 0
-    texts = (await book.list_texts(db_session, view, label))[max(start, 0) :][: limit + 1]
-    keys = [(start + place,) for place in range(1, len(texts) + 1)]
-    return OrjsonResponse(make_page([_former_out(one) for one in texts[:limit]], keys))
+    texts, outcomes = await book.list_texts(db_session, view, label)
+    return OrjsonResponse(make_history_page(texts, lambda step: _step_out(outcomes[step.statement_id]), limit, cursor))
 
 
 def _edit_of(label: str, body: BlockEdit) -> Edit:
@@ -195,19 +194,12 @@ async def _block_out(db_session: DbSession, view: Viewpoint, block: Block) -> di
     }
 
 
-def _former_out(former: Former) -> dict[str, Any]:
-    step = former.value.known
+def _step_out(applied: Applied) -> dict[str, Any]:
+    step = applied.step
     return {
-        "id": step.statement_id,
         "operation": step.operation,
         "content": step.content,
         "search_pattern": step.pattern,
-        "text": former.applied.text,
-        "applied": former.applied.is_applied,
-        "scope": step.scope,
-        "character": step.character,
-        "origin": step.origin,
-        "edited": step.edited,
-        "created_at": step.learnt_at,
-        "held_until": former.value.held_until,
+        "text": applied.text,
+        "applied": applied.is_applied,
     }

@@ -109,8 +109,8 @@ async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
         raise ref.unknown()
     for user_id in users:
         ref.check(user_id)
-    await _erase(db_session, ref.key)
-    defer(db_session, OwnerErased(ref.tenant, ref.key, next(iter(users))))
+    wide_keys = await _erase(db_session, ref.key)
+    defer(db_session, OwnerErased(ref.tenant, ref.key, next(iter(users)), wide_keys))
 
 
 async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
@@ -133,8 +133,8 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
             async with database.unit_of_work(caller.tenant, key) as db_session:
                 # The list was read without a lock: the chat may have been erased or given to another user since.
                 if set(await lock_lines(db_session, key)) == {user_id}:
-                    await _erase(db_session, key)
-                    defer(db_session, OwnerErased(caller.tenant, key, user_id))
+                    wide_keys = await _erase(db_session, key)
+                    defer(db_session, OwnerErased(caller.tenant, key, user_id, wide_keys))
     else:
         raise Unavailable("New chats of this user are created all the time; try again.")
     async with database.unit_of_work(caller.tenant) as db_session:
@@ -143,11 +143,17 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
         defer(db_session, OwnerErased(caller.tenant, None, user_id))
 
 
-async def _erase(db_session: DbSession, key: UUID) -> None:
+async def _erase(db_session: DbSession, key: UUID) -> frozenset[UUID]:
     """Delete a chat's rows on all lines, in each table with a column `chat_key` or with `owner_key` and `line_id`.
 
-    A user with the same id as the chat has the same key; rows of the user have no line and are kept.
+    Return the keys of the users and tenants whose shared data the rows were a part of: their `wide_key`s. A user with
+    the same id as the chat has the same key; rows of the user have no line and are kept.
     """
+    wide_keys = frozenset[UUID]()
+    for table in list_tables():
+        if {"chat_key", "wide_key"} <= set(table.c.keys()):
+            of_chat = select(table.c.wide_key).where(table.c.chat_key == key, table.c.wide_key.is_not(None)).distinct()
+            wide_keys |= set(await db_session.scalars(of_chat))
     lines = (await db_session.scalars(select(ChatLine.line_id).where(ChatLine.chat_key == key))).all()
     for table in list_tables():
         if "chat_key" in table.c:
@@ -156,6 +162,7 @@ async def _erase(db_session: DbSession, key: UUID) -> None:
             await db_session.execute(table.delete().where(table.c.chat_key == key))
     for table in _list_owned():
         await db_session.execute(table.delete().where(table.c.owner_key == key, table.c.line_id != NO_LINE))
+    return wide_keys
 
 
 async def _erase_owned(db_session: DbSession, owner: Owner) -> None:

@@ -13,7 +13,7 @@ from app.knowledge import reading
 from app.knowledge.known import Known
 from app.knowledge.reading import Value, Viewpoint, view_chat
 from app.knowledge.scopes import ScopeKey
-from app.knowledge.service import Said, set_by_person
+from app.knowledge.service import Said, lock_scope, set_by_person
 
 NAME = "facts"
 KIND = "fact"
@@ -50,7 +50,8 @@ async def set_in_chat(db_session: DbSession, ref: ChatRef, key: str, value: str,
 
 async def set_in_scope(db_session: DbSession, scope: ScopeKey, key: str, value: str, *, now: datetime) -> bool:
     """Set a fact of a scope for a person; return whether no fact of the scope had the key. Raises TooManyKeys."""
-    held = (await list_held(db_session, Viewpoint.of_scope(scope))).get(key)
+    await lock_scope(db_session, scope)
+    held = await reading.find_held(db_session, Viewpoint.of_scope(scope), KIND, key)
     if held is None or held.content != value or held.origin != "person":
         edited = held is not None and (held.edited or held.origin != "person")
         await set_by_person(db_session, scope, say(key, value), edited=edited, now=now)
@@ -68,6 +69,7 @@ async def delete_in_chat(db_session: DbSession, ref: ChatRef, key: str, *, now: 
 
 async def delete_in_scope(db_session: DbSession, scope: ScopeKey, key: str, *, now: datetime) -> None:
     """Take a fact away from a scope. Raises FactNotFound."""
+    await lock_scope(db_session, scope)
     await get_held(db_session, Viewpoint.of_scope(scope), key)
     await set_by_person(db_session, scope, say(key, None), edited=False, now=now)
 

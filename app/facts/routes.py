@@ -13,8 +13,9 @@ from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
 from app.kit.wire import OrjsonResponse
 from app.knowledge.deps import WIDE_SCOPES, OfCharacter, WideScope
+from app.knowledge.history import make_history_page
 from app.knowledge.known import Known
-from app.knowledge.reading import Value, Viewpoint, list_sources, view_chat
+from app.knowledge.reading import Viewpoint, list_sources, view_chat
 from app.knowledge.scopes import ScopeKey
 
 Key = Annotated[FactKey, Path(description="The fact's key.", examples=["user_brother"])]
@@ -159,10 +160,8 @@ async def _get(db_session: DbSession, view: Viewpoint, key: str, *, status: int 
 
 
 async def _list_values(db_session: DbSession, view: Viewpoint, key: str, limit: int, cursor: str | None) -> Response:
-    start = decode_cursor(cursor, int)[0] if cursor else 0
-    values = (await book.list_values(db_session, view, key))[start : start + limit + 1]
-    keys = [(start + place,) for place in range(1, len(values) + 1)]
-    return OrjsonResponse(make_page([_value_out(one) for one in values[:limit]], keys))
+    values = await book.list_values(db_session, view, key)
+    return OrjsonResponse(make_history_page(values, lambda fact: {"value": fact.content}, limit, cursor))
 
 
 def _fact_out(fact: Known, sources: list[str]) -> dict[str, Any]:
@@ -176,18 +175,4 @@ def _fact_out(fact: Known, sources: list[str]) -> dict[str, Any]:
         "edited": fact.edited,
         "sources": sources,
         "created_at": fact.learnt_at,
-    }
-
-
-def _value_out(value: Value) -> dict[str, Any]:
-    fact = value.known
-    return {
-        "id": fact.statement_id,
-        "value": fact.content,
-        "scope": fact.scope,
-        "character": fact.character,
-        "origin": fact.origin,
-        "edited": fact.edited,
-        "created_at": fact.learnt_at,
-        "held_until": value.held_until,
     }

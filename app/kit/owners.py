@@ -69,9 +69,11 @@ class OwnerErased:
         tenant: The tenant.
         chat_key: The erased chat; None if a user was erased.
         user_id: The erased user, or the user of the erased chat; None for a chat without a user.
+        wide_keys: The keys of the users and tenants whose shared data the erased chat had a part in.
 
     """
 
     tenant: str
     chat_key: UUID | None
     user_id: str | None
+    wide_keys: frozenset[UUID] = frozenset()

@@ -1,10 +1,12 @@
 """SQL of statements and teachings."""
 
 from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import insert
+from sqlalchemy import func, insert, select
 
 from app.bindings.rule import TEXT_HASH
 from app.kit.db import DbSession
@@ -163,9 +165,29 @@ async def list_log_of_chat(db_session: DbSession, line: Line, kind: str, *, with
 
 
 async def insert_statement(db_session: DbSession, statement: Statement) -> None:
-    """Insert a statement."""
-    values = {column.name: getattr(statement, column.name) for column in Statement.__table__.columns}
-    await db_session.execute(insert(Statement).values(values))
+    """Insert a statement as it is dated."""
+    await db_session.execute(insert(Statement).values(_values_of(statement)))
+
+
+async def insert_newest(db_session: DbSession, statement: Statement) -> None:
+    """Insert a statement. If another one of its key has its time or a later one, it is dated just after that.
+
+    The caller has locked what it read, but another clock may have dated a statement that was committed before. What
+    people and tools say is in the order in which it was committed.
+    """
+    newest = select(func.max(Statement.learnt_at) + timedelta(microseconds=1)).where(
+        Statement.owner_key == statement.owner_key,
+        Statement.line_id == statement.line_id,
+        Statement.kind == statement.kind,
+        Statement.character == statement.character,
+        Statement.key == statement.key,
+    )
+    learnt_at = func.greatest(statement.learnt_at, newest.scalar_subquery())
+    await db_session.execute(insert(Statement).values({**_values_of(statement), "learnt_at": learnt_at}))
+
+
+def _values_of(statement: Statement) -> dict[str, Any]:
+    return {column.name: getattr(statement, column.name) for column in Statement.__table__.columns}
 
 
 async def insert_teaching(db_session: DbSession, teaching: Teaching) -> None:

@@ -74,8 +74,13 @@ async def list_held(db_session: DbSession, view: Viewpoint, kind: str) -> Mappin
 
 
 async def list_newest(db_session: DbSession, line: tuple[UUID, UUID], kind: str) -> list[Known]:
-    """Return the newest live statement of each key in each scope that a line sees, also those that do not hold."""
-    return await queries.list_newest_of_chat(db_session, line, kind)
+    """Return the newest live statement of each key in each scope that a line sees, also those that do not hold.
+
+    Those about a character under its former names are statements of one scope.
+    """
+    known = await queries.list_newest_of_chat(db_session, line, kind)
+    known.sort(key=lambda one: (one.learnt_us, one.statement_id))
+    return list({(one.rank, one.character, one.key): one for one in known}.values())
 
 
 async def list_log(db_session: DbSession, view: Viewpoint, kind: str, *, with_open: bool = False) -> list[Known]:
@@ -104,13 +109,18 @@ async def find_deciding(db_session: DbSession, view: Viewpoint, kind: str, key: 
     return choose_deciding(await list_live(db_session, view, kind, key), view.character).get(key)
 
 
-async def list_values(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Value]:
+async def list_values(
+    db_session: DbSession, view: Viewpoint, kind: str, key: str, *, of_all: bool = False
+) -> list[Value]:
     """Return the values that a key has and had in each scope of the view, newest first.
 
-    Values whose replies were taken back are left out.
+    Values whose replies were taken back are left out. Those about a character count if it is that of the view, or with
+    `of_all`.
     """
     values, next_at = [], dict[tuple[int, str | None], datetime]()
     for one in await list_live(db_session, view, kind, key):
+        if not of_all and one.character not in (None, view.character):
+            continue
         values.append(Value(one, next_at.get((one.rank, one.character))))
         next_at[one.rank, one.character] = one.learnt_at
     return values

@@ -16,7 +16,7 @@ from app.bindings.service import Made
 from app.chats.events import ChatForked, CurrentLineReplaced, LineTruncated, MessagesChanged, MessagesMoved
 from app.chats.head import Head
 from app.kit.db import DbSession
-from app.kit.ids import tenant_key, user_key, uuid7
+from app.kit.ids import uuid7
 from app.kit.owners import OwnerErased
 from app.kit.scopes import lock_scope_of
 from app.knowledge import queries
@@ -80,9 +80,7 @@ async def set_by_person(
     """
     if bounded:
         await _check_room(db_session, scope, said)
-    await queries.insert_statement(
-        db_session, _statement(scope, uuid7(), said, "person", now, is_set=True, edited=edited)
-    )
+    await queries.insert_newest(db_session, _statement(scope, uuid7(), said, "person", now, is_set=True, edited=edited))
     _raise(db_session, scope.tenant, _wide(scope))
 
 
@@ -104,7 +102,7 @@ async def teach(
     """
     if bounded:
         await _check_room(db_session, scope, said)
-    await queries.insert_statement(db_session, _statement(scope, made.binding_id, said, "tool", now))
+    await queries.insert_newest(db_session, _statement(scope, made.binding_id, said, "tool", now))
     teaching = Teaching(
         chat_key=head.chat_key,
         line_id=head.line_id,
@@ -228,11 +226,8 @@ async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced) ->
 
 
 async def on_owner_erased(db_session: DbSession, event: OwnerErased) -> None:
-    """Raise the revisions of what an erased chat may have taught; its rows are deleted already."""
-    if event.chat_key is None:
-        return
-    if event.user_id is not None:
-        _raise(db_session, event.tenant, [user_key(event.tenant, event.user_id), tenant_key(event.tenant)])
+    """Raise the revisions of the users and tenants that an erased chat taught something about."""
+    _raise(db_session, event.tenant, event.wide_keys)
 
 
 def raise_revision(db_session: DbSession, scope: ScopeKey) -> None:

@@ -14,9 +14,9 @@ from app.kit.ids import uuid7
 from app.knowledge import reading
 from app.knowledge.reading import Value, Viewpoint
 from app.knowledge.scopes import ScopeKey
-from app.knowledge.service import Said, raise_revision, set_by_person
+from app.knowledge.service import Said, lock_scope, raise_revision, set_by_person
 from app.memories import queries
-from app.memories.errors import MemoryNotFound
+from app.memories.errors import MemoryNotFound, MemoryOfCharacter
 from app.memories.memory import Memory
 from app.memories.queries import KIND, Choice
 from app.memories.remember import NAME, hash_content, keeping_of
@@ -81,7 +81,7 @@ async def get_memory(db_session: DbSession, view: MemoryView, memory_id: UUID, *
 
 async def list_texts(db_session: DbSession, view: MemoryView, memory_id: UUID) -> list[Value]:
     """Return the texts that a memory has and had in each scope of the view, newest first. Raises MemoryNotFound."""
-    values = await reading.list_values(db_session, view.viewpoint, KIND, str(memory_id))
+    values = await reading.list_values(db_session, view.viewpoint, KIND, str(memory_id), of_all=True)
     if not values:
         raise MemoryNotFound(f"There never was a memory {str(memory_id)!r}.")
     return values
@@ -107,7 +107,7 @@ async def change_in_chat(
 ) -> None:
     """Change a memory of a chat for a person. One of a wider scope is changed for this chat alone.
 
-    Raises ChatNotFound, MemoryNotFound.
+    Raises ChatNotFound, MemoryNotFound, MemoryOfCharacter.
     """
     head = await lock_head(db_session, ref)
     await change_in_scope(db_session, await view_chat(db_session, ref), memory_id, changed, now=now)
@@ -117,14 +117,20 @@ async def change_in_chat(
 async def change_in_scope(
     db_session: DbSession, view: MemoryView, memory_id: UUID, changed: Mapping[str, Any], *, now: datetime
 ) -> None:
-    """Change a memory for a person, in the scope of the view. Raises MemoryNotFound.
+    """Change a memory for a person, in the scope of the view. Raises MemoryNotFound, MemoryOfCharacter.
 
     A new text is a new statement, which is live on all lines. The other fields are those of the memory, so that they
     make nothing live that was learnt.
     """
     scope = view.viewpoint.scope
+    await lock_scope(db_session, scope)
     memory = await get_memory(db_session, view, memory_id, now=now)
     is_own = memory.rank == scope.rank
+    if not is_own and memory.character not in (None, view.viewpoint.character):
+        raise MemoryOfCharacter(
+            f"The memory is one of the user with “{memory.character}”. The other characters of the chat would see a "
+            "changed text, so change it in its own scope."
+        )
     fields = {
         "content": memory.content,
         "category": memory.category,
@@ -154,6 +160,7 @@ async def forget_in_chat(db_session: DbSession, ref: ChatRef, memory_id: UUID, *
 
 async def forget_in_scope(db_session: DbSession, view: MemoryView, memory_id: UUID, *, now: datetime) -> None:
     """Forget a memory for a person, in the scope of the view and for good. Raises MemoryNotFound."""
+    await lock_scope(db_session, view.viewpoint.scope)
     memory = await get_memory(db_session, view, memory_id, now=now)
     said = await say_forgotten(db_session, view.viewpoint.scope, memory)
     await set_by_person(db_session, view.viewpoint.scope, said, edited=False, now=now, bounded=False)

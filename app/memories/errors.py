@@ -1,6 +1,6 @@
 """The errors of memories."""
 
-from app.kit.errors import NotFound
+from app.kit.errors import Conflict, NotFound
 
 
 class MemoryNotFound(NotFound):
@@ -8,3 +8,10 @@ class MemoryNotFound(NotFound):
 
     code = "memory_not_found"
     title = "Unknown memory"
+
+
+class MemoryOfCharacter(Conflict):
+    """A chat with several characters cannot change what one of them knows, because all of them would see it."""
+
+    code = "memory_of_character"
+    title = "Memory of one character"

@@ -14,7 +14,7 @@ from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
 from app.kit.wire import OrjsonResponse
 from app.knowledge.deps import WIDE_SCOPES, OfCharacter, WideScope
-from app.knowledge.reading import Value
+from app.knowledge.history import make_history_page
 from app.knowledge.scopes import ScopeKey
 from app.memories import book
 from app.memories.book import MemoryView, view_chat
@@ -77,7 +77,8 @@ async def get_memory(ref: ReadingChat, memory_id: MemoryId, db_session: Db, cloc
 async def edit_memory(ref: WritingChat, memory_id: MemoryId, body: MemoryPatch, db_session: Db, clock: Now) -> Response:
     """Edit, pin or archive a memory. One of a wider scope is changed for this chat alone.
 
-    A new text holds on all lines of the chat, and the former one stays in the memory's history.
+    A new text holds on all lines of the chat, and the former one stays in the memory's history. A chat with several
+    characters cannot change a memory of the user with one of them (409): the others would see it.
     """
     await book.change_in_chat(db_session, ref, memory_id, body.given(), now=clock())
     await db_session.run_deferred()
@@ -223,14 +224,12 @@ async def _get(
 async def _list_texts(
     db_session: DbSession, view: MemoryView, memory_id: UUID, limit: int, cursor: str | None
 ) -> Response:
-    start = decode_cursor(cursor, int)[0] if cursor else 0
-    texts = (await book.list_texts(db_session, view, memory_id))[max(start, 0) : start + limit + 1]
-    keys = [(start + place,) for place in range(1, len(texts) + 1)]
-    return OrjsonResponse(make_page([_text_out(one) for one in texts[:limit]], keys))
+    texts = await book.list_texts(db_session, view, memory_id)
+    return OrjsonResponse(make_history_page(texts, lambda text: {"content": text.content}, limit, cursor))
 
 
 def _memory_out(memory: Memory, view: MemoryView, sources: Mapping[UUID, list[str]], now: datetime) -> dict[str, Any]:
-    age_days = (now - memory.learnt_at).total_seconds() / 86_400
+    age_days = max((now - memory.learnt_at).total_seconds(), 0) / 86_400  # another clock may have dated it
     return {
         "id": memory.memory_id,
         "content": memory.content,
@@ -247,18 +246,4 @@ def _memory_out(memory: Memory, view: MemoryView, sources: Mapping[UUID, list[st
         "archived": memory.archived,
         "score": strength(memory.importance, age_days, half_life_days=view.settings.half_life_days),
         "created_at": memory.learnt_at,
-    }
-
-
-def _text_out(value: Value) -> dict[str, Any]:
-    text = value.known
-    return {
-        "id": text.statement_id,
-        "content": text.content,
-        "scope": text.scope,
-        "character": text.character,
-        "origin": text.origin,
-        "edited": text.edited,
-        "created_at": text.learnt_at,
-        "held_until": value.held_until,
     }

@@ -16,7 +16,7 @@ class MemorySettings(LearningSettings):
         "case.",
     )
     half_life_days: float = Field(
-        HALF_LIFE_DAYS, gt=0, le=36_500, description="In how many days the importance of a memory halves."
+        HALF_LIFE_DAYS, ge=0.01, le=36_500, description="In how many days the importance of a memory halves."
     )
     max_memories: int = Field(
         1_000,

@@ -6,6 +6,7 @@ from uuid import UUID
 from app.kit.db import DbSession
 from app.memories import queries
 from app.memories.decay import HALF_LIFE_DAYS
+from app.memories.memory import Memory
 from app.memories.queries import Choice, Keeping
 
 _ALL = Keeping(half_life_days=HALF_LIFE_DAYS, max_memories=2**31 - 1, least_order_key=None)
@@ -17,7 +18,7 @@ async def export_state(db_session: DbSession, line: tuple[UUID, UUID]) -> list[d
     `archived` is what a person chose; the rest of the archive follows from the settings and the time.
     """
     memories = await queries.list_of_chat(db_session, line, _ALL, Choice(), character=None, of_all=True)
-    memories.sort(key=lambda one: (one.rank, one.character or "", one.learnt_at, str(one.memory_id)))
+    memories.sort(key=_order)
     return [
         {
             "scope": one.scope,
@@ -34,3 +35,9 @@ async def export_state(db_session: DbSession, line: tuple[UUID, UUID]) -> list[d
         }
         for one in memories
     ]
+
+
+def _order(one: Memory) -> tuple[Any, ...]:
+    """Return a sort key without ids, which are random: equal states are in the same order."""
+    values = (one.content, one.category or "", one.importance, one.tags, one.origin, one.edited)
+    return one.rank, one.character or "", one.learnt_at, *values, one.pinned, one.archived

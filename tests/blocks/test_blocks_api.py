@@ -174,6 +174,15 @@ async def test_many_edits_are_stored_as_one_text(api: httpx.AsyncClient) -> None
     assert (await texts(api))["user"].splitlines() == [f"Line {n}." for n in range(53)]
 
 
+async def test_a_later_edit_applies_if_the_clock_steps_back(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    for under in (CHAT, USER):
+        await put_block(api, "Mira.", under=under)
+        clock.step(-60)
+        edited = await edit_block(api, "append", "A sailor.", under=under)
+        assert edited["text"] == "Mira.\nA sailor."
+
+
 async def test_racing_edits_do_not_exceed_the_limit(api: httpx.AsyncClient) -> None:
     await begin(api)
     for under in (USER, CHAT):

@@ -215,6 +215,22 @@ async def test_taught_by_two_chats_one_of_which_is_erased(api: httpx.AsyncClient
     assert await held(api, under=USER) == {}
 
 
+@pytest.mark.parametrize("user", ["rin", None])
+@pytest.mark.parametrize("scope", ["user", "global"])
+async def test_an_erased_chat_of_a_former_user_is_forgotten(
+    api: httpx.AsyncClient, scope: str, user: str | None
+) -> None:
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 2))
+    await begin(api, "d")
+    await note(api, "lamp", "green")
+    assert await shown(api, chat_id="d") == ["lamp: green"]
+    await put(api, user_id=user, status=200)
+    assert (await api.delete(CHAT)).status_code == 204
+    assert await held(api, under="/v1/chats/d") == {}
+    assert await shown(api, chat_id="d") == []
+
+
 async def test_a_later_value_of_another_chat_stays(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await learn_wide(api)
     await learn_wide(api, "d")

@@ -35,6 +35,19 @@ async def test_a_fact_is_set_read_and_replaced(api: httpx.AsyncClient, clock: St
     assert values == [("red", second["created_at"], None), ("green", first["created_at"], second["created_at"])]
 
 
+async def test_a_history_goes_on_where_its_page_ended(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    for value, status in (("green", 201), ("red", 200), ("blue", 200)):
+        clock.step(60)
+        await set_fact(api, "lamp", value, status=status)
+    page = await get(api, "/facts/lamp/history", limit=2)
+    await set_fact(api, "lamp", "white", status=200)
+    rest = await get(api, "/facts/lamp/history", limit=2, cursor=page["next_cursor"])
+    assert [one["value"] for one in page["items"] + rest["items"]] == ["blue", "red", "green"]
+    assert rest["next_cursor"] is None
+    await get(api, "/facts/lamp/history", 422, cursor="WzFd")
+
+
 async def test_the_same_value_again_changes_nothing(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     first = await set_fact(api, "lamp", "green")
@@ -102,6 +115,36 @@ async def test_characters_of_a_user_do_not_share_facts(api: httpx.AsyncClient) -
     assert await shown(api, character="Kai") == ["secret: the key"]
     assert await shown(api, character="Ines") == []
     await get(api, "/facts", 422, character="Nobody")
+
+
+async def test_histories_of_characters_are_kept_apart(api: httpx.AsyncClient) -> None:
+    await put(api, user_id="mira", characters=[{"name": "Kai"}, {"name": "Rin"}])
+    for name in ("Kai", "Rin"):
+        await set_fact(api, "lamp", f"that of {name}", under=f"{USER}/characters/{name}")
+    await set_fact(api, "lamp", "that of all", under=USER)
+    assert [one["value"] for one in await history(api, "lamp", character="Kai")] == ["that of all", "that of Kai"]
+    assert [one["value"] for one in await history(api, "lamp")] == ["that of all"]
+
+
+async def test_a_later_write_holds_if_the_clock_steps_back(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    for under in (CHAT, USER):
+        await set_fact(api, "lamp", "green", under=under)
+        clock.step(-60)
+        answer = await set_fact(api, "lamp", "red", under=under, status=200)
+        assert answer["value"] == "red"
+        assert await held(api, under=under) == {"lamp": "red"}
+        assert (await history(api, "lamp", under=under))[0]["value"] == "red"
+
+
+async def test_the_state_has_one_value_of_a_renamed_character(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await set_fact(api, "lamp", "green", under=KAI_OF_MIRA)
+    ok(await api.post(f"{CHAT}/characters/Kai/rename", json={"name": "Kay"}), 200)
+    clock.step(60)
+    await set_fact(api, "lamp", "red", under=f"{USER}/characters/Kay")
+    state = (await get(api, "/state"))["layers"]["facts"]
+    assert [(one["character"], one["value"]) for one in state] == [("Kay", "red")]
 
 
 async def test_a_renamed_character_keeps_its_facts(api: httpx.AsyncClient) -> None:

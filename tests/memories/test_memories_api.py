@@ -1,5 +1,7 @@
 """Memories that people write, change and forget, in each scope."""
 
+import asyncio
+
 import httpx
 import pytest
 
@@ -111,6 +113,19 @@ async def test_a_chat_changes_wide_memories_for_itself(api: httpx.AsyncClient, c
     assert await listed(api, under="/v1/chats/d") == {TWO_CATS, TOMAS}
 
 
+async def test_a_group_chat_does_not_share_what_one_knows(api: httpx.AsyncClient) -> None:
+    await put(api, user_id="mira", characters=[{"name": "Kai"}, {"name": "Rin"}])
+    known = await write(api, TOMAS, under=KAI_OF_MIRA)
+    for changed in ({"content": TWO_CATS}, {"pinned": True}):
+        problem = ok(await api.patch(f"{CHAT}/memories/{known['id']}", json=changed), 409)
+        assert problem["code"] == "memory_of_character"
+    assert await listed(api, character="Rin") == set()
+    assert await listed(api, character="Kai") == {TOMAS}
+    await delete(api, known["id"])
+    assert await listed(api, character="Kai") == set()
+    assert await listed(api, under=KAI_OF_MIRA) == {TOMAS}
+
+
 @pytest.mark.parametrize("scope", ["chat", "user"])
 async def test_what_was_forgotten_is_not_learnt_again(api: httpx.AsyncClient, learn: Learner, scope: str) -> None:
     await learn_wide(api, scope=scope)
@@ -168,6 +183,32 @@ async def test_pages_have_the_strongest_first(api: httpx.AsyncClient, clock: Ste
         names[2],
     ]
     assert (await memories(api))[0]["score"] == pytest.approx(0.5)
+
+
+async def test_a_half_life_is_long_enough_to_compute_with(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    for short in (5e-324, 1e-300, 0.009):
+        ok(await api.put(CHAT, json={"settings": {"memories": {"half_life_days": short}}}), 422)
+    ok(await api.put(CHAT, json={"settings": {"memories": {"half_life_days": 0.01}}}), 200)
+    await write(api, TOMAS, importance=0.5)
+    for days, score in ((-3_650, 0.5), (36_500, 0.0)):
+        clock.step(days * DAY_S)
+        assert [one["score"] for one in await memories(api)] == [score]
+
+
+async def test_racing_changes_of_a_wide_memory_all_hold(api: httpx.AsyncClient) -> None:
+    memory = await write(api, TOMAS, under=USER)
+    changes: list[Json] = [
+        {"pinned": True},
+        {"archived": True},
+        {"category": "goal"},
+        {"tags": ["family"]},
+        {"importance": 1},
+        {"content": "Tomas was a ferryman."},
+    ]
+    await asyncio.gather(*(change(api, memory["id"], under=USER, **one) for one in changes))
+    found = ok(await api.get(f"{USER}/memories/{memory['id']}"), 200)
+    assert [{name: found[name] for name in one} for one in changes] == changes
 
 
 async def test_wrong_memories_are_refused(api: httpx.AsyncClient) -> None:
