@@ -11,6 +11,7 @@ from tests.oracle.driver import ANSWERS, Chat, Checkpoint, Driver
 from tests.oracle.reference import Line
 from tests.oracle.reimport import Wanted
 from tests.oracle.service import Snapshot
+from tests.oracle.session_reference import is_empty
 
 MAX_CHATS = 3
 MAX_ROUNDS = 12
@@ -203,6 +204,18 @@ class ChatMachine(Driver):
             return
         entry.swipes = [*message.texts, *(self.new_text() for _ in range(other % 3))]
         entry.text = entry.swipes[-1 if other % 2 else other % len(entry.swipes)]
+
+    # --- sessions ---
+
+    @rule()
+    def end_session(self) -> None:
+        """End the open session by hand, which changes nothing if it has no messages."""
+        stays = is_empty(self.line.sessions, self.line.messages)
+        begun = self.request("POST", f"{self.chat.path}/sessions/break", 200 if stays else 201)
+        if not stays:
+            self.line.sessions.append((self.line.head + 1, "manual"))
+            self.may_advance = True
+        assert (begun["number"], begun["first_seq"]) == (len(self.line.sessions), self.line.sessions[-1][0])
 
     # --- lines ---
 
