@@ -265,6 +265,7 @@ class ChatMachine(Driver):
         line.id = made["line"]
         forked = Chat(chat_id, line, {line.id: line}, posted=deepcopy(self.chat.posted))
         self.chats.append(forked)
+        self.note_fork(forked)
         if whole:
             contexts = self.service.contexts(forked.id)
             expected = self.service.contexts(self.chat.id)
@@ -273,6 +274,9 @@ class ChatMachine(Driver):
         self.check(forked, may_advance=False)
         if go:
             self.chat_index = len(self.chats) - 1
+
+    def note_fork(self, forked: Chat) -> None:
+        """Apply to the reference what a fork of the current chat copies besides the line."""
 
     @precondition(lambda self: len(self.chats) > 1)
     @rule(pick=picks)
