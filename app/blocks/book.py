@@ -124,7 +124,9 @@ def say(edit: Edit) -> Said:
 
 async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
     held = (await list_blocks(db_session, Viewpoint.of_scope(scope))).get(label)
-    if held is None or not _is_written(held.log, text):
+    # A text that is written again must hold, even if a reply returns that wrote another one in between.
+    is_written = held is not None and _is_written(held.log, text)
+    if held is None or not is_written or not await reading.is_newest(db_session, scope, KIND, held.deciding):
         edited = held is not None and _changes_others(held)
         await set_by_person(db_session, scope, say(Edit(label, "replace", text)), edited=edited, now=now)
     return held is None

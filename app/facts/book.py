@@ -49,10 +49,15 @@ async def set_in_chat(db_session: DbSession, ref: ChatRef, key: str, value: str,
 
 
 async def set_in_scope(db_session: DbSession, scope: ScopeKey, key: str, value: str, *, now: datetime) -> bool:
-    """Set a fact of a scope for a person; return whether no fact of the scope had the key. Raises TooManyKeys."""
+    """Set a fact of a scope for a person; return whether no fact of the scope had the key. Raises TooManyKeys.
+
+    The value that a person set last is stored again only if a tool has set another one since, even if that was taken
+    back: it must not hold when its reply returns.
+    """
     await lock_scope(db_session, scope)
     held = await reading.find_held(db_session, Viewpoint.of_scope(scope), KIND, key)
-    if held is None or held.content != value or held.origin != "person":
+    is_set = held is not None and held.content == value and held.origin == "person"
+    if held is None or not is_set or not await reading.is_newest(db_session, scope, KIND, held):
         edited = held is not None and (held.edited or held.origin != "person")
         await set_by_person(db_session, scope, say(key, value), edited=edited, now=now)
     return held is None

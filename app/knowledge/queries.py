@@ -123,6 +123,11 @@ _HAS_KEY = """
     SELECT EXISTS (SELECT FROM statements
         WHERE owner_key = $1 AND line_id = $2 AND kind = $3 AND character = $4 AND key = $5)"""
 
+_NEWEST_ID = """
+    SELECT statement_id FROM statements
+    WHERE owner_key = $1 AND line_id = $2 AND kind = $3 AND character = $4 AND key = $5
+    ORDER BY learnt_at DESC, statement_id DESC LIMIT 1"""
+
 _MESSAGES = """
     SELECT t.statement_id, m.message_id FROM teachings t
     JOIN messages m ON m.chat_key = t.chat_key AND m.line_id = t.line_id AND m.seq = t.first_seq
@@ -281,6 +286,13 @@ async def has_key(db_session: DbSession, scope: ScopeKey, kind: str, key: str) -
     """Return whether a key has any statement in a scope, live or not."""
     where = (scope.owner_key, scope.line_id, kind, scope.character, key)
     return bool(await db_session.raw.fetchval(_HAS_KEY, *where))
+
+
+async def find_newest_id(db_session: DbSession, scope: ScopeKey, kind: str, key: str) -> UUID | None:
+    """Return the id of the newest statement about a key in a scope, live or not; None if there is none."""
+    where = (scope.owner_key, scope.line_id, kind, scope.character, key)
+    found: UUID | None = await db_session.raw.fetchval(_NEWEST_ID, *where)
+    return found
 
 
 async def list_messages(db_session: DbSession, line: Line, statement_ids: Sequence[UUID]) -> dict[UUID, list[str]]:

@@ -109,6 +109,15 @@ async def find_deciding(db_session: DbSession, view: Viewpoint, kind: str, key: 
     return choose_deciding(await list_live(db_session, view, kind, key), view.character).get(key)
 
 
+async def is_newest(db_session: DbSession, scope: ScopeKey, kind: str, known: Known) -> bool:
+    """Return whether a scope has no newer statement about the key, not even one whose reply was taken back.
+
+    Such a statement would hold again with its reply.
+    """
+    newest_id = await queries.find_newest_id(db_session, scope, kind, known.key)
+    return newest_id is not None and newest_id == known.statement_id
+
+
 async def list_values(
     db_session: DbSession, view: Viewpoint, kind: str, key: str, *, of_all: bool = False
 ) -> list[Value]:

@@ -50,6 +50,19 @@ async def test_a_tool_edits_a_block(api: httpx.AsyncClient, clock: SteppedClock)
     assert tool["parameters"]["required"] == ["block", "operation", "content"]
 
 
+async def test_a_text_written_again_holds_from_then_on(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await put_block(api, TEA["user"])
+    await append(api, talk(1, 2))
+    clock.step(1)
+    await update(api, "replace", "Mira likes rum.")
+    await add_swipe(api, "m2", "Tea, then.")
+    clock.step(1)
+    await put_block(api, TEA["user"], status=200)
+    await select_swipe(api, "m2", 0)
+    assert await texts(api) == TEA
+
+
 async def test_wrong_arguments_are_explained(api: httpx.AsyncClient) -> None:
     await begin(api)
     for arguments, words in (

@@ -301,6 +301,20 @@ async def test_a_person_decides_over_a_tool(api: httpx.AsyncClient, clock: Stepp
     assert await held(api) == GREEN
 
 
+async def test_a_value_set_again_holds_from_then_on(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await set_fact(api, "lamp", "green")
+    await append(api, talk(1, 2))
+    clock.step(1)
+    await note(api, "lamp", "red")
+    await add_swipe(api, "m2", "The lamp has always been green.")
+    clock.step(1)
+    await set_fact(api, "lamp", "green", status=200)
+    await select_swipe(api, "m2", 0)
+    assert await held(api) == GREEN
+    assert [value["value"] for value in await history(api, "lamp")] == ["green", "red", "green"]
+
+
 async def test_without_a_user_a_tool_writes_for_the_chat(api: httpx.AsyncClient) -> None:
     await put(api, settings={"memories": {"learn_scope": "global"}})
     await append(api, talk(1, 2))

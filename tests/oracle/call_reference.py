@@ -66,7 +66,7 @@ def is_reply(message: "Message") -> bool:
 
 
 def make_call(line: "Line", words: str, named: tuple[str | None, bool], now: datetime) -> Call | None:
-    """Return a call that is made now; None if it names a message that is not a reply."""
+    """Return a call that is made now; None if it names a message that is not a reply, or the swipe of none."""
     present = [one for one in line.not_deleted if one.kind is None and not one.hidden]
     newest = present[-1] if present else None
     message_id, next_swipe = named
@@ -76,6 +76,8 @@ def make_call(line: "Line", words: str, named: tuple[str | None, bool], now: dat
         message_id = newest.id
     message = line.find(message_id) if message_id else None
     if message and (message.deleted or message.role != "assistant"):
+        return None
+    if message is None and next_swipe:
         return None
     asked, at = ((newest.id, newest.text), newest.seq) if newest else (None, 0)
     if message and next_swipe:

@@ -11,6 +11,7 @@ from tests.oracle.driver import ANSWERS, Chat, Checkpoint, Driver
 from tests.oracle.reference import Line
 from tests.oracle.reimport import Wanted
 from tests.oracle.service import Snapshot
+from tests.oracle.session_reference import is_empty
 
 MAX_CHATS = 3
 MAX_ROUNDS = 12
@@ -204,6 +205,18 @@ class ChatMachine(Driver):
         entry.swipes = [*message.texts, *(self.new_text() for _ in range(other % 3))]
         entry.text = entry.swipes[-1 if other % 2 else other % len(entry.swipes)]
 
+    # --- sessions ---
+
+    @rule()
+    def end_session(self) -> None:
+        """End the open session by hand, which changes nothing if it has no messages."""
+        stays = is_empty(self.line.sessions, self.line.messages)
+        begun = self.request("POST", f"{self.chat.path}/sessions/break", 200 if stays else 201)
+        if not stays:
+            self.line.sessions.append((self.line.head + 1, "manual"))
+            self.may_advance = True
+        assert (begun["number"], begun["first_seq"]) == (len(self.line.sessions), self.line.sessions[-1][0])
+
     # --- lines ---
 
     @rule()
@@ -252,6 +265,7 @@ class ChatMachine(Driver):
         line.id = made["line"]
         forked = Chat(chat_id, line, {line.id: line}, posted=deepcopy(self.chat.posted))
         self.chats.append(forked)
+        self.note_fork(forked)
         if whole:
             contexts = self.service.contexts(forked.id)
             expected = self.service.contexts(self.chat.id)
@@ -260,6 +274,9 @@ class ChatMachine(Driver):
         self.check(forked, may_advance=False)
         if go:
             self.chat_index = len(self.chats) - 1
+
+    def note_fork(self, forked: Chat) -> None:
+        """Apply to the reference what a fork of the current chat copies besides the line."""
 
     @precondition(lambda self: len(self.chats) > 1)
     @rule(pick=picks)

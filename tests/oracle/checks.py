@@ -19,6 +19,19 @@ def check_line(line: Line, snapshot: Snapshot) -> None:
     check_window(line, snapshot)
     check_context(line, snapshot)
     check_anchor(line, snapshot)
+    check_sessions(line, snapshot)
+
+
+def check_sessions(line: Line, snapshot: Snapshot) -> None:
+    """Check where sessions begin and how many messages they have."""
+    found = snapshot.sessions
+    assert [(item["first_seq"], item["reason"]) for item in found] == line.sessions
+    ends = [*(first_seq - 1 for first_seq, _ in line.sessions[1:]), None]
+    assert [item["last_seq"] for item in found] == ends
+    assert [item["messages"] for item in found] == [
+        sum(first_seq <= message.seq <= (end or line.head) for message in line.not_deleted)
+        for (first_seq, _), end in zip(line.sessions, ends, strict=True)
+    ]
 
 
 def check_messages(line: Line, snapshot: Snapshot) -> None:
@@ -186,7 +199,7 @@ def check_moves(line: Line, snapshot: Snapshot, *, may_advance: bool, may_go_bac
     if reason == "full":
         was_rewound = snapshot.anchor < line.anchor
         assert snapshot.anchor == line.cut_target(1 if was_rewound else line.anchor)
-    if reason in ("full", "cold"):
+    if reason in ("full", "cold", "session"):
         assert not line.cut_waits(line.anchor, snapshot.anchor)
 
 

@@ -13,7 +13,8 @@ def draw_settings(draw: st.DrawFn) -> Settings:
     """Draw settings under which batches and cuts happen within a few messages."""
     every, keep, grow = draw(st.integers(2, 4)), draw(st.integers(2, 4)), draw(st.integers(0, 3))
     patience = draw(st.sampled_from([2, 4, 32]))
-    return Settings(every, draw(st.integers(2, 4)), keep, grow, keep + grow + patience, draw(st.booleans()))
+    most, max_turns = keep + grow + patience, draw(st.sampled_from([0, 0, 2, 3]))
+    return Settings(every, draw(st.integers(2, 4)), keep, grow, most, draw(st.booleans()), max_turns=max_turns)
 
 
 class MemoMachine(ChatMachine):

@@ -18,7 +18,7 @@ from tests.oracle.context_cache import (
 )
 from tests.oracle.narrative_reference import NarrativeLine
 from tests.oracle.service import WORD, Snapshot
-from tests.oracle.tables import Tables, Version
+from tests.oracle.tables import DiaryEntry, Tables, Version
 from tests.talk import Json
 
 _EVERYTHING = Filters(include_system=True)
@@ -34,6 +34,7 @@ def check_narratives(line: NarrativeLine, tables: Tables, snapshot: Snapshot, *,
         check_chain(line, tables, narrative)
     check_scenes(line, tables)
     check_entries(line, tables, complete=complete)
+    check_stale_entries(line, tables, snapshot)
     check_words(line, tables, complete=complete)
     assert compact(tables.context_cache) == expected_cache(line, tables, snapshot.anchor)
     check_held(line, tables)
@@ -130,6 +131,22 @@ def check_entries(line: NarrativeLine, tables: Tables, *, complete: bool) -> Non
             _check_echoed(WORD.findall(entry.content), words, complete=complete)
 
 
+def stale_entries(tables: Tables) -> list[DiaryEntry]:
+    """Return the entries that the service has to write again."""
+    return [one for one in tables.entries if not (one.deleted or one.hidden or one.is_valid() or one.is_empty)]
+
+
+def check_stale_entries(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> None:
+    """Check that each stale entry has work, unless the model would not write about the messages that it has now."""
+    if line.settings.diary:
+        assert not [
+            entry
+            for entry in stale_entries(tables)
+            if f"entry:{entry.entry_id}" not in snapshot.work
+            and (entry.entry_id, entry.current_hash) not in line.unwritten
+        ]
+
+
 # --- words ---
 
 
@@ -209,7 +226,7 @@ def check_settled(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> No
             assert shown is not None
             assert shown.last_unit == limit or (shown.by_person and shown.last_unit > limit)
     if line.settings.diary:
-        assert all(e.is_valid() or e.is_empty or e.hidden for e in tables.entries if not e.deleted)
+        assert {(entry.entry_id, entry.current_hash) for entry in stale_entries(tables)} <= line.unwritten
     check_hidden(line, tables)
 
 

@@ -122,6 +122,11 @@ class NarrativeMachine(ToolRules):
         super().drain(answer, wait_s)
 
     def learn_results(self, chat: Chat, answer: str, snapshot: Snapshot) -> None:
+        line = self.narrative_line(chat)
+        if answer in REFUSED:
+            stale = narrative_checks.stale_entries(self.service.tables(chat.id, line.id))
+            ended = [entry for entry in stale if f"entry:{entry.entry_id}" not in snapshot.work]
+            line.unwritten |= {(entry.entry_id, entry.current_hash) for entry in ended}
         self.check(chat, may_advance=True, snapshot=snapshot)
 
     # --- the summary ---

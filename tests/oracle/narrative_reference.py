@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from tests.oracle.reference import Line, Settings
 from tests.oracle.tables import Tables
@@ -71,6 +72,8 @@ class NarrativeLine(Line):
             deletion.
         recap_chosen: Whether a person has chosen or deleted a version of the recap, so that it may lag behind.
         held: The anchor at which the diaries were last seen, and what each held, by character.
+        unwritten: (id, hash of the messages) of each stale entry that the model would not write again. Only a model has
+            the character's voice, so such an entry stays hidden until its messages change.
 
     """
 
@@ -78,16 +81,20 @@ class NarrativeLine(Line):
     texts: dict[VersionKey, tuple[datetime, str, str, str]] = field(default_factory=dict)
     recap_chosen: bool = False
     held: tuple[int, Mapping[str, Json]] = (0, {})
+    unwritten: set[tuple[UUID, bytes | None]] = field(default_factory=set)
 
     def copy(self, until_seq: int | None = None) -> "NarrativeLine":
         """Return a copy. If it is truncated before the anchor, the diaries are made again at its next cut.
 
-        That cut can lead to the same anchor as before.
+        That cut can lead to the same anchor as before. They are also made again if no message is left, because then no
+        prompt can have been cached.
         """
         copied = super().copy(until_seq)
         assert isinstance(copied, NarrativeLine)
         if copied.anchor != self.anchor:
             copied.held = (copied.anchor, {})
+        elif not copied.head:
+            copied.held = (0, {})
         return copied
 
     def record_versions(self, tables: Tables) -> None:

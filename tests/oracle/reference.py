@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from app.kit.tokens import count_tokens
 from tests.oracle.call_reference import Call, is_discarded, resolve
+from tests.oracle.session_reference import FIRST, Session, begins_session, truncate_sessions
 from tests.talk import Json
 
 Source = list[tuple[int, str, str | None, str]]
@@ -22,7 +23,7 @@ NAMES = {"user": "Mira", "assistant": "Kai"}
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a chat. `every` is 0 for a chat without memos."""
+    """The settings of a chat. `every` is 0 for a chat without memos, `max_turns` 0 if no session ends by itself."""
 
     every: int
     window: int
@@ -30,12 +31,14 @@ class Settings:
     grow: int
     most: int
     include_system: bool
+    max_turns: int = field(default=0, kw_only=True)
 
     def to_json(self) -> Json:
         """Return the settings as a request sends them."""
         return {
             "memos": {"every_messages": self.every, "window": self.window, "include_system": self.include_system},
             "history": {"keep_messages": self.keep, "grow_messages": self.grow, "max_messages": self.most},
+            "sessions": {"max_turns": self.max_turns or None},
         }
 
 
@@ -182,6 +185,7 @@ class Line:
     last_number: int = 0
     anchor: int = 1
     calls: list[Call] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=lambda: [FIRST])
 
     # --- messages, batches and memos ---
 
@@ -264,11 +268,15 @@ class Line:
         return [memo for memo in usable if memo.pinned or memo in newest]
 
     def pinned(self, anchor: int) -> list[Message]:
-        """Return the pinned messages that are not in the history because of the anchor or auto-hide."""
+        """Return the pinned messages that are not in the history because of the anchor or auto-hide.
+
+        They are sent without their tool calls, so a message that only calls a tool is not among them.
+        """
         return [
             message
             for message in self.messages
             if message.pinned and message.sendable_if_shown and (message.hidden_by_scenes or message.seq < anchor)
+            if message.text.strip()
         ]
 
     def gaps(self, anchor: int) -> set[int]:
@@ -359,10 +367,14 @@ class Line:
             elif not memo.requested:
                 memo.failed = False
 
-    def append(self, fresh: Iterable[Message]) -> None:
+    def append(self, fresh: Iterable[Message], *, moved: int = 0) -> None:
+        """Append messages; the first `moved` of them are not said now and begin no session."""
         former = self.head
-        for message in fresh:
+        for place, message in enumerate(fresh):
             message.seq = self.head + 1
+            is_said = place >= moved
+            if is_said and begins_session(self.sessions, self.messages, message.role, self.settings.max_turns):
+                self.sessions.append((message.seq, "turns"))
             self.messages.append(message)
         self.calls = resolve(self.calls, self.messages[former:])
         if self.head > former:  # a batch that changed messages have filled is formed by the next append
@@ -387,6 +399,7 @@ class Line:
         self.calls = [call for call in self.calls if call.seq(self) < from_seq]
         for message in self.messages[from_seq - 1 :]:
             message.deleted = True
+        self.sessions = truncate_sessions(self.sessions, from_seq)
         self.reopen_batches(from_seq)
 
     def reopen_batches(self, from_seq: int) -> None:
@@ -424,6 +437,7 @@ class Line:
         if until_seq is not None:
             copied.calls = [call for call in copied.calls if call.seq(copied) <= until_seq]
             copied.messages = copied.messages[:until_seq]
+            copied.sessions = truncate_sessions(copied.sessions, until_seq + 1)
             copied.memos = [memo for memo in copied.memos if memo.sort_key[0] // 2 <= until_seq]
             copied.anchor = min(copied.anchor, until_seq + 1)
             copied.reopen_batches(until_seq + 1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tests.oracle.call_reference import bind_text, move_calls, resolve
 from tests.oracle.reference import Line, Message
+from tests.oracle.session_reference import move_sessions
 
 
 @dataclass
@@ -109,8 +110,11 @@ def reimport(line: Line, wanted: Sequence[Wanted]) -> tuple[Line, dict[str, int]
     waiting, result.calls = result.calls, []
     known = {entry.message.id for entry in moved if entry.known}
     fresh = [_copy_of(entry) for entry in moved]
-    result.append(fresh)
-    kept_seq = result.head - len(fresh)
+    kept_seq = result.head
+    if at is not None:
+        places = [(entry.message.seq, kept_seq + place) for place, entry in enumerate(moved, start=1) if entry.known]
+        result.sessions = move_sessions(line.sessions, kept_seq, places, kept_seq + len(fresh))
+    result.append(fresh, moved=max((place for place, entry in enumerate(moved, start=1) if not entry.added), default=0))
     result.calls = waiting if at is None else move_calls(line, result, kept_seq, known)
     result.calls = resolve(result.calls, [one for one in result.messages[:kept_seq] if one.id in restored])
     for message_id, text in texts:

@@ -54,7 +54,7 @@ class Snapshot:
         memos: All rows of memos, including deleted ones.
         work: The rows of due and failed work, by their key, which is the memo's id.
         window: The memo window as the layer computes it from the memos.
-        listed, book, context: The messages, memos and context over HTTP.
+        listed, book, context, sessions: The messages, memos, context and sessions over HTTP.
         words: The unique words in the context, in their order.
 
     """
@@ -67,6 +67,7 @@ class Snapshot:
     listed: list[Json]
     book: list[Json]
     context: Json
+    sessions: list[Json]
     words: list[str]
 
     @property
@@ -137,10 +138,11 @@ class Service:
             memos = [dict(found) for found in await db_session.raw.fetch(_MEMOS, *line)]
             work = {found["key"]: dict(found) for found in await db_session.raw.fetch(_WORK, *line)}
         path = f"/v1/chats/{chat_id}"
-        listed, book, context = await asyncio.gather(
+        listed, book, context, sessions = await asyncio.gather(
             self.api.get(f"{path}/messages", params={"limit": 500}),
             self.api.get(f"{path}/memos", params={"limit": 500}),
             self.api.get(f"{path}/context", params={"now": NOW}),
+            self.api.get(f"{path}/sessions", params={"limit": 500}),
         )
         return Snapshot(
             row={name: orjson.loads(row[name]) if name in _JSON and row[name] else row[name] for name in row},
@@ -151,6 +153,7 @@ class Service:
             listed=ok(listed, 200)["items"],
             book=ok(book, 200)["items"],
             context=ok(context, 200),
+            sessions=ok(sessions, 200)["items"],
             words=WORD.findall(context.text),
         )
 
