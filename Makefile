@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
+# Keep compiled modules: the tests start the service and its commands many times, and compiling takes 2 s each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run demo test check check-long check-upgrade soak fmt bench lock pin-images migration
 
