@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
+# Keep compiled modules: the tests start the service and its commands many times, and compiling takes 2 s each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run demo test check check-long check-upgrade soak fmt bench lock pin-images migration
 
@@ -37,9 +40,12 @@ check: $(STAMP) ## what has to pass: ruff, mypy, import contracts, tests
 check-long: SEED := $(or $(MEMOBOOK_SEED),$(shell date +%s))
 check-long: check ## check, tests/oracle with 1024 examples each and a new seed, the soak, and the OpenAPI document (40 minutes more)
 	@echo "MEMOBOOK_SEED=$(SEED)"
-	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) tests/oracle tests/facts/test_plans.py
+	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) $(LONGER)
 	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) --seed $(SEED)
 	MEMOBOOK_SEED=$(SEED) $(BIN)/pytest tests/conformance/operations.py
+
+# The tests that try more in check-long.
+LONGER := tests/oracle tests/facts/test_plans.py tests/chats/test_rename_sessions.py tests/scenes/test_changing_story.py
 
 # The minutes of the soak in check-long.
 SOAK_MINUTES ?= 5

@@ -88,9 +88,11 @@ def _contribute_nothing(_view: View) -> Contributed:
     return Contributed()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layer:
     """A kind of memory. The defaults of all optional attributes do nothing, except that of `export_state`.
+
+    Layers are compared by identity, and so can be keys.
 
     Attributes:
         name: Its name in due work, usage, the chat's cursors and the context cache.

@@ -1,5 +1,9 @@
-"""Random sessions with renames end like the same sessions in which the character always had its last name."""
+"""Random sessions with renames end like the same sessions in which the character always had its last name.
 
+`make check` has a few sessions, `make check-long` more of them.
+"""
+
+import os
 import random
 from typing import Any
 
@@ -18,6 +22,7 @@ from tests.talk import Json, ok
 LAST = "Cay"
 NAMES = ("Kai", "Kay", "Jonathan", LAST)
 STEPS = 24
+SESSIONS = 16 if "MEMOBOOK_EXAMPLES" in os.environ else 4
 
 
 def answer(request: Request) -> str:
@@ -179,7 +184,7 @@ def _plain(value: Any, name: str) -> Any:
     return LAST if value == name else value
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(SESSIONS))
 async def test_a_renamed_chat_ends_like_one_that_was_not(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, seed: int
 ) -> None:

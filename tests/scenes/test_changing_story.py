@@ -1,5 +1,9 @@
-"""A story that changes in any order: what is true of its scenes whenever everything that is due has been made."""
+"""A story that changes in any order: what is true of its scenes whenever everything that is due has been made.
 
+`make check` has a few stories, `make check-long` more of them.
+"""
+
+import os
 import random
 
 import httpx
@@ -15,6 +19,7 @@ from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, cut_off, edit, get, hide, ok, put, said, soft_delete
 
 KEEP = 2
+STORIES = 16 if "MEMOBOOK_EXAMPLES" in os.environ else 4
 
 
 class Story:
@@ -115,7 +120,7 @@ class Story:
         assert {message["id"] for message in await self.messages() if message["hidden_by"] == "scenes"} == expected
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(STORIES))
 async def test_scenes_and_recap_are_valid_after_any_changes(
     api: httpx.AsyncClient,
     database: Database,
