@@ -18,6 +18,9 @@ HALVED_CHARS = 6
 _SPACELESS = "々\u0e01-\u0e4e\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs, which \w does not match
 _WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MARKS}])+")
+_IDEOGRAPHS = "々\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_IDEOGRAPH = re.compile(rf"[{_IDEOGRAPHS}]")
+_LONE_IDEOGRAPH = re.compile(rf"(?<![{_IDEOGRAPHS}])[{_IDEOGRAPHS}](?![{_IDEOGRAPHS}])")
 _HIRAGANA = re.compile(r"[\u3040-\u309fー]+")
 
 _FREQUENT = frozenset(
@@ -122,13 +125,20 @@ def fold(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Return the folded words of a text in their order; of scripts without spaces, the pairs of characters."""
-    return [term for found in _WORD.finditer(fold(text)) for term in _terms_of(found)]
+    """Return the folded words of a text in their order.
+
+    Of scripts without spaces, these are the pairs of characters, and each Chinese character, as it can be a word.
+    """
+    return [word for found in _WORD.finditer(fold(text)) for word in _words_of(found)]
 
 
 def find_terms(query: str) -> list[str]:
-    """Return the terms of a query, each once, in their order; at most MAX_TERMS."""
-    terms = [term for term in dict.fromkeys(split_words(query)) if is_topical(term)]
+    """Return the terms of a query, each once, in their order; at most MAX_TERMS.
+
+    A Chinese character is a term only if no other stands next to it: otherwise the pairs are more precise.
+    """
+    found = [term for word in _WORD.finditer(fold(query)) for term in _terms_of(word)]
+    terms = [term for term in dict.fromkeys(found) if is_topical(term)]
     if len(terms) <= MAX_TERMS:
         return terms
     longest = set(sorted(terms, key=len, reverse=True)[:MAX_TERMS])
@@ -174,11 +184,23 @@ def _patterns_of(term: str) -> Iterator[str]:
         yield from (unicodedata.normalize("NFD", piece) for piece in pieces)
 
 
-def _terms_of(found: re.Match[str]) -> Sequence[str]:
+def _words_of(found: re.Match[str]) -> Iterator[str]:
     word = found[0]
-    if not found["spaceless"] or len(word) < 3:
+    if not found["spaceless"]:
+        yield word
+        return
+    for at, letter in enumerate(word):
+        if _IDEOGRAPH.match(letter) or len(word) == 1:
+            yield letter
+        if at + 1 < len(word):
+            yield word[at : at + 2]
+
+
+def _terms_of(found: re.Match[str]) -> list[str]:
+    word = found[0]
+    if not found["spaceless"] or len(word) == 1:
         return [word]
-    return [word[at : at + 2] for at in range(len(word) - 1)]
+    return [*_LONE_IDEOGRAPH.findall(word), *(word[at : at + 2] for at in range(len(word) - 1))]
 
 
 def _is_spaceless(term: str) -> bool:
