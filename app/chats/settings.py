@@ -144,7 +144,11 @@ class ConsolidationSettings(Section):
 class RecallSettings(Section):
     """Search results in the prompt."""
 
-    mode: Literal["off", "auto", "tool"] = Field("off", description="`auto` puts the results after the history.")
+    mode: Literal["off", "auto", "tool"] = Field(
+        "off",
+        description="`auto` puts search results after the history; `tool` only offers the tool `memory_search`, which "
+        "`auto` does, too.",
+    )
     tokens: int = Field(500, ge=1, le=100_000, description="The limit for the results, in tokens.")
 
 
@@ -190,9 +194,7 @@ class ChatSettings(Section):
     consolidation: ConsolidationSettings = Field(
         ConsolidationSettings(), description="Consolidation. Planned: has no effect yet."
     )
-    recall: RecallSettings = Field(
-        RecallSettings(), description="Recall. Planned: finds nothing yet; with `auto`, contexts have no `ETag`."
-    )
+    recall: RecallSettings = Field(RecallSettings(), description="Recall. With `auto`, contexts have no `ETag`.")
 
     @property
     def max_messages(self) -> int:
@@ -216,7 +218,7 @@ class ChatSettings(Section):
 
     def missing_layers(self) -> list[str]:
         """Return the layers that are enabled but do not exist yet."""
-        planned = {"consolidation": self.consolidation.enabled, "recall": self.recall.mode != "off"}
+        planned = {"consolidation": self.consolidation.enabled}
         built = {section.section for section in self.list_sections()}
         return [name for name, on in planned.items() if on and name not in built]
 

@@ -145,7 +145,7 @@ def find_terms(query: str) -> list[str]:
     return [term for term in terms if term in longest]
 
 
-def find_terms_of_messages(newest_first: Iterable[str], *, least: int = 3) -> list[str]:
+def find_terms_of_messages(newest_first: Iterable[str], *, least: int = 2) -> list[str]:
     """Return the terms of the newest message, and of earlier ones until there are `least` terms."""
     texts: list[str] = []
     terms: list[str] = []

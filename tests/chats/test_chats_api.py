@@ -330,9 +330,9 @@ async def test_a_preset_whose_layers_are_not_built_says_which(api: httpx.AsyncCl
         "memo": [],
         "diary": [],
         "scenes": [],
-        "agent": ["consolidation", "recall"],
-        "decay": ["consolidation", "recall"],
-        "companion": ["consolidation", "recall"],
+        "agent": ["consolidation"],
+        "decay": ["consolidation"],
+        "companion": ["consolidation"],
     }
 
 

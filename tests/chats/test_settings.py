@@ -103,8 +103,8 @@ def test_a_preset_names_its_layers_that_are_not_made_yet() -> None:
     assert missing["memo"] == []
     assert missing["diary"] == []
     assert missing["scenes"] == []
-    assert missing["agent"] == missing["decay"] == ["consolidation", "recall"]
-    assert missing["companion"] == ["consolidation", "recall"]
+    assert missing["agent"] == missing["decay"] == ["consolidation"]
+    assert missing["companion"] == ["consolidation"]
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_with_scenes_the_running_recap_stands_before_the_prompt(scenes: str) -> 
 
 
 def test_a_companion_shows_memos_diary_times_and_what_it_lacks(companion: str) -> None:
-    assert "does not make consolidation and recall yet, so the preset companion is played without." in companion
+    assert "does not make consolidation yet, so the preset companion is played without." in companion
     assert "The memo book: 4 memos of 34 messages" in companion
     assert "Quill's diary: 6 entries" in companion
     known = ["system", "character", "user", "instruction", "diary", "memos", "history", "(overhead)"]
@@ -111,8 +111,8 @@ def test_every_preset_that_makes_a_memory_can_be_played() -> None:
         ("dairy", "there is no such preset; did you mean diary?"),
         ("Memos", "there is no such preset; did you mean memo?"),
         ("zzz", "there is no such preset; choose one of memo, diary, scenes, companion"),
-        ("agent", "this version does not make its consolidation and recall yet; choose one of memo, diary"),
-        ("decay", "this version does not make its consolidation and recall yet; choose one of memo, diary"),
+        ("agent", "this version does not make its consolidation yet; choose one of memo, diary"),
+        ("decay", "this version does not make its consolidation yet; choose one of memo, diary"),
     ],
 )
 def test_a_preset_that_cannot_be_played_is_one_line(preset: str, complaint: str) -> None:

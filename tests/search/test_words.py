@@ -73,7 +73,7 @@ def test_of_a_long_query_the_longest_words_count() -> None:
 
 
 def test_a_short_message_is_searched_with_those_before_it() -> None:
-    assert find_terms_of_messages(["And then?", "The lantern fell.", "Lamp oil"]) == ["lantern", "fell", "lamp", "oil"]
+    assert find_terms_of_messages(["And then?", "Lantern?", "Lamp oil"]) == ["lantern", "lamp", "oil"]
     assert find_terms_of_messages(["The brass key opens the lamp room.", "Tomas"]) == [
         "brass",
         "key",
