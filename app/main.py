@@ -36,6 +36,7 @@ from app.pipeline import open_database
 from app.problems import BodyLimit, Problem, install_handlers
 from app.registry import LAYERS
 from app.reimport.routes import router as reimport_router
+from app.search.recall_memory import RecallMemory
 from app.tools.routes import make_tool_router
 from app.web.docs import docs_router
 from app.web.request_ids import RequestIds
@@ -144,6 +145,7 @@ def create_app(
         token=_rate(settings.rate_limit_token, settings.rate_limit_burst_s),
         redis_url=settings.redis_url,
     )
+    app.state.recall_memory = RecallMemory(clock=clock, redis_url=settings.redis_url)
     app.state.routers = routers
     app.state.database_checks = DatabaseChecks()
     app.state.keyring = DatabaseKeyring(
@@ -185,6 +187,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             await notifying
         await app.state.notifier.close()
         await app.state.rate_limiter.close()
+        await app.state.recall_memory.close()
         await app.state.database.close()
 
 

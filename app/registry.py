@@ -21,6 +21,8 @@ from app.layers.layer import Layer
 from app.memories.layer import LAYER as MEMORIES
 from app.memos.layer import LAYER as MEMOS
 from app.scenes.layer import LAYER as SCENES
+from app.search.in_use import search_layers
+from app.search.tools import MEMORY_SEARCH
 from app.sessions.layer import LAYER as SESSIONS
 from app.summary.layer import LAYER as SUMMARY
 
@@ -31,8 +33,8 @@ LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLO
 _RESERVED = {CURSOR, BINDINGS, KNOWLEDGE, PAUSES, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
 """Names that a chat's cursors or its revision already use for something else."""
 
-RESERVED_TOOLS = {"calls", "discard"}
-"""Names below `…/tools/` that are no tools."""
+RESERVED_TOOLS = {"calls", "discard", MEMORY_SEARCH.name}
+"""Names below `…/tools/` that are no tools, or not those of a layer."""
 
 _ALIAS = re.compile(r"[a-z_][a-z0-9_]{0,59}")
 """A valid SQL identifier without quotes, even with a short prefix."""
@@ -85,6 +87,7 @@ def _use(layers: Sequence[Layer]) -> None:
         raise ValueError("\n".join(faults))
     use_sections([layer.settings for layer in layers], [layer.edges for layer in layers if layer.edges])
     use_layers(layers)
+    search_layers(layers)
     use_tables([table for layer in layers for table in layer.tables])
 
 

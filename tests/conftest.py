@@ -132,6 +132,7 @@ async def app(database_url: str, servers: Urls, clock: SteppedClock) -> AsyncIte
     made = create_app(given, clock=clock)
     yield made
     await made.state.rate_limiter.close()
+    await made.state.recall_memory.close()
     await made.state.notifier.close()
     await made.state.database.close()
 

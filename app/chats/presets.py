@@ -43,8 +43,8 @@ PRESET_TEXTS: dict[str, str] = {
     "memo": "A memo of 2–3 highlights for every 8 messages; the last 15 memos are in the prompt.",
     "diary": "A rolling summary of the conversation, and a diary in the character's own voice.",
     "scenes": "Scenes with recaps and a running recap of all of them; old scenes are hidden.",
-    "agent": "Facts and memories, learnt every turn. Planned: they are recalled by search.",
-    "decay": "A short verbatim history. Important content becomes memories that fade. Planned: they are recalled by "
-    "search.",
+    "agent": "Facts and memories, learnt every turn and recalled when the conversation returns to them.",
+    "decay": "A short verbatim history. Important content becomes memories that fade, and that are recalled when the "
+    "conversation returns to them.",
     "companion": "Memos and a diary together, and facts and memories, learnt every five turns.",
 }

@@ -109,7 +109,5 @@ async def list_presets(caller: Reader) -> Presets:  # noqa: ARG001 - requires a 
     items = []
     for name, text in PRESET_TEXTS.items():
         settings = effective({"preset": name})
-        items.append(
-            PresetOut(name=name, description=text, settings=settings, missing_layers=settings.missing_layers())
-        )
+        items.append(PresetOut(name=name, description=text, settings=settings))
     return Presets(items=items, settings_schema=schema().whole.model_json_schema())

@@ -186,7 +186,9 @@ class PresetOut(BaseModel):
     name: str = Field(description="The preset's name.")
     description: str = Field(description="What the preset is for.")
     settings: Annotated[Any, EffectiveSettings] = Field(description="All settings of the preset.")
-    missing_layers: list[str] = Field(description="Layers that the preset enables but this version does not have yet.")
+    missing_layers: list[str] = Field(
+        [], description="Layers that the preset enables but this version does not have: none since 0.2.0."
+    )
 
 
 class Presets(BaseModel):

@@ -1,7 +1,6 @@
 """The settings of a chat, nested by layer, with defaults from a preset. Pure.
 
-A chat stores only what differs from its preset. Each layer defines its own section (`app/<layer>/settings.py`). The
-sections of planned layers are defined here, so that a preset keeps its meaning when such a layer is added.
+A chat stores only what differs from its preset. Each layer defines its own section (`app/<layer>/settings.py`).
 """
 
 import logging
@@ -137,12 +136,16 @@ class PinnedSettings(Section):
 class RecallSettings(Section):
     """Search results in the prompt."""
 
-    mode: Literal["off", "auto", "tool"] = Field("off", description="`auto` puts the results after the history.")
+    mode: Literal["off", "auto", "tool"] = Field(
+        "off",
+        description="`auto` puts search results after the history; `tool` only offers the tool `memory_search`, which "
+        "`auto` does, too.",
+    )
     tokens: int = Field(500, ge=1, le=100_000, description="The limit for the results, in tokens.")
 
 
 class ChatSettings(Section):
-    """The settings of a chat that belong to no layer, and those of planned layers.
+    """The settings of a chat that belong to no layer.
 
     `SettingsSchema.whole` adds the sections of the layers; all settings that take effect are instances of it.
     """
@@ -180,9 +183,7 @@ class ChatSettings(Section):
     )
     history: HistorySettings = Field(HistorySettings(), description="Which messages are sent verbatim.")
     pinned: PinnedSettings = Field(PinnedSettings(), description="Pinned messages.")
-    recall: RecallSettings = Field(
-        RecallSettings(), description="Recall. Planned: finds nothing yet; with `auto`, contexts have no `ETag`."
-    )
+    recall: RecallSettings = Field(RecallSettings(), description="Recall. With `auto`, contexts have no `ETag`.")
 
     @property
     def max_messages(self) -> int:
@@ -203,12 +204,6 @@ class ChatSettings(Section):
         """The section that decides which messages are summarised; the defaults if there is no such layer."""
         found = (section for section in self.list_sections() if isinstance(section, EligibilitySettings))
         return next(found, EligibilitySettings())
-
-    def missing_layers(self) -> list[str]:
-        """Return the layers that are enabled but do not exist yet."""
-        planned = {"recall": self.recall.mode != "off"}
-        built = {section.section for section in self.list_sections()}
-        return [name for name, on in planned.items() if on and name not in built]
 
 
 def merge(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

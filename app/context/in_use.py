@@ -13,12 +13,14 @@ class InUse:
 
     Attributes:
         tables: The order of segments and the order of trimming.
+        query_tables: The same for contexts with a query: what it found is trimmed after the memos.
         queries: The scalar subqueries of the layers that have one, by the layer's name; None before registration.
         current_queries: The same for contexts of the current line that are not before a message.
 
     """
 
     tables: SegmentTables = BASE
+    query_tables: SegmentTables = BASE
     queries: Mapping[str, str] | None = None
     current_queries: Mapping[str, str] | None = None
 
@@ -32,7 +34,8 @@ def use_layers(layers: Sequence[Layer]) -> None:
     specs = [spec for layer in layers for spec in layer.segments]
     queries = {layer.name: layer.context_query for layer in layers if layer.context_query}
     faster = {layer.name: layer.current_query for layer in layers if layer.current_query}
-    _in_use = InUse(SegmentTables.of(specs), queries, queries | faster)
+    tables = SegmentTables.of(specs)
+    _in_use = InUse(tables, tables.keep_recalled(), queries, queries | faster)
 
 
 def in_use() -> InUse:

@@ -1,18 +1,24 @@
 """The one SQL statement of a context: the line's row, its history, its pinned messages and the layers' subqueries."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
 import asyncpg
 import orjson
 
+from app.chats.characters import Characters, find_meant
+from app.chats.covering_layer import edges_in_effect
 from app.chats.prompt_cache import CURSOR as PAUSES
-from app.chats.settings import ChatSettings
+from app.chats.settings import ChatSettings, effective_json
+from app.context.calls import drop_unanswered
 from app.context.segments import UNREAD, HistoryMessage
 from app.kit.db import Connection
 from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
+from app.layers.contribution import Contributed, View
+from app.layers.layer import Layer
 
 _defaults = ChatSettings()
 
@@ -129,3 +135,42 @@ def read_history(stored: str | None) -> Sequence[HistoryMessage]:
         return ()
     entries = [HistoryMessage._make(fields) for fields in reversed(orjson.loads(stored))]
     return [entry._replace(text=UNREAD) if entry.text is None else entry for entry in entries]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The parsed row of the statement, with the layers' contributions."""
+
+    row: asyncpg.Record
+    settings: ChatSettings
+    characters: Characters
+    contributed: Mapping[str, Contributed]
+    edge_kind: str
+    edges: Sequence[int]
+    history: Sequence[HistoryMessage]
+    pinned: Sequence[HistoryMessage]
+
+
+def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str | None) -> Source:
+    """Parse the row of the statement and collect the layers' contributions; `character` is the requested one."""
+    settings = effective_json(row["settings"])
+    characters = orjson.loads(row["characters"])
+    cache = orjson.loads(row["context_cache"])
+    chosen = find_meant(characters, character)
+    edge_kind = edges_in_effect(settings, layers)
+    contributed = {}
+    for layer in layers:
+        queried = row[f"q_{layer.name}"] if layer.context_query else None
+        contributed[layer.name] = layer.contribute(
+            View(cache.get(layer.name, {}), queried, settings, chosen, row["before_seq"])
+        )
+    return Source(
+        row=row,
+        settings=settings,
+        characters=characters,
+        contributed=contributed,
+        edge_kind=edge_kind,
+        edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
+        history=drop_unanswered(read_history(row["history"])),
+        pinned=[one._replace(tool_calls=None) for one in read_history(row["pinned"]) if one.text.strip()],
+    )

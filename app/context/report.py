@@ -12,8 +12,7 @@ from app.chats.settings import ChatSettings, effective
 from app.context.in_use import in_use
 from app.context.inclusion import Shown, find_status
 from app.context.pinned import choose_pinned
-from app.context.queries import find_context
-from app.context.service import read_material
+from app.context.queries import find_context, read_material
 from app.context.wording import style_of
 from app.kit.db import DbSession
 from app.layers.layer import Layer

@@ -17,11 +17,13 @@ from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, en
 from app.kit.wire import OrjsonResponse
 from app.layers.deps import Layers
 from app.messages.service import append_messages
+from app.search.deps import Recalls
+from app.search.recall_memory import RecallMemory
 
 router = APIRouter(prefix="/v1/chats/{chat_id}", route_class=KeyedRoute)
 
 
-async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now) -> Response:
+async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now, memory: Recalls) -> Response:
     """Append messages. Sending messages with the same ids again changes nothing.
 
     Returns 200 if all of them existed already.
@@ -32,7 +34,7 @@ async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, c
     if body.context is not None:
         try:
             answer["context"] = await assemble_context(
-                pool, ref, body.context, layers, own=body.context.segments, now=clock()
+                pool, ref, body.context, layers, own=body.context.segments, memory=memory, now=clock()
             )
         except AppError as error:  # the messages are committed already
             answer["context"] = None
@@ -46,10 +48,17 @@ async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, c
     return OrjsonResponse(answer, status_code=201 if appended.created else 200)
 
 
+def _recalls(state: Any) -> RecallMemory:
+    found: RecallMemory = state.recall_memory
+    return found
+
+
 async def _append(request: Request) -> Response:
     state = request.app.state
     ref = await read_writing(request)
-    return await append(ref, await read_body(request, AppendIn), state.database, state.layers, state.clock)
+    return await append(
+        ref, await read_body(request, AppendIn), state.database, state.layers, state.clock, _recalls(state)
+    )
 
 
 router.add_api_route(
@@ -70,10 +79,11 @@ async def get_context(
     pool: Pool,
     layers: Layers,
     clock: Now,
+    memory: Recalls,
     known: KnownTags,
 ) -> Response:
     """Return the context of the next model call."""
-    return _answer(*await assemble_unless_known(pool, ref, options, layers, known=known, now=clock()))
+    return _answer(*await assemble_unless_known(pool, ref, options, layers, memory=memory, known=known, now=clock()))
 
 
 def _answer(tag: str | None, context: dict[str, Any] | None) -> Response:
@@ -84,7 +94,7 @@ async def _get_context(request: Request) -> Response:
     state = request.app.state
     ref = await read_reading(request)
     options, known = read_query(request, ContextQuery), read_known(request)
-    return await get_context(ref, options, state.database, state.layers, state.clock, known)
+    return await get_context(ref, options, state.database, state.layers, state.clock, _recalls(state), known)
 
 
 router.add_api_route(
@@ -107,11 +117,13 @@ router.add_api_route(
     tags=["context"],
 )
 async def post_context(
-    ref: ReadingChat, options: ContextOptions, pool: Pool, layers: Layers, clock: Now, known: KnownTags
+    ref: ReadingChat, options: ContextOptions, pool: Pool, layers: Layers, clock: Now, memory: Recalls, known: KnownTags
 ) -> Response:
     """Return the context of the next model call, with the caller's own segments."""
     return _answer(
-        *await assemble_unless_known(pool, ref, options, layers, own=options.segments, known=known, now=clock())
+        *await assemble_unless_known(
+            pool, ref, options, layers, own=options.segments, memory=memory, known=known, now=clock()
+        )
     )
 
 

@@ -53,11 +53,20 @@ class ContextQuery(BaseModel):
         description="The upper limit of the context's `tokens`. By default the chat's `context_tokens`.",
     )
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
-        None, description="The text that recall searches for. No layer implements recall yet."
+        None,
+        description="The text that recall searches for; by default the newest message, with earlier "
+        "ones if it is short. "
+        "What is found for a given query is trimmed after the memos, otherwise before all other segments.",
     )
-    recall: Literal["off", "auto"] | None = Field(None, description="Overrides the chat's `recall.mode`.")
+    recall: Literal["off", "auto"] | None = Field(
+        None,
+        description="Overrides the chat's `recall.mode`. With `auto`, the segment `recalled` after the history "
+        "contains "
+        "search results: memories, memos, diary entries, recaps of scenes, and messages that have left the history. "
+        "None of them is in the context otherwise, and none comes in three turns running.",
+    )
     recall_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
-        None, description="The token limit for recall."
+        None, description="The limit of the segment `recalled`. By default the chat's `recall.tokens`."
     )
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None,
@@ -211,6 +220,18 @@ class OmissionOut(BaseModel):
     tokens: int = Field(description="The o200k tokens of its text.")
 
 
+class RecalledOut(BaseModel):
+    """A search result in the context, and why it was chosen."""
+
+    kind: str = Field(description="What it is, such as `memory`, `message`, `memo`, `diary` or `scene`.")
+    id: str = Field(description="Its id.")
+    score: float = Field(description="The sum of `parts`. The words of the best result are 1.")
+    parts: dict[str, float] = Field(
+        description="What added to the score: words of the query (`text`), similar words (`trigrams`), `importance` "
+        "and `recency`."
+    )
+
+
 class ContextOut(BaseModel):
     """The context of the next model call."""
 
@@ -235,7 +256,7 @@ class ContextOut(BaseModel):
     omitted: list[OmissionOut] = Field(
         description="Everything that was left out, in the order in which it was left out."
     )
-    recalled: list[dict[str, Any]] = Field(description="Search results in the context; always empty for now.")
+    recalled: list[RecalledOut] = Field(description="The search results in the context, in its order.")
     prefix_hash: str = Field(description="Equal hashes mean that nothing before the history changed.")
 
 

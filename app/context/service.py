@@ -1,29 +1,26 @@
 """Assembles the context of the next model call: one SQL statement, then pure functions. Nothing is written."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 import asyncpg
 import orjson
 
-from app.chats.characters import Characters, accepts, find_meant, list_names
+from app.chats.characters import Characters, accepts, list_names
 from app.chats.chat_lock import ChatRef
-from app.chats.covering_layer import edges_in_effect
 from app.chats.errors import LineNotFound, MessageNotFound
 from app.chats.prompt_cache import choice_in_effect
 from app.chats.ranges import join_ranges
-from app.chats.settings import ChatSettings, effective_json
 from app.context import texts
-from app.context.budget import BudgetTooSmallError, fit
-from app.context.calls import drop_unanswered
+from app.context.budget import BudgetTooSmallError
 from app.context.errors import BeforeHistory, BudgetTooSmall, UnknownCharacter
 from app.context.formats import is_said, render
 from app.context.in_use import in_use
 from app.context.parts import Fitted, Omission, Parts
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
-from app.context.queries import find_context, read_history
+from app.context.queries import Source, find_context, read_material
+from app.context.recalling import Found, find_recalled, fit_recalled, is_recalling, present, remember
 from app.context.schemas import MAX_TOKENS, ContextOptions, ContextQuery, OwnSegment
 from app.context.segments import UNREAD, HistoryMessage, RenderOptions, Segment
 from app.context.tables import SegmentTables
@@ -33,26 +30,12 @@ from app.history.cut import every_nth_edge
 from app.kit.db import Database
 from app.kit.etags import is_known, lists_tag
 from app.kit.tokens import count_tokens
-from app.layers.contribution import Contributed, View
 from app.layers.layer import Layer
+from app.search.recall_memory import RecallMemory
 
 DRAFT_ID = "draft"
 _LEFT_BY_STEPS = 16
 """Among this many newest messages, `_list_edges` adds no edges of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The parsed row of the statement, with the layers' contributions."""
-
-    row: asyncpg.Record
-    settings: ChatSettings
-    characters: Characters
-    contributed: Mapping[str, Contributed]
-    edge_kind: str
-    edges: Sequence[int]
-    history: Sequence[HistoryMessage]
-    pinned: Sequence[HistoryMessage]
 
 
 class TextsMissing(Exception):
@@ -66,14 +49,15 @@ async def assemble_context(
     layers: Sequence[Layer],
     *,
     own: Sequence[OwnSegment] = (),
+    memory: RecallMemory | None = None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the context as JSON fields.
+    """Return the context as JSON fields; without `memory`, what it recalls is not remembered.
 
     Raises ChatNotFound, LineNotFound, MessageNotFound, BeforeHistory, UnknownCharacter and BudgetTooSmall.
     """
     row = await _read_row(database, ref, options)
-    return await _assemble(database, ref, row, options, layers, own=own, now=now)
+    return await _assemble(database, ref, row, options, layers, own=own, memory=memory, now=now)
 
 
 async def assemble_unless_known(
@@ -83,6 +67,7 @@ async def assemble_unless_known(
     layers: Sequence[Layer],
     *,
     own: Sequence[OwnSegment] = (),
+    memory: RecallMemory,
     known: str | None,
     now: datetime,
 ) -> tuple[str | None, dict[str, Any] | None]:
@@ -94,7 +79,7 @@ async def assemble_unless_known(
     tag = find_tag(ref, row, options, own)
     if tag is not None and lists_tag(known, tag):
         return tag, None
-    context = await _assemble(database, ref, row, options, layers, own=own, now=now)
+    context = await _assemble(database, ref, row, options, layers, own=own, memory=memory, now=now)
     return tag, None if tag is not None and is_known(known, tag) else context
 
 
@@ -106,17 +91,26 @@ async def _assemble(
     layers: Sequence[Layer],
     *,
     own: Sequence[OwnSegment],
+    memory: RecallMemory | None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the context of a row; read everything if a message fits that was not read.
+    """Return the context of a row, with what it recalls; read everything if a message fits that was not read.
 
     That is rare: a format has shortened a newer message, which ended with much white space.
     """
+    source = read_material(row, layers, options.character)
+    found = None
+    if is_recalling(options, source.settings):
+        found = await find_recalled(database, ref, source, options, memory, now=now)
     try:
-        return assemble_row(ref, row, options, layers, own=own, now=now)
+        context = assemble_source(ref, source, options, own=own, now=now, found=found)
     except TextsMissing:
         whole = await _read_row(database, ref, options, max_tokens=MAX_TOKENS)
-        return assemble_row(ref, whole, options, layers, own=own, now=now)
+        source = read_material(whole, layers, options.character)
+        context = assemble_source(ref, source, options, own=own, now=now, found=found)
+    if memory is not None and found is not None:
+        await remember(memory, found, context["recalled"])
+    return context
 
 
 async def _read_row(
@@ -160,9 +154,21 @@ def assemble_row(
     now: datetime,
 ) -> dict[str, Any]:
     """Return the context of a row of the statement. Raises UnknownCharacter, BudgetTooSmall and TextsMissing."""
-    source = read_material(row, layers, options.character)
+    return assemble_source(ref, read_material(row, layers, options.character), options, own=own, now=now)
+
+
+def assemble_source(
+    ref: ChatRef,
+    source: Source,
+    options: ContextQuery,
+    *,
+    own: Sequence[OwnSegment],
+    now: datetime,
+    found: Found | None = None,
+) -> dict[str, Any]:
+    """Return the context of a parsed row, with what was found for it. Raises like `assemble_row`."""
     _check_character(options, source.characters)
-    settings = source.settings
+    row, settings = source.row, source.settings
     max_tokens = options.max_tokens or settings.context_tokens
     render_options = RenderOptions(
         format=options.format,
@@ -170,13 +176,13 @@ def assemble_row(
         prefill=options.prefill,
         token_factor=settings.token_factor,
         count=count_tokens,
-        tables=in_use().tables,
+        tables=in_use().query_tables if options.query else in_use().tables,
         cache=choice_in_effect(settings, orjson.loads(row["pauses"]) if row["pauses"] else ()),
     )
     pinned, pinned_over = choose_pinned(source.pinned, settings, render_options.style)
     parts = _gather(source, options, own, pinned, render_options, options.now or now)
     try:
-        fitted = fit(parts, max_tokens, render_options)
+        fitted, recalled, trimmed = fit_recalled(found, parts, max_tokens, render_options)
     except BudgetTooSmallError as error:
         raise BudgetTooSmall(
             f"max_tokens is {max_tokens}, but the parts that are never left out need {error.needed_tokens} tokens.",
@@ -188,33 +194,11 @@ def assemble_row(
     over_budget = [
         *(Omission(item.name, "budget", item.tokens) for one in parts.contributions for item in one.left_out),
         *(Omission(f"message:{line.message_id}", "budget", line.tokens) for line in pinned_over),
+        *trimmed,
     ]
-    return _answer(ref, source, options, fitted, max_tokens, over_budget)
-
-
-def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str | None) -> Source:
-    """Parse the row of the statement and collect the layers' contributions; `character` is the requested one."""
-    settings = effective_json(row["settings"])
-    characters = orjson.loads(row["characters"])
-    cache = orjson.loads(row["context_cache"])
-    chosen = find_meant(characters, character)
-    edge_kind = edges_in_effect(settings, layers)
-    contributed = {}
-    for layer in layers:
-        queried = row[f"q_{layer.name}"] if layer.context_query else None
-        contributed[layer.name] = layer.contribute(
-            View(cache.get(layer.name, {}), queried, settings, chosen, row["before_seq"])
-        )
-    return Source(
-        row=row,
-        settings=settings,
-        characters=characters,
-        contributed=contributed,
-        edge_kind=edge_kind,
-        edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
-        history=drop_unanswered(read_history(row["history"])),
-        pinned=[one._replace(tool_calls=None) for one in read_history(row["pinned"]) if one.text.strip()],
-    )
+    return _answer(ref, source, options, fitted, max_tokens, over_budget) | {
+        "recalled": [present(hit) for hit in recalled]
+    }
 
 
 def _check_character(options: ContextQuery, characters: Characters) -> None:
@@ -343,7 +327,7 @@ def _answer(
         "memo_window": _window_out(source, fitted),
         "breakpoints": rendered.breakpoints,
         "omitted": [*over_budget, *fitted.omitted],
-        "recalled": [],
+        "recalled": (),
         "prefix_hash": rendered.prefix_hash,
     }
 

@@ -4,7 +4,7 @@ Segments that rarely change come first, so that the provider can cache most of t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from app.layers.contribution import SegmentSpec
@@ -28,7 +28,7 @@ ORDER = (
 )
 """The names of the segments in the order of the prompt; a layer can insert its own (`SegmentSpec.after`)."""
 
-OWN = frozenset({"system", "character", "user", "instruction", "pinned", "history", "time", "newest"})
+OWN = frozenset({"system", "character", "user", "instruction", "pinned", "history", "recalled", "time", "newest"})
 """The segments that the service makes itself; layers contribute to all others."""
 
 TRIMS = ("recalled", "time", "diary", "memos", "summary", "recap", "facts", "blocks", "")
@@ -57,6 +57,12 @@ class SegmentTables:
     def prefix(self) -> frozenset[str]:
         """The names of the segments before the history."""
         return frozenset(self.order[: self.order.index("history")])
+
+    def keep_recalled(self) -> "SegmentTables":
+        """Return the tables for a context with a query: `recalled` is trimmed after the memos, not before."""
+        others = [name for name in self.trims if name != "recalled"]
+        at = others.index("memos") + 1
+        return replace(self, trims=(*others[:at], "recalled", *others[at:]))
 
     @classmethod
     def of(cls, specs: Iterable[SegmentSpec]) -> "SegmentTables":

@@ -129,7 +129,7 @@ async def _play(api: Api, chat: str, transcript: Transcript, settings: ChatSetti
     total = len(moments) - calls
     left_out = f" ({len(hidden)} hidden left out)" if hidden else ""
     screen.say(f"Playing {total} messages{left_out} into the chat {chat.rpartition('/')[2]} …")
-    for line in _word_manner(settings, calls, has_model=(await api.get("/readyz"))["model"] == "configured"):
+    for line in _word_manner(calls, has_model=(await api.get("/readyz"))["model"] == "configured"):
         screen.say(line)
 
     def tell(played: Played) -> None:
@@ -143,12 +143,10 @@ async def _play(api: Api, chat: str, transcript: Transcript, settings: ChatSetti
     return played
 
 
-def _word_manner(settings: ChatSettings, calls: int, *, has_model: bool) -> Iterator[str]:
+def _word_manner(calls: int, *, has_model: bool) -> Iterator[str]:
     """Yield notes about special conditions of this replay."""
     if calls:
         entries = count(calls, "diary entry", "diary entries")
         yield f"The characters write {entries} as they go, with the tool that a model would call."
-    if missing := " and ".join(settings.missing_layers()):
-        yield f"This version does not make {missing} yet, so the preset {settings.preset} is played without."
     if not has_model:
         yield "No model is configured (MEMOBOOK_LLM_BASE_URL), so the memory consists of quotes from the messages."

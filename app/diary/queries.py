@@ -84,10 +84,11 @@ SPEAKERS = f"""
 
 
 DOCUMENTS = """
-    SELECT 'diary:' || e.entry_id, e.content, coalesce(e.first_seq, e.at_seq), e.at_seq
+    SELECT 'diary:' || e.entry_id, e.content, coalesce(e.first_seq, e.at_seq), e.at_seq, NULL::text, NULL::float8
     FROM diary_entries e
     WHERE e.chat_key = c.chat_key AND e.line_id = c.line_id AND e.deleted_at IS NULL AND e.content <> ''
-        AND NOT e.hidden AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)"""
+        AND e.character = coalesce(q.character, '') AND NOT e.hidden
+        AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)"""
 
 BEFORE_MESSAGE = """
     CASE WHEN b.seq IS NOT NULL THEN (

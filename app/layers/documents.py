@@ -1,6 +1,7 @@
 """The texts of all layers that search can find: only texts that are valid on the line, as contexts contain them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from app.kit.db import DbSession
@@ -9,13 +10,15 @@ from app.lines.line_copy import Line
 
 
 class Document(NamedTuple):
-    """A text of a layer. A layer's query `documents` selects these four columns, in this order.
+    """A text of a layer. A layer's query `documents` selects these columns, in this order.
 
     Attributes:
         source: Its source, as in the `sources` of a context: `memo:<id>`, `summary:3`.
         text: The text to search.
         first_seq: The first message that it is about. For a text about no messages, the message that it follows, or 0.
         last_seq: The last message that it is about, inclusive.
+        category: Its category, if it has one.
+        importance: From 0 to 1, if it has one.
 
     """
 
@@ -23,19 +26,51 @@ class Document(NamedTuple):
     text: str
     first_seq: int
     last_seq: int
+    category: str | None = None
+    importance: float | None = None
 
 
-async def list_documents(db_session: DbSession, layers: Sequence[Layer], line: Line) -> list[Document]:
-    """Return the texts of a line in the order of `layers`, then by their messages."""
-    queries = [_select(place, layer.documents) for place, layer in enumerate(layers) if layer.documents is not None]
-    if not queries:
+COLUMNS = ", ".join(Document._fields)
+
+
+async def list_documents(
+    db_session: DbSession,
+    layers: Sequence[Layer],
+    line: Line,
+    *,
+    character: str | None = None,
+    now: datetime | None = None,
+) -> list[Document]:
+    """Return the texts of a line in the order of `layers`, then by their messages.
+
+    `character` is the character whose texts count, as in a context; `now` is the service's time, by default that of
+    the database.
+    """
+    documents = write_documents(layers)
+    if not documents:
         return []
-    union = " UNION ALL ".join(queries)
-    rows = await db_session.raw.fetch(f"{union} ORDER BY place, first_seq, last_seq, source", *line)
-    return [Document(*list(row)[1:]) for row in rows]
+    rows = await db_session.raw.fetch(
+        f"""
+        SELECT {COLUMNS} FROM (
+            SELECT d.* FROM chats c CROSS JOIN (
+                SELECT $3::text AS character, coalesce($4::timestamptz, now()) AS now, NULL::int AS before_seq OFFSET 0
+            ) AS q CROSS JOIN LATERAL ({documents}) AS d (place, {COLUMNS})
+            WHERE c.chat_key = $1 AND c.line_id = $2) AS found
+        ORDER BY place, first_seq, last_seq, source""",  # noqa: S608 - of constants
+        *line,
+        character,
+        now,
+    )
+    return [Document(*row) for row in rows]
 
 
-def _select(place: int, documents: str) -> str:
-    columns = "d (source, text, first_seq, last_seq)"
-    rows = f"SELECT {place} AS place, d.* FROM chats c CROSS JOIN LATERAL ({documents}) AS {columns}"  # noqa: S608 - of constants
-    return f"{rows} WHERE c.chat_key = $1 AND c.line_id = $2"
+def write_documents(layers: Sequence[Layer]) -> str:
+    """Return the query of the texts of all layers on the rows `c` and `q`, or "" if no layer has any.
+
+    Its columns are the layer's place in `layers` and those of `Document`.
+    """
+    queries = [(place, layer.documents) for place, layer in enumerate(layers) if layer.documents is not None]
+    return " UNION ALL ".join(
+        f"SELECT {place} AS place, d.* FROM ({documents}) AS d ({COLUMNS})"  # noqa: S608 - of constants
+        for place, documents in queries
+    )

@@ -133,8 +133,8 @@ class Layer:
             (inclusive). A forced cut then waits; the layer schedules the search and limits the wait. Called only for
             chats whose edges are this layer's.
         export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
-        documents: A query on the line's row `c` for the layer's valid texts (`app/layers/documents.py`), for a search
-            that does not exist yet.
+        documents: A query on the line's row `c` for the layer's valid texts, which a search finds
+            (`app/layers/documents.py`).
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; those rows are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.

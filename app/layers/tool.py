@@ -9,7 +9,12 @@ from pydantic import BaseModel
 
 from app.bindings.rule import Target
 from app.chats.chat_lock import ChatRef
+from app.chats.settings import ChatSettings
 from app.kit.db import DbSession
+
+
+def _offer_always(_settings: ChatSettings) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Tool:
         arguments: The model of its arguments; the model reads the fields' descriptions, too.
         example: Valid arguments, which the response to invalid ones contains.
         run: Runs the tool and returns a text for the model that states what was done.
+        is_offered: Whether a chat with these settings is offered the tool, if its layer is on.
 
     """
 
@@ -50,3 +56,4 @@ class Tool:
     arguments: type[BaseModel]
     example: dict[str, Any]
     run: Callable[[ToolCall, Any], Awaitable[str]]
+    is_offered: Callable[[ChatSettings], bool] = _offer_always

@@ -4,6 +4,7 @@ from app.bindings.models import Binding
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
+from app.memories.queries import DOCUMENTS
 from app.memories.remember import NAME
 from app.memories.routes import routers
 from app.memories.settings import MemorySettings
@@ -18,4 +19,5 @@ LAYER = Layer(
     tools=(FORGET, MEMORY_LOG),
     on_bindings=on_bindings,
     export_state=export_state,
+    documents=DOCUMENTS,
 )

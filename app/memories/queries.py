@@ -9,9 +9,11 @@ from uuid import UUID
 import asyncpg
 
 from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_is_live, write_versions
 from app.knowledge.scopes import ScopeKey
 from app.memories.memory import Memory
+from app.memories.settings import MemorySettings
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
@@ -35,15 +37,13 @@ _COLUMNS = """key, statement_id, rank, current_name, content, category, importan
     pinned, order_key, is_archived"""
 
 
-def _write_list(versions: str, n: int, *, of_character: str) -> str:
-    """Return the query of a page of memories, the strongest first; its parameters begin at `$n`.
+def _write_judged(versions: str, *, of_character: str, half_life: str, most: str, floor: str) -> str:
+    """Return the CTE `judged`: the memories that hold, and whether each of them is in the archive.
 
     Of the versions of a memory, the nearest scope and in it the newest one holds. A memory is in the archive if a
     person put it there, or if it is not among the strongest or too weak, unless a person pinned or brought it back.
+    `half_life`, `most` and `floor` are SQL for the fields of `Keeping`.
     """
-    half_life, most, floor, archived, first_at, last_at, after_order, after_key, only_key, limit = (
-        f"${number}" for number in range(n, n + 10)
-    )
     return f"""
     WITH held AS (
         SELECT DISTINCT ON (v.key) v.* FROM ({versions}) AS v WHERE {of_character}
@@ -61,7 +61,16 @@ def _write_list(versions: str, n: int, *, of_character: str) -> str:
         SELECT p.*, CASE WHEN p.archived THEN true WHEN p.pinned OR p.archived IS FALSE THEN false
             ELSE p.place > {most}::int OR p.order_key < coalesce({floor}::float8, '-Infinity') END AS is_archived
         FROM placed p
+    )"""  # noqa: S608
+
+
+def _write_list(versions: str, n: int, *, of_character: str) -> str:
+    """Return the query of a page of memories, the strongest first; its parameters begin at `$n`."""
+    half_life, most, floor, archived, first_at, last_at, after_order, after_key, only_key, limit = (
+        f"${number}" for number in range(n, n + 10)
     )
+    judged = _write_judged(versions, of_character=of_character, half_life=half_life, most=most, floor=floor)
+    return f"""{judged}
     SELECT {_COLUMNS} FROM judged j
     WHERE ({archived}::boolean IS NULL OR j.is_archived = {archived})
         AND ({first_at}::timestamptz IS NULL OR j.learnt_at >= {first_at})
@@ -76,6 +85,41 @@ _LIST_OF_CHAT = _write_list(
 )
 _LIST_OF_SCOPE = _write_list(_VERSIONS_OF_SCOPE, 5, of_character="true")
 _LIST_SEEN = _write_list(_VERSIONS_SEEN, 7, of_character="true")
+
+_defaults = MemorySettings()
+
+
+def _write_setting(name: str, type_: str) -> str:
+    """Return SQL for a setting of memories on the chat's row `c`; no preset has another default than the schema."""
+    default = getattr(_defaults, name)
+    stored = f"c.settings #>> '{{{MemorySettings.section},{name}}}'"
+    return f"coalesce(({stored})::{type_}, {'NULL' if default is None else default})"
+
+
+_HALF_LIFE = _write_setting("half_life_days", "float8")
+_FLOOR = _write_setting("forget_below", "float8")
+
+_SEEN_BEFORE = write_is_live(chat="c.chat_key", line="c.line_id", before="q.before_seq")
+_JUDGED_OF_ROW = _write_judged(
+    write_versions(OWNERS_OF_CHAT, _SEEN_BEFORE, KIND),
+    of_character="v.current_name IS NULL OR v.current_name = q.character",
+    half_life=_HALF_LIFE,
+    most=_write_setting("max_memories", "int"),
+    floor=f"(ln({_FLOOR}) / ln(2::float8) + extract(epoch FROM q.now)::float8 / 86400 / {_HALF_LIFE})",
+)
+
+DOCUMENTS = f"""
+    {_JUDGED_OF_ROW}
+    SELECT 'memory:' || j.key, j.content, coalesce(t.first_seq, 0), coalesce(t.last_seq, 0), j.category,
+        j.importance::float8
+    FROM judged j CROSS JOIN LATERAL (
+        SELECT min(t.first_seq) AS first_seq, max(t.first_seq) AS last_seq FROM teachings t
+        WHERE t.statement_id = j.statement_id AND t.chat_key = c.chat_key AND t.line_id = c.line_id AND NOT t.hidden
+            AND (q.before_seq IS NULL OR t.first_seq < q.before_seq)
+        {ONE_LOOKUP_EACH}) AS t
+    WHERE NOT j.is_archived"""  # noqa: S608
+"""The memories that the line sees and that are not in the archive. Their seqs are those of the messages of this line
+that taught them; 0 if another chat or a person did."""
 
 # Of a forgotten memory, every text that it ever had in the scope stays away, also those that are not live now.
 _LIST_FORGOTTEN = f"""

@@ -21,7 +21,8 @@ _SHOWN = """
     AND (origin = 'person' OR ($4 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
 DOCUMENTS = """
-    SELECT 'memo:' || m.memo_id, m.text, coalesce(m.first_seq, m.sort_key / 2), coalesce(m.last_seq, m.sort_key / 2)
+    SELECT 'memo:' || m.memo_id, m.text, coalesce(m.first_seq, m.sort_key / 2), coalesce(m.last_seq, m.sort_key / 2),
+        NULL::text, NULL::float8
     FROM memos m
     WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.status = 'ready'
         AND (m.origin = 'person' OR m.source_hash IS NOT DISTINCT FROM m.current_hash)"""

@@ -35,10 +35,10 @@ _HOLDS = "s.status <> 'pending' AND (s.origin = 'person' OR s.source_hash = s.cu
 
 DOCUMENTS = f"""
     SELECT 'recap:' || (c.context_cache -> 'scenes' ->> 'version'), c.context_cache -> 'scenes' ->> 'text', 1,
-        (c.context_cache -> 'scenes' ->> 'last_seq')::int
+        (c.context_cache -> 'scenes' ->> 'last_seq')::int, NULL::text, NULL::float8
     WHERE c.context_cache -> 'scenes' ->> 'text' <> ''
     UNION ALL
-    SELECT 'scene:' || s.scene_id, concat_ws(E'\\n', s.title, s.recap), s.first_seq, s.last_seq
+    SELECT 'scene:' || s.scene_id, concat_ws(E'\\n', s.title, s.recap), s.first_seq, s.last_seq, NULL, NULL
     FROM scenes s
     WHERE s.chat_key = c.chat_key AND s.line_id = c.line_id AND s.lifted_at IS NULL AND s.status = 'ready'
         AND {_HOLDS}"""  # noqa: S608

@@ -13,7 +13,7 @@ SEGMENT = SegmentSpec(
 
 DOCUMENTS = """
     SELECT 'summary:' || (c.context_cache -> 'summary' ->> 'version'), c.context_cache -> 'summary' ->> 'text', 1,
-        (c.context_cache -> 'summary' ->> 'last_seq')::int
+        (c.context_cache -> 'summary' ->> 'last_seq')::int, NULL::text, NULL::float8
     WHERE c.context_cache -> 'summary' ->> 'text' <> ''"""
 
 

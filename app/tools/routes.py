@@ -65,19 +65,19 @@ async def list_tools(
         str | None,
         Query(
             pattern=CHAT_ID_PATTERN,
-            description="A chat: only the tools of the layers that its settings switch on are listed. By default, "
-            "those of all layers. A chat accepts the calls of all tools.",
+            description="A chat: only the tools of the layers that its settings switch on are listed, and "
+            "`memory_search` unless `recall.mode` is `off`. By default, all tools. A chat accepts the calls of all "
+            "tools.",
         ),
     ] = None,
 ) -> Response:
     """List the tools to offer to the model that plays a character."""
     if chat_id is not None:
         settings = effective((await get_chat(db_session, ChatRef.of(caller, chat_id))).settings)
-        layers = [layer for layer in layers if layer.is_enabled(settings)]
-    described = [
-        word_tool(tool.name, tool.description, tool.arguments.model_json_schema(), format_)
-        for tool in toolbox.list_tools(layers)
-    ]
+        tools = toolbox.list_offered(layers, settings)
+    else:
+        tools = toolbox.list_tools(layers)
+    described = [word_tool(tool.name, tool.description, tool.arguments.model_json_schema(), format_) for tool in tools]
     return OrjsonResponse({"tools": described})
 
 

@@ -1,15 +1,26 @@
-"""The tools of all layers."""
+"""The tools of all layers, and those that need several layers."""
 
 from collections.abc import Sequence
 
+from app.chats.settings import ChatSettings
 from app.layers.layer import Layer
 from app.layers.tool import Tool
+from app.search.tools import MEMORY_SEARCH
 from app.tools.errors import ToolNotFound
+
+OWN_TOOLS = (MEMORY_SEARCH,)
+"""The tools that belong to no layer."""
 
 
 def list_tools(layers: Sequence[Layer]) -> list[Tool]:
-    """Return the tools that the layers offer, in the order of the layers."""
-    return [tool for layer in layers for tool in layer.tools]
+    """Return the tools of the layers, in the order of the layers, and then those that belong to none."""
+    return [*(tool for layer in layers for tool in layer.tools), *OWN_TOOLS]
+
+
+def list_offered(layers: Sequence[Layer], settings: ChatSettings) -> list[Tool]:
+    """Return the tools that a chat with these settings is offered, in the order of `list_tools`."""
+    tools = list_tools([layer for layer in layers if layer.is_enabled(settings)])
+    return [tool for tool in tools if tool.is_offered(settings)]
 
 
 def get_tool(layers: Sequence[Layer], name: str) -> Tool:

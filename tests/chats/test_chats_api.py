@@ -324,16 +324,9 @@ async def test_a_preset_gives_a_chat_its_defaults(
     assert (settings["context_tokens"], settings["cache_ttl_s"], settings["token_factor"]) == (32_000, 300, 1.0)
 
 
-async def test_a_preset_whose_layers_are_not_built_says_which(api: httpx.AsyncClient) -> None:
+async def test_no_preset_has_a_missing_layer(api: httpx.AsyncClient) -> None:
     presets = ok(await api.get("/v1/presets"), 200)["items"]
-    assert {preset["name"]: preset["missing_layers"] for preset in presets} == {
-        "memo": [],
-        "diary": [],
-        "scenes": [],
-        "agent": ["consolidation", "recall"],
-        "decay": ["consolidation", "recall"],
-        "companion": ["consolidation", "recall"],
-    }
+    assert {preset["name"]: preset["missing_layers"] for preset in presets} == {name: [] for name in PRESETS}
 
 
 async def test_every_preset_can_hold_a_conversation(api: httpx.AsyncClient) -> None:

@@ -98,14 +98,6 @@ def test_a_preset_says_nothing_that_a_request_might_not_say(name: str) -> None:
     assert effective({"preset": name}).preset == name
 
 
-def test_a_preset_names_its_layers_that_are_not_made_yet() -> None:
-    missing = {name: effective({"preset": name}).missing_layers() for name in PRESETS}
-    assert missing["memo"] == []
-    assert missing["diary"] == []
-    assert missing["scenes"] == []
-    assert missing["agent"] == missing["decay"] == missing["companion"] == ["recall"]
-
-
 @pytest.mark.parametrize(
     ("overrides", "max_messages"),
     [

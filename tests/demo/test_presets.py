@@ -99,7 +99,6 @@ def test_with_scenes_the_running_recap_stands_before_the_prompt(scenes: str) -> 
 
 
 def test_a_companion_shows_memos_diary_times_and_what_it_lacks(companion: str) -> None:
-    assert "does not make recall yet, so the preset companion is played without." in companion
     assert "memories, the strongest first" in companion
     assert "The memo book: 4 memos of 34 messages" in companion
     assert "Quill's diary: 6 entries" in companion

@@ -142,6 +142,7 @@ async def open_stage(servers: Urls, template: str, story: Story) -> AsyncIterato
     database, author = app.state.database, Author(story)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
+        opened.push_async_callback(app.state.recall_memory.close)
         async with database.unit_of_work() as db_session:
             key = (await create_key(db_session, "golden", ["read", "write"], clock())).text
         api = await opened.enter_async_context(client_of(app, key))

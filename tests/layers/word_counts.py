@@ -337,7 +337,7 @@ def contribute(view: View) -> Contributed:
 
 
 DOCUMENTS = """
-    SELECT 'words:' || w.number, w.text, w.first_seq, w.last_seq
+    SELECT 'words:' || w.number, w.text, w.first_seq, w.last_seq, NULL::text, NULL::float8
     FROM word_counts w WHERE w.chat_key = c.chat_key AND w.line_id = c.line_id AND w.source_hash = w.current_hash"""
 
 

@@ -152,7 +152,7 @@ async def test_a_call_without_the_header_of_json_is_told_so(api: httpx.AsyncClie
 async def test_an_unknown_tool_is_answered_with_those_there_are(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     refused = ok(await api.post("/v1/chats/c/tools/remember", json={"content": "x"}), 404)
-    known = ", ".join(tool.name for layer in LAYERS for tool in layer.tools)
+    known = ", ".join([*(tool.name for layer in LAYERS for tool in layer.tools), "memory_search"])
     assert (refused["code"], refused["detail"]) == (
         "tool_not_found",
         f"There is no such tool. The tools are: {known}.",

@@ -59,6 +59,7 @@ async def open_service(
     database = app.state.database
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
+        opened.push_async_callback(app.state.recall_memory.close)
         apis = {tenant: await opened.enter_async_context(client_of(app, key)) for tenant, key in keys.items()}
         quoter = writer = Dispatcher(JobContext(database, clock), LAYERS, slots=1, poll_s=30)
         if model_url:

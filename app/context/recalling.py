@@ -1,0 +1,150 @@
+"""Recall: searches for what the newest messages are about, and adds the results to a context after its history."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.chats.characters import find_meant
+from app.chats.chat_lock import ChatRef
+from app.chats.settings import ChatSettings
+from app.context.budget import fit
+from app.context.parts import Fitted, Omission, Parts
+from app.context.queries import Source
+from app.context.schemas import ContextQuery
+from app.context.segments import RenderOptions, Segment
+from app.kit.db import Database
+from app.kit.tokens import count_tokens
+from app.search.choice import Hit, choose, word
+from app.search.recall_memory import RecallMemory
+from app.search.service import Searched, name_speakers, search
+from app.search.turns import Remembered, find_tired
+from app.search.words import find_terms, find_terms_of_messages
+
+SEGMENT = "recalled"
+
+_WHOLE = ("fact", "summary", "recap")
+"""Kinds of which a context has the whole, or none because a person wants none."""
+
+_SPEAKING = {"user", "assistant", "narrator"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found for a context.
+
+    Attributes:
+        hits: The results, best first; never empty.
+        tired: The sources that pause, because two turns running recalled them.
+        shown: The texts that the context contains anyway.
+        limit_tokens: The limit for the segment.
+        line: The chat's key and the line's id.
+        newest_seq: The seq of the newest message, that of a draft included.
+        remembered: What was recalled on the line.
+
+    """
+
+    hits: Sequence[Hit]
+    tired: frozenset[str]
+    shown: Sequence[str]
+    limit_tokens: int
+    line: tuple[UUID, UUID]
+    newest_seq: int
+    remembered: Remembered
+
+
+def is_recalling(options: ContextQuery, settings: ChatSettings) -> bool:
+    """Return whether a context searches."""
+    return (options.recall or settings.recall.mode) == "auto"
+
+
+async def find_recalled(
+    database: Database,
+    ref: ChatRef,
+    source: Source,
+    options: ContextQuery,
+    memory: RecallMemory | None,
+    *,
+    now: datetime,
+) -> Found | None:
+    """Return what a search finds for a context; None if there is no word to search for, or no result."""
+    row, settings, history = source.row, source.settings, source.history
+    spoken = [entry.text for entry in reversed(history) if entry.role in _SPEAKING]
+    newest_first = spoken if options.draft is None else [options.draft, *spoken]
+    terms = find_terms(options.query) if options.query else find_terms_of_messages(newest_first)
+    if not terms:
+        return None
+    items = [item for one in source.contributed.values() for part in one.segments for item in part.items]
+    before_seq = row["before_seq"]
+    head_seq = row["head_seq"] if before_seq is None else before_seq - 1
+    searched = Searched(
+        ref.key,
+        row["line_id"],
+        head_seq,
+        find_meant(source.characters, options.character),
+        name_speakers(source.characters, row["user_name"]),
+        before_seq,
+    )
+    there = [
+        *(source for item in items for source in item.sources),
+        *(f"message:{one.message_id}" for one in source.pinned),
+    ]
+    async with database.raw(ref.tenant) as connection:
+        hits = await search(connection, searched, terms, now=now, kinds_left_out=_WHOLE, left_out=there)
+    if not hits:
+        return None
+    line = (ref.key, row["line_id"])
+    newest_seq = head_seq if options.draft is None else head_seq + 1
+    remembered = await memory.read(line) if memory else {}
+    user_seqs = [entry.seq for entry in history if entry.role == "user"]
+    if options.draft is not None:
+        user_seqs.append(newest_seq)
+    first_seq = history[0].seq if history else newest_seq
+    return Found(
+        hits,
+        find_tired(remembered, newest_seq, user_seqs=user_seqs, first_seq=first_seq),
+        [*(item.text for item in items), *spoken],
+        options.recall_tokens or settings.recall.tokens,
+        line,
+        newest_seq,
+        remembered,
+    )
+
+
+def fit_recalled(
+    found: Found | None, parts: Parts, max_tokens: int, render_options: RenderOptions
+) -> tuple[Fitted, Sequence[Hit], Sequence[Omission]]:
+    """Return the fitted context with as many results as fit, the results, and what of them `max_tokens` left out.
+
+    Raises like `fit`.
+    """
+    if found is None:
+        return fit(parts, max_tokens, render_options), (), ()
+    limit_tokens = found.limit_tokens
+    wanted = 0
+    while chosen := choose(
+        found.hits, left_out=found.tired, shown=found.shown, limit_tokens=limit_tokens, count=count_tokens
+    ):
+        text = word(chosen)
+        tokens = count_tokens(text)
+        wanted = wanted or tokens
+        segment = Segment(SEGMENT, text, tokens, sources=tuple(hit.source for hit in chosen), cacheable=False)
+        fitted = fit(replace(parts, segments=[*parts.segments, segment]), max_tokens, render_options)
+        if all(omission.name != SEGMENT for omission in fitted.omitted):
+            left_out = [Omission(SEGMENT, "max_tokens", wanted - tokens)] if tokens < wanted else []
+            return fitted, chosen, left_out
+        limit_tokens = min(limit_tokens // 2, tokens - 1)
+    fitted = fit(parts, max_tokens, render_options)
+    return fitted, (), [Omission(SEGMENT, "max_tokens", wanted)] if wanted else []
+
+
+async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:
+    """Remember what a context recalled: the field `recalled` of its answer."""
+    sources = [f"{one['kind']}:{one['id']}" for one in recalled]
+    await memory.add(found.line, found.remembered, found.newest_seq, sources)
+
+
+def present(hit: Hit) -> dict[str, Any]:
+    """Return a result as the answer contains it."""
+    return {"kind": hit.kind, "id": hit.id, "score": hit.score, "parts": dict(hit.parts)}

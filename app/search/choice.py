@@ -1,0 +1,98 @@
+"""Chooses which search results a context contains, within a budget. Pure."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from app.search.words import split_words
+
+HEADING = "## Recalled"
+
+
+class Hit(NamedTuple):
+    """A search result.
+
+    Attributes:
+        source: Its source: `memory:<id>`, `message:<id>`.
+        text: Its text; of a message, with the speaker.
+        category: Its category; None if it has none.
+        first_seq: The first message that it is about; 0 if it is about no message of the line.
+        last_seq: The last message that it is about.
+        score: How well it answers the query.
+        parts: What the score is made of.
+
+    """
+
+    source: str
+    text: str
+    category: str | None
+    first_seq: int
+    last_seq: int
+    score: float
+    parts: Mapping[str, float]
+
+    @property
+    def kind(self) -> str:
+        """The kind: `memory`, `message`, `memo`."""
+        return self.source.partition(":")[0]
+
+    @property
+    def id(self) -> str:
+        """The id, without the kind."""
+        return self.source.partition(":")[2]
+
+    @property
+    def line(self) -> str:
+        """The result on one line."""
+        return f"- [{self.category or self.kind}] {' '.join(self.text.split())}"
+
+
+def choose(
+    hits: Sequence[Hit],
+    *,
+    left_out: Collection[str],
+    shown: Sequence[str],
+    limit_tokens: int,
+    count: Callable[[str], int],
+) -> list[Hit]:
+    """Return the best results whose lines fit into the limit together with the heading, oldest first.
+
+    A result that does not fit is left out, and a shorter one after it may still fit.
+
+    Args:
+        hits: The results, best first.
+        left_out: The sources that must not be chosen.
+        shown: Texts that the context contains anyway. A result whose words are all in one of them, in a row, is left
+            out, and so is one with the same words as a better one.
+        limit_tokens: The limit for the whole text (`word`).
+        count: Returns the tokens of a text.
+
+    """
+    known = [_bounded(text) for text in shown]
+    chosen: list[Hit] = []
+    tokens = count(HEADING) + 1
+    for hit in hits:
+        words = _bounded(hit.text)
+        if hit.source in left_out or any(words in text for text in known):
+            continue
+        needed = count(hit.line) + 1  # with the line break
+        if tokens + needed > limit_tokens:
+            continue
+        tokens += needed
+        chosen.append(hit)
+        known.append(words)
+    return sort_by_age(chosen)
+
+
+def sort_by_age(hits: Sequence[Hit]) -> list[Hit]:
+    """Return results with the newest last; those about no message of the line come first."""
+    return sorted(hits, key=lambda hit: (hit.last_seq, hit.first_seq, -hit.score, hit.source))
+
+
+def word(hits: Sequence[Hit]) -> str:
+    """Return the text of the segment."""
+    return "\n".join((HEADING, "", *[hit.line for hit in hits]))
+
+
+def _bounded(text: str) -> str:
+    """Return the words of a text, each between spaces, so that a word is not found within another."""
+    return f" {' '.join(split_words(text))} "

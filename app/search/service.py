@@ -1,0 +1,91 @@
+"""Searches what a line knows: the candidates are read in one statement, and ranked by pure functions."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from app.chats.characters import Characters, find_sole
+from app.kit.db import Connection
+from app.search.choice import Hit
+from app.search.in_use import statement_in_use
+from app.search.queries import Question, list_candidates
+from app.search.ranking import Candidate, rank
+from app.search.words import list_patterns
+
+
+class Searched(NamedTuple):
+    """The line that is searched.
+
+    Attributes:
+        chat_key: The chat's key.
+        line_id: The line.
+        head_seq: The newest seq, or that of the message before `before_seq`.
+        character: The character whose prompt it is, if known.
+        speakers: The names of the speakers of messages without a name, by role.
+        before_seq: Only what was known before this message is found; None finds all.
+
+    """
+
+    chat_key: UUID
+    line_id: UUID
+    head_seq: int
+    character: str | None
+    speakers: Mapping[str, str]
+    before_seq: int | None = None
+
+
+def name_speakers(characters: Characters, user_name: str | None) -> dict[str, str]:
+    """Return the names of the speakers of messages without a name, by role."""
+    return {
+        "user": " ".join((user_name or "").split()) or "User",
+        "assistant": find_sole(characters) or "Assistant",
+        "narrator": "Narrator",
+    }
+
+
+async def search(
+    connection: Connection,
+    line: Searched,
+    terms: Sequence[str],
+    *,
+    now: datetime,
+    kinds_left_out: Sequence[str] = (),
+    left_out: Sequence[str] = (),
+) -> list[Hit]:
+    """Return the texts of a line that have one of the terms or a similar word, best first.
+
+    Messages of the history are not searched. `kinds_left_out` and `left_out` are kinds and sources that are not
+    searched either.
+    """
+    question = Question(
+        line.chat_key,
+        line.line_id,
+        list_patterns(terms),
+        line.character,
+        now,
+        line.before_seq,
+        kinds_left_out,
+        left_out,
+    )
+    rows = await list_candidates(connection, statement_in_use(), question)
+    if not rows:
+        return []
+    found = {row["source"]: (row, _word(row, line.speakers)) for row in rows}
+    candidates = [Candidate(source, text, row["importance"], row["last_seq"]) for source, (row, text) in found.items()]
+    ranked = rank(terms, candidates, total=rows[0]["texts"], head_seq=line.head_seq)
+    hits = []
+    for one in ranked:
+        row, text = found[one.source]
+        hits.append(Hit(one.source, text, row["category"], row["first_seq"], row["last_seq"], one.score, one.parts))
+    return hits
+
+
+def _word(row: asyncpg.Record, speakers: Mapping[str, str]) -> str:
+    """Return a text, that of a message with its speaker."""
+    if row["role"] is None:
+        return str(row["text"])
+    speaker = " ".join((row["name"] or "").split()) or speakers.get(row["role"], row["role"])
+    return f"{speaker}: {row['text']}"

@@ -1,0 +1,92 @@
+"""The tool with which a character searches its memory."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.chats.service import get_line
+from app.kit.wire import Text
+from app.layers.tool import Tool, ToolCall
+from app.memories.book import MemoryView, view_chat
+from app.memories.found import list_sources_by_id
+from app.search.choice import Hit
+from app.search.queries import list_message_ids
+from app.search.service import Searched, name_speakers, search
+from app.search.words import find_terms
+
+KIND = "memory"
+
+
+class MemorySearch(BaseModel):
+    """The arguments of `memory_search`."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"query": "the brass key", "limit": 5}]})
+
+    query: Annotated[Text, Field(min_length=1, max_length=1_000)] = Field(
+        description="What to look for: names, things, places; at most 1,000 characters. One of the words is enough."
+    )
+    limit: int = Field(10, ge=1, le=50, description="How many results to return, 1 to 50.")
+
+
+async def _search(call: ToolCall, arguments: MemorySearch) -> str:
+    terms = find_terms(arguments.query)
+    if not terms:
+        return "The query has no word to search for. Name a person, a thing, a place or an event."
+    db_session = call.db_session
+    view = await view_chat(db_session, call.ref, character=call.character)
+    chat = await get_line(db_session, call.ref, None)
+    searched = Searched(
+        call.ref.key,
+        chat.line_id,
+        chat.head_seq,
+        view.viewpoint.character,
+        name_speakers(chat.characters, chat.user_name),
+    )
+    hits = (await search(db_session.raw, searched, terms, now=call.now))[: arguments.limit]
+    if not hits:
+        return (
+            f"Nothing was found for “{' '.join(arguments.query.split())}”. Try other words. Do not claim to remember "
+            "it."
+        )
+    sources = await _list_sources(call, view, searched, hits)
+    return "\n".join(["Found, the best result first:", *[_word(hit, sources[hit.source]) for hit in hits]])
+
+
+async def _list_sources(call: ToolCall, view: MemoryView, line: Searched, hits: Sequence[Hit]) -> Mapping[str, str]:
+    """Return which messages each result comes from, in words; "" if it comes from none of this chat."""
+    db_session = call.db_session
+    seqs = sorted({seq for hit in hits for seq in (hit.first_seq, hit.last_seq)})
+    ids = await list_message_ids(db_session.raw, (line.chat_key, line.line_id), seqs)
+    found = {hit.source: _word_range(ids.get(hit.first_seq), ids.get(hit.last_seq)) for hit in hits}
+    wanted = {UUID(hit.id) for hit in hits if hit.kind == KIND}
+    for memory_id, messages in (await list_sources_by_id(db_session, view, wanted, now=call.now)).items():
+        words = ", ".join(source.partition(":")[2] for source in messages)
+        found[f"{KIND}:{memory_id}"] = f"message{'s' if len(messages) > 1 else ''} {words}" if messages else ""
+    return found
+
+
+def _word_range(first: str | None, last: str | None) -> str:
+    if first is None or last is None:
+        return ""
+    return f"message {first}" if first == last else f"messages {first} to {last}"
+
+
+def _word(hit: Hit, sources: str) -> str:
+    if hit.kind == "message":
+        return f"{hit.line} (message {hit.id})"
+    return f"{hit.line} ({hit.kind} {hit.id}{f'; from {sources}' if sources else ''})"
+
+
+MEMORY_SEARCH = Tool(
+    name="memory_search",
+    description=(
+        "Search your memory and the earlier conversation, for what is not in front of you: before you say that you do "
+        "not remember, or when the other speaks of something from long ago."
+    ),
+    arguments=MemorySearch,
+    example={"query": "the brass key", "limit": 5},
+    run=_search,
+    is_offered=lambda settings: settings.recall.mode != "off",
+)

@@ -1,0 +1,53 @@
+"""Which memories were recalled in both of the turns before this one, so that they now pause. Pure.
+
+People found it uncanny when a character came back to the same memory turn after turn.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
+
+MAX_TURNS = 8
+"""How many newest seqs are remembered: more than two, because a message can be generated again."""
+
+Remembered = Mapping[int, Collection[str]]
+"""By the newest seq of a context, the sources that were recalled in contexts with it."""
+
+
+def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[int], first_seq: int) -> frozenset[str]:
+    """Return the sources that were recalled in each of the two turns before that of `newest_seq`.
+
+    Contexts with the same newest seq, or of the same turn, have the same result: only earlier turns count.
+
+    Args:
+        remembered: What was recalled.
+        newest_seq: The newest seq of the context.
+        user_seqs: The seqs of the user's messages from `first_seq` to `newest_seq`, ascending; each begins a turn.
+        first_seq: The first seq whose role is known. Each seq remembered before it counts as a turn of its own.
+
+    """
+    turns = _group_by_turn(remembered, newest_seq, user_seqs, first_seq)
+    return frozenset(turns.get(1, ())) & frozenset(turns.get(2, ()))
+
+
+def add_turn(remembered: Remembered, newest_seq: int, sources: Collection[str]) -> dict[int, frozenset[str]]:
+    """Return `remembered` with what a context recalled, and without the seqs that are older than the newest ones."""
+    merged = {seq: frozenset(known) for seq, known in remembered.items()}
+    merged[newest_seq] = merged.get(newest_seq, frozenset()) | frozenset(sources)
+    return {seq: merged[seq] for seq in sorted(merged)[-MAX_TURNS:]}
+
+
+def _group_by_turn(
+    remembered: Remembered, newest_seq: int, user_seqs: Sequence[int], first_seq: int
+) -> dict[int, set[str]]:
+    """Return what was recalled by how many turns ago; 0 is the turn of `newest_seq`."""
+    turns: dict[int, set[str]] = {}
+    earlier = 0
+    for seq in sorted((seq for seq in remembered if seq <= newest_seq), reverse=True):
+        ago = len(user_seqs) - bisect_right(user_seqs, seq)
+        if seq < first_seq - 1:
+            earlier = max(earlier + 1, ago, 1)
+            ago = earlier
+        else:
+            earlier = ago
+        turns.setdefault(ago, set()).update(remembered[seq])
+    return turns

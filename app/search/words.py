@@ -1,0 +1,208 @@
+"""The words of a text and of a query, in every script. Pure.
+
+Chinese, Japanese, Korean and Thai are not divided into words by spaces, or not into words that repeat in the same form.
+They are searched by pairs of neighbouring characters, because the full text search of PostgreSQL takes a whole sentence
+for one word, and groups of three characters do not find words of one or two.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+MAX_TERMS = 24
+"""The most terms of a query. Of a longer query, the longest words count, because long words are rarer."""
+
+HALVED_CHARS = 6
+"""Words of so many letters or more are also looked up by each half, because one typo leaves a half as it is."""
+
+_SPACELESS = "々\u0e01-\u0e4e\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs, which \w does not match
+_WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MARKS}])+")
+_IDEOGRAPHS = "々\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_IDEOGRAPH = re.compile(rf"[{_IDEOGRAPHS}]")
+_LONE_IDEOGRAPH = re.compile(rf"(?<![{_IDEOGRAPHS}])[{_IDEOGRAPHS}](?![{_IDEOGRAPHS}])")
+_HIRAGANA = re.compile(r"[\u3040-\u309fー]+")
+
+_FREQUENT = frozenset(
+    [
+        "about",
+        "after",
+        "all",
+        "also",
+        "and",
+        "any",
+        "are",
+        "been",
+        "before",
+        "being",
+        "but",
+        "can",
+        "could",
+        "did",
+        "does",
+        "doing",
+        "done",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "having",
+        "her",
+        "here",
+        "hers",
+        "him",
+        "his",
+        "how",
+        "into",
+        "its",
+        "just",
+        "let",
+        "like",
+        "may",
+        "more",
+        "much",
+        "must",
+        "nor",
+        "not",
+        "now",
+        "off",
+        "once",
+        "one",
+        "only",
+        "onto",
+        "our",
+        "out",
+        "over",
+        "own",
+        "said",
+        "say",
+        "she",
+        "should",
+        "some",
+        "such",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "too",
+        "under",
+        "until",
+        "upon",
+        "very",
+        "was",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "while",
+        "who",
+        "whom",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "would",
+        "yes",
+        "you",
+        "your",
+    ]
+)
+"""Words of English that say nothing about the topic. In other languages, only their frequency in the chat decides."""
+
+
+def fold(text: str) -> str:
+    """Return a text without the differences of case and of compatibility forms."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def split_words(text: str) -> list[str]:
+    """Return the folded words of a text in their order.
+
+    Of scripts without spaces, these are the pairs of characters, and each Chinese character, as it can be a word.
+    """
+    return [word for found in _WORD.finditer(fold(text)) for word in _words_of(found)]
+
+
+def find_terms(query: str) -> list[str]:
+    """Return the terms of a query, each once, in their order; at most MAX_TERMS.
+
+    A Chinese character is a term only if no other stands next to it: otherwise the pairs are more precise.
+    """
+    found = [term for word in _WORD.finditer(fold(query)) for term in _terms_of(word)]
+    terms = [term for term in dict.fromkeys(found) if is_topical(term)]
+    if len(terms) <= MAX_TERMS:
+        return terms
+    longest = set(sorted(terms, key=len, reverse=True)[:MAX_TERMS])
+    return [term for term in terms if term in longest]
+
+
+def find_terms_of_messages(newest_first: Iterable[str], *, least: int = 2) -> list[str]:
+    """Return the terms of the newest message, and of earlier ones until there are `least` terms."""
+    texts: list[str] = []
+    terms: list[str] = []
+    for text in newest_first:
+        texts.append(text)
+        terms = find_terms("\n".join(texts))
+        if len(terms) >= least:
+            break
+    return terms
+
+
+def is_topical(term: str) -> bool:
+    """Return whether a text can be found by this term alone."""
+    if _is_spaceless(term):
+        return not _HIRAGANA.fullmatch(term)
+    return len(term) > 2 and term not in _FREQUENT
+
+
+def list_patterns(terms: Sequence[str]) -> list[str]:
+    """Return the substrings by which texts are looked up that may contain a term, or a similar word.
+
+    They are compared with texts in lower case. Some databases change only ASCII letters to lower case, so other words
+    are also listed with a capital, and decomposed.
+    """
+    return list(dict.fromkeys(pattern for term in terms for pattern in _patterns_of(term)))
+
+
+def _patterns_of(term: str) -> Iterator[str]:
+    if _is_spaceless(term) or len(term) < HALVED_CHARS:
+        pieces = [term]
+    else:
+        pieces = [term[: len(term) // 2], term[len(term) // 2 :]]
+    yield from pieces
+    if not term.isascii():
+        yield pieces[0].capitalize()
+        yield from (unicodedata.normalize("NFD", piece) for piece in pieces)
+
+
+def _words_of(found: re.Match[str]) -> Iterator[str]:
+    word = found[0]
+    if not found["spaceless"]:
+        yield word
+        return
+    for at, letter in enumerate(word):
+        if _IDEOGRAPH.match(letter) or len(word) == 1:
+            yield letter
+        if at + 1 < len(word):
+            yield word[at : at + 2]
+
+
+def _terms_of(found: re.Match[str]) -> list[str]:
+    word = found[0]
+    if not found["spaceless"] or len(word) == 1:
+        return [word]
+    return [*_LONE_IDEOGRAPH.findall(word), *(word[at : at + 2] for at in range(len(word) - 1))]
+
+
+def _is_spaceless(term: str) -> bool:
+    match = _WORD.fullmatch(term)
+    return match is not None and match["spaceless"] is not None

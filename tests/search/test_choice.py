@@ -1,0 +1,76 @@
+"""Choosing search results within a budget."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.kit.tokens import count_tokens
+from app.search.choice import HEADING, Hit, choose, word
+from app.search.words import split_words
+
+WORDS = ["key", "lamp", "lantern", "sea", "日本の", "Kai:", "\n"]
+contents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
+
+
+def hit(source: str, text: str, seq: int = 0, category: str | None = None) -> Hit:
+    return Hit(source, text, category, seq, seq, 1.0, {"text": 1.0})
+
+
+@st.composite
+def results(draw: st.DrawFn) -> list[Hit]:
+    found = draw(st.lists(contents, max_size=8))
+    return [hit(f"memory:{at}", text, draw(st.integers(0, 9))) for at, text in enumerate(found)]
+
+
+@given(results(), st.integers(1, 120), st.frozensets(st.integers(0, 8)), st.lists(contents, max_size=3))
+def test_what_is_chosen_fits_and_is_not_there_already(
+    hits: list[Hit], limit: int, out: frozenset[int], shown: list[str]
+) -> None:
+    left_out = {f"memory:{at}" for at in out}
+    chosen = choose(hits, left_out=left_out, shown=shown, limit_tokens=limit, count=count_tokens)
+    assert not chosen or count_tokens(word(chosen)) <= limit
+    assert [one.last_seq for one in chosen] == sorted(one.last_seq for one in chosen)
+    assert not {one.source for one in chosen} & left_out
+    bounded = [f" {' '.join(split_words(text))} " for text in shown]
+    words = [f" {' '.join(split_words(one.text))} " for one in chosen]
+    assert not any(one in text for one in words for text in bounded)
+    assert len(set(words)) == len(words)
+
+
+@given(results(), st.integers(1, 120))
+def test_what_is_left_out_did_not_fit_or_was_there(hits: list[Hit], limit: int) -> None:
+    chosen = choose(hits, left_out=(), shown=(), limit_tokens=limit, count=count_tokens)
+    for at, one in enumerate(hits):
+        if one in chosen:
+            continue
+        better = [other for other in hits[:at] if other in chosen]
+        words = f" {' '.join(split_words(one.text))} "
+        repeated = any(words in f" {' '.join(split_words(other.text))} " for other in better)
+        needed = [count_tokens(other.line) + 1 for other in [*better, one]]
+        assert repeated or count_tokens(HEADING) + 1 + sum(needed) > limit
+
+
+def test_results_are_one_line_each_newest_last() -> None:
+    hits = [
+        hit("message:m9", "Kai: The lamp\nis out.", 9),
+        hit("memory:1", "Mira has a brother.", 4, "personal"),
+        hit("memory:2", "Mira fears fire.", 0),
+    ]
+    chosen = choose(hits, left_out=(), shown=(), limit_tokens=200, count=count_tokens)
+    assert word(chosen).splitlines() == [
+        HEADING,
+        "",
+        "- [memory] Mira fears fire.",
+        "- [personal] Mira has a brother.",
+        "- [message] Kai: The lamp is out.",
+    ]
+    assert [(one.kind, one.id) for one in chosen] == [("memory", "2"), ("memory", "1"), ("message", "m9")]
+
+
+def test_a_long_result_leaves_room_for_a_short_one() -> None:
+    hits = [hit("memory:1", "lamp " * 300), hit("memory:2", "The key is brass.")]
+    assert [one.id for one in choose(hits, left_out=(), shown=(), limit_tokens=60, count=count_tokens)] == ["2"]
+
+
+def test_a_word_within_another_is_not_shown_already() -> None:
+    found = choose([hit("memory:1", "art")], left_out=(), shown=["A party."], limit_tokens=99, count=count_tokens)
+    assert len(found) == 1

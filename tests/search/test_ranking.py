@@ -1,0 +1,125 @@
+"""Ranking of search results, against a slow reference."""
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.search.ranking import (
+    IMPORTANCE_BONUS,
+    LEAST_SIMILARITY,
+    RECENCY_BONUS,
+    Candidate,
+    rank,
+    similarity,
+)
+from app.search.words import split_words
+
+WORDS = ["key", "lamp", "lantern", "lanterns", "lantren", "brother", "brothers", "sea", "日本", "語の"]
+
+words = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> tuple[list[str], list[Candidate]]:
+    terms = draw(st.lists(st.sampled_from(WORDS), unique=True, max_size=4))
+    candidates = [
+        Candidate(f"memory:{at}", text, draw(st.sampled_from([None, 0.0, 0.5, 1.0])), draw(st.integers(0, 50)))
+        for at, text in enumerate(draw(st.lists(words, max_size=6)))
+    ]
+    return terms, candidates
+
+
+def trigrams(word: str) -> set[str]:
+    padded = f"  {word} "
+    return {padded[at : at + 3] for at in range(len(word) + 1)}
+
+
+def likeness(term: str, word: str) -> float:
+    mine, others = trigrams(term), trigrams(word)
+    return len(mine & others) / len(mine | others)
+
+
+def score_slowly(terms: list[str], candidates: list[Candidate], total: int, head_seq: int) -> dict[str, float]:
+    """The score of each candidate that answers, computed term by term."""
+    texts = [Counter(split_words(one.text)) for one in candidates]
+
+    def count(term: str, text: Counter[str]) -> float:
+        if term in text:
+            return text[term]
+        near = [(likeness(term, word), times) for word, times in text.items() if min(len(word), len(term)) >= 5]
+        return max((like * times for like, times in near if like >= LEAST_SIMILARITY), default=0.0)
+
+    mean = sum(text.total() for text in texts) / max(len(texts), 1)
+    raw = []
+    for text in texts:
+        value = 0.0
+        for term in terms:
+            times = count(term, text)
+            found = sum(1 for other in texts if count(term, other) > 0)
+            if times:
+                rarity = math.log(1 + (total - found + 0.5) / (found + 0.5))
+                value += rarity * times / (times + 1.2 * (0.5 + 0.5 * text.total() / mean))
+        raw.append(value)
+    best = max(raw, default=0.0)
+    return {
+        one.source: value / best + 0.05 * (one.importance or 0) + 0.03 * min(one.last_seq / head_seq, 1)
+        for one, value in zip(candidates, raw, strict=True)
+        if value > 0
+    }
+
+
+@given(searches(), st.integers(0, 20), st.integers(1, 60))
+def test_scores_are_those_of_the_reference(
+    search: tuple[list[str], list[Candidate]], others: int, head_seq: int
+) -> None:
+    terms, candidates = search
+    ranked = rank(terms, candidates, total=len(candidates) + others, head_seq=head_seq)
+    slow = score_slowly(terms, candidates, len(candidates) + others, head_seq)
+    assert {one.source: pytest.approx(one.score) for one in ranked} == slow
+    assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
+    for one in ranked:
+        assert one.score == sum(one.parts.values())
+        assert 0 < one.parts["text"] + one.parts["trigrams"] <= 1 + 1e-9
+        assert (one.parts["importance"], one.parts["recency"]) <= (IMPORTANCE_BONUS, RECENCY_BONUS + 1)
+
+
+@given(searches())
+def test_the_order_of_the_candidates_does_not_matter(search: tuple[list[str], list[Candidate]]) -> None:
+    terms, candidates = search
+    one = rank(terms, candidates, total=50, head_seq=50)
+    assert rank(terms, candidates[::-1], total=50, head_seq=50) == one
+
+
+@given(st.sampled_from(WORDS), st.sampled_from(WORDS))
+def test_similarity_is_the_share_of_trigrams(one: str, other: str) -> None:
+    assert similarity(one, other) == pytest.approx(likeness(one, other))
+
+
+def order(terms: list[str], *texts: Candidate | str, total: int = 100) -> list[str]:
+    candidates = [Candidate(one, one) if isinstance(one, str) else one for one in texts]
+    return [one.source for one in rank(terms, candidates, total=total, head_seq=100)]
+
+
+def test_one_term_of_several_is_enough() -> None:
+    assert order(["tomas", "ferry", "lantern"], "the lantern fell", "nothing") == ["the lantern fell"]
+
+
+def test_a_rare_term_counts_more_than_a_frequent_one() -> None:
+    common = [f"lamp number {n}" for n in range(20)]
+    assert order(["lamp", "ferry"], *common, "the ferry left")[0] == "the ferry left"
+
+
+def test_typos_and_inflected_words_are_found() -> None:
+    assert order(["lanterns"], "the lantern fell", "the lamp fell") == ["the lantern fell"]
+    assert order(["brothr"], "her brother", "her mother") == ["her brother"]
+
+
+def test_importance_and_recency_decide_only_between_equals() -> None:
+    old = Candidate("old", "the ferry", 0.0, 1)
+    assert order(["ferry"], old, Candidate("new", "the ferry", 0.0, 90)) == ["new", "old"]
+    assert order(["ferry"], old, Candidate("dear", "the ferry", 1.0, 1)) == ["dear", "old"]
+    better = Candidate("better", "the ferry and the lantern", 0.0, 1)
+    assert order(["ferry", "lantern"], better, Candidate("dear", "the ferry is here now", 1.0, 99))[0] == "better"

@@ -1,0 +1,104 @@
+"""The words of texts and queries, in every script."""
+
+import unicodedata
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.search.words import (
+    HALVED_CHARS,
+    MAX_TERMS,
+    find_terms,
+    find_terms_of_messages,
+    is_topical,
+    list_patterns,
+    split_words,
+)
+
+LETTERS = "abcxyzéÉß日本語猫のですカ한국어ไทย0 .,'-"
+texts = st.text(st.sampled_from(LETTERS), max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The brass KEY, again!", ["the", "brass", "key", "again"]),
+        ("Ｔｏｋｙｏ Élan", ["tokyo", "élan"]),
+        ("日本語の猫", ["日", "日本", "本", "本語", "語", "語の", "の猫", "猫"]),
+        ("猫。東京に", ["猫", "東", "東京", "京", "京に"]),
+        ("北京市", ["北", "北京", "京", "京市", "市"]),
+        ("고양이가 왔다", ["고양", "양이", "이가", "왔다"]),
+        ("lamp42 灯台 end", ["lamp42", "灯", "灯台", "台", "end"]),
+        ("Привет, МИР", ["привет", "мир"]),
+        ("…!?", []),
+    ],
+)
+def test_a_text_is_split_into_words(text: str, words: list[str]) -> None:
+    assert split_words(text) == words
+
+
+@given(texts)
+def test_words_do_not_depend_on_case_or_form(text: str) -> None:
+    assert split_words(text) == split_words(text.upper().lower()) or "ß" in text
+    assert split_words(unicodedata.normalize("NFD", text)) == split_words(text)
+
+
+@given(st.text(st.sampled_from("日本語猫東京住"), min_size=2, max_size=12))
+def test_each_pair_of_spaceless_characters_is_a_word(text: str) -> None:
+    slow = [word for a, b in pairwise(text) for word in (a, a + b)] + [text[-1]]
+    assert split_words(text) == slow
+    assert find_terms(text) == list(dict.fromkeys(a + b for a, b in pairwise(text)))
+
+
+@given(texts)
+def test_terms_are_topical_words_each_once(text: str) -> None:
+    terms = find_terms(text)
+    assert len(terms) == len(set(terms)) <= MAX_TERMS
+    assert all(is_topical(term) for term in terms)
+    assert set(terms) <= set(split_words(text))
+
+
+def test_words_without_a_topic_are_no_terms() -> None:
+    assert find_terms("What did you say about the lantern?") == ["lantern"]
+    assert find_terms("それは猫です") == ["猫", "は猫", "猫で"]
+    assert find_terms("猫") == ["猫"]
+    assert find_terms("Is it? I do.") == []
+
+
+def test_of_a_long_query_the_longest_words_count() -> None:
+    words = [f"w{'x' * n}" for n in range(2, MAX_TERMS + 12)]
+    assert find_terms(" ".join(words)) == words[-MAX_TERMS:]
+
+
+def test_a_short_message_is_searched_with_those_before_it() -> None:
+    assert find_terms_of_messages(["And then?", "Lantern?", "Lamp oil"]) == ["lantern", "lamp", "oil"]
+    assert find_terms_of_messages(["The brass key opens the lamp room.", "Tomas"]) == [
+        "brass",
+        "key",
+        "opens",
+        "lamp",
+        "room",
+    ]
+    assert find_terms_of_messages([]) == []
+
+
+@given(texts)
+def test_a_text_with_a_term_has_one_of_its_patterns(text: str) -> None:
+    lowered = text.lower()
+    patterns = list_patterns(find_terms(text))
+    assert not find_terms(text) or any(pattern in lowered for pattern in patterns) or "ß" in text
+
+
+@pytest.mark.parametrize("text", ["Маяк", "МАЯК", "маяк", "Élan", "élan"])
+def test_patterns_find_words_that_no_database_lowered(text: str) -> None:
+    ascii_lowered = "".join(letter.lower() if letter.isascii() else letter for letter in text)
+    assert any(pattern in ascii_lowered for pattern in list_patterns([text.lower()])) or text.isupper()
+
+
+@given(st.text(st.sampled_from("abcde"), min_size=HALVED_CHARS, max_size=14), st.data())
+def test_a_typo_leaves_a_pattern_as_it_is(word: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(word) - 1))
+    written = word[:at] + "z" + word[at + 1 :]
+    assert any(pattern in written for pattern in list_patterns([word]))
