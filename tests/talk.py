@@ -17,6 +17,10 @@ CALL: Json = {"id": "call-1", "type": "function", "function": {"name": "look", "
 """A tool call of an assistant's message."""
 
 
+WAITING_FOR_NOTHING: Json = {"preset": "agent", "consolidation": {"enabled": False}, "recall": {"mode": "off"}}
+"""Settings of a chat that makes no memories, so that its cuts wait for nothing."""
+
+
 def said(n: int, **given: Any) -> Json:
     """The nth message of a conversation in which the user, who begins, and the character take turns."""
     role = "user" if n % 2 else "assistant"

@@ -187,7 +187,7 @@ class PresetOut(BaseModel):
     description: str = Field(description="What the preset is for.")
     settings: Annotated[Any, EffectiveSettings] = Field(description="All settings of the preset.")
     missing_layers: list[str] = Field(
-        [], description="Layers that the preset enables but this version does not have: none since 0.2.0."
+        [], description="Layers that the preset enables but this version does not have; none at present."
     )
 
 

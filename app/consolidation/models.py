@@ -40,6 +40,6 @@ class Consolidation(MessageRangeColumns, Table):
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
     line_id: Mapped[UUID] = mapped_column(primary_key=True)
     first_seq: Mapped[int] = mapped_column(primary_key=True)
-    last_seq: Mapped[int]
+    last_seq: Mapped[int] = mapped_column()
     learnt_at: Mapped[datetime] = mapped_column(Time)
     generated_at: Mapped[datetime] = mapped_column(Time)

@@ -38,6 +38,7 @@ class Writer:
             "You keep the running": f"# Outcomes\n- {word} came ashore and spoke of lamps.\n# Threads\n# State",
             "You keep the story": f"The user and {word} spoke of the lamps, one after another.",
             "You keep the memory": f"【Highlight 1】: (keepsake) The user gave {word} a lamp.",
+            "You keep the long-term": f'{{"memory": "The user gave {word} a lamp.", "tags": ["{word}"], "from": [1]}}',
             "You are a character": f"I was given a lamp tonight, and {word} is what they call me now.",
         }
 
@@ -104,7 +105,7 @@ async def _make_chat(api: httpx.AsyncClient, word: str) -> None:
         settings={
             "preset": "companion",
             "instruction": f"Think of {word}.",
-            "history": {"keep_messages": 4, "grow_messages": 4},
+            "history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 200},  # a forced cut ends a scene
             "summary": {"enabled": True},
             "scenes": {"enabled": True, "min_messages": 4, "auto_hide": 1},
             "diary": {"auto_write_turns": 2, "lines": 2},

@@ -1,7 +1,10 @@
 """What the tests of all layers need to know of consolidation."""
 
+from uuid import UUID
+
 import httpx
 
+from app.kit.db import Connection
 from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
 from tests.talk import append, edit, put, talk
 
@@ -19,10 +22,17 @@ async def change_one(api: httpx.AsyncClient) -> None:
     await edit(api, "m36", content="The lens is broken.")
 
 
+async def name_the_model(connection: Connection, chat_key: UUID) -> None:
+    """Ranges as if the model had read them: in the story, it answers other prompts only."""
+    await connection.execute("UPDATE consolidations SET model = 'scripted-1' WHERE chat_key = $1", chat_key)
+
+
 SAMPLE = LayerSample(
     last_attempts={"range:": LastAttempt("range:%", due_range, "UPDATE messages SET digest = '\\x00'")},
     begins={"consolidations": lambda row: row["first_seq"]},
-    rich=RichRows(settings={"consolidation": {"enabled": True, "every_turns": 1}}, write_last=change_one),
+    rich=RichRows(
+        settings={"consolidation": {"enabled": True, "every_turns": 1}}, write_last=change_one, fill=name_the_model
+    ),
     wording={"consolidation/1": "eb931a0e0242"},
     examples=frozenset({"Petra", "Halvard", "Suli"}),
     settings={"consolidation": {"enabled": True, "every_turns": 2}},

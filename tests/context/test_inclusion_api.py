@@ -12,7 +12,7 @@ from app.kit.ids import chat_key
 from tests.book import book
 from tests.scripted_model import ScriptedModel, refuses
 from tests.summary.folds import OWN_FOLDS
-from tests.talk import append, context, get, ok, put, said, talk, walk
+from tests.talk import WAITING_FOR_NOTHING, append, context, get, ok, put, said, talk, walk
 
 SCENES = {
     "history": {"keep_messages": 8, "grow_messages": 0, "edges": "scenes", "keep_scenes": 1},
@@ -97,7 +97,7 @@ async def test_excluded_messages_are_none_after_the_history(
 
 
 async def test_without_memos_old_messages_are_nowhere(api: httpx.AsyncClient) -> None:
-    await put(api, settings={"preset": "agent"})
+    await put(api, settings=WAITING_FOR_NOTHING)
     await append(api, [*talk(1, 32), {"role": "assistant", "content": "Hm.", "kind": "thought"}, said(33)])
     assert await _runs(api) == [
         ("none", None, range(1, 17)),

@@ -17,7 +17,7 @@ from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
 from app.memos.window import Calendar, make_window
 from tests.statements import watched
-from tests.talk import FORMATS, Json, append, context, get, ok, put, said, talk
+from tests.talk import FORMATS, WAITING_FOR_NOTHING, Json, append, context, get, ok, put, said, talk
 
 CHAT: Json = {"characters": [{"name": "Kai"}], "user_persona": "Mira, a cartographer.", "system_prompt": "You are Kai."}
 SUMMARY, DIARY, RECAP = "They met at sea.", "## 04/01 — memo entry\n\nShe stayed.", "The lamp went out."
@@ -193,7 +193,7 @@ async def test_a_history_is_trimmed_at_its_layers_edges(
     api: httpx.AsyncClient, leave: Any, edges: str, starts: list[int]
 ) -> None:
     on = {"summary": {"enabled": edges == "folds"}, "scenes": {"enabled": edges == "scenes"}}
-    await put(api, settings={"preset": "agent", "history": {"edges": edges}, **on})
+    await put(api, settings={**WAITING_FOR_NOTHING, "history": {"edges": edges}, **on})
     await append(api, talk(1, 15))
     await leave(summary={"edges": [5, 11]}, scenes={"edges": [4, 8]})
     whole = (await context(api))["tokens"]
@@ -218,7 +218,7 @@ async def test_a_limit_omits_the_diary_then_the_summary_and_the_recap(api: httpx
 
 
 async def test_the_report_names_the_version_that_stands_for_a_message(api: httpx.AsyncClient, leave: Any) -> None:
-    await put(api, settings={"preset": "agent"})
+    await put(api, settings=WAITING_FOR_NOTHING)
     await append(api, talk(1, 33))
     await leave(summary=summary(last_seq=12))
     assert await _statuses(api) == [("summary", "summary:3")] * 12 + [("none", None)] * 4 + [("verbatim", None)] * 17

@@ -16,7 +16,7 @@ from app.kit.tokens import count_tokens
 from tests.conftest import NOON
 from tests.context.chats import CHAT
 from tests.statements import watched
-from tests.talk import FORMATS, Json, append, context, get, ok, put, said, talk, talk_with_memos
+from tests.talk import FORMATS, WAITING_FOR_NOTHING, Json, append, context, get, ok, put, said, talk, talk_with_memos
 
 HEADING = "## Pinned Messages"
 
@@ -41,7 +41,7 @@ async def mark(database: Database, tenant: str, n: int, **values: Any) -> None:
 
 async def cut_at_17(api: httpx.AsyncClient, **settings: Any) -> None:
     """33 messages without memos, of which the history begins at the 17th."""
-    await put(api, settings={"preset": "agent"} | settings)
+    await put(api, settings=WAITING_FOR_NOTHING | settings)
     await append(api, talk(1, 33))
     assert (await context(api))["history"]["anchor_seq"] == 17
 
@@ -64,7 +64,7 @@ def layout(*numbers: int) -> str:
 
 
 async def test_a_pinned_message_moves_before_the_history_at_a_cut(api: httpx.AsyncClient) -> None:
-    await put(api, settings={"preset": "agent"})
+    await put(api, settings=WAITING_FOR_NOTHING)
     await append(api, talk(1, 32))
     await pin(api, 3, 17)
     before = await context(api)
@@ -109,7 +109,7 @@ async def test_a_pinned_message_is_not_said_twice_and_its_memo_stays(
 
 
 async def test_pinned_messages_have_times_if_the_history_has(api: httpx.AsyncClient) -> None:
-    await put(api, time_zone="Asia/Tokyo", settings={"preset": "agent", "timestamps": "inline"})
+    await put(api, time_zone="Asia/Tokyo", settings={**WAITING_FOR_NOTHING, "timestamps": "inline"})
     first = said(1, name="Sakura", content="Hi.", sent_at="2026-04-01T13:15:00Z")
     await append(api, [first, *talk(2, 33)])
     await pin(api, 1)
@@ -170,7 +170,7 @@ async def test_scenes_but_not_users_can_hide_pinned_messages(
 ) -> None:
     kinds = list(_kinds())
     edges: Json = {"keep_messages": len(kinds) + 1, "grow_messages": 0, "edges": "every_message"}
-    await put(api, settings={"preset": "agent", "history": edges})
+    await put(api, settings={**WAITING_FOR_NOTHING, "history": edges})
     await append(api, talk(1, 2 * len(kinds) + 1))
     expected = []
     for n, kind in enumerate([*kinds, *kinds], 1):
@@ -200,7 +200,7 @@ async def test_a_pinned_message_that_is_hidden_or_deleted_is_omitted(api: httpx.
 
 async def test_another_chats_pinned_messages_are_not_seen(api: httpx.AsyncClient) -> None:
     await cut_at_17(api)
-    await put(api, "d", settings={"preset": "agent"})
+    await put(api, "d", settings=WAITING_FOR_NOTHING)
     await append(api, talk(1, 33), "d")
     ok(await api.patch("/v1/chats/d/messages/m3", json={"pinned": True}), 200)
     assert segment(await context(api)) is None

@@ -9,7 +9,7 @@ from app.context.queries import EXACT_PINNED_TOKENS, find_context
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
-from tests.talk import CALL, append, context, edit, put, said
+from tests.talk import CALL, WAITING_FOR_NOTHING, append, context, edit, put, said
 
 WORDS = "The lamp swings in the old tower, and the keeper has lit it. "
 LONG = WORDS * 1_600
@@ -29,7 +29,7 @@ async def _read(database: Database, tenant: str, max_tokens: int | None = None) 
 
 async def _pin_all(api: httpx.AsyncClient, text: str, count: int = COUNT, **settings: object) -> None:
     """The first `count` messages are long, pinned, and out of the history."""
-    await put(api, settings={"preset": "agent", "history": {"keep_messages": 1, "grow_messages": 0}, **settings})
+    await put(api, settings={**WAITING_FOR_NOTHING, "history": {"keep_messages": 1, "grow_messages": 0}, **settings})
     await append(api, [said(n, content=f"{n}: {text}") for n in range(1, count + 1)])
     await append(api, [said(n) for n in range(count + 1, count + 17)])
     assert (await context(api))["history"]["anchor_seq"] > count

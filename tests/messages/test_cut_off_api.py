@@ -112,7 +112,7 @@ async def test_with_too_few_messages_the_anchor_goes_back_to_an_edge(
 
 
 async def test_with_an_edge_at_each_message_only_missing_ones_return(api: httpx.AsyncClient) -> None:
-    await put(api, settings={"preset": "decay", "history": {"grow_messages": 0}})
+    await put(api, settings={"preset": "decay", "consolidation": {"enabled": False}, "history": {"grow_messages": 0}})
     await append(api, talk(1, 30))
     assert (await history(api))[:2] == (11, 20)
     await soft_delete(api, "m20")
