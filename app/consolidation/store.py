@@ -1,6 +1,7 @@
 """Stores what was learnt as facts and memories, and reads what is known already."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -89,10 +90,8 @@ async def _store_facts(
     for one, origin, after in facts:
         sources = [taught[seq] for seq in one.sources]
         said = say(one.key or "", one.content)
-        try:
+        with suppress(TooManyKeys):  # a new value of a known key has room in any case
             await learn_value(db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + after)
-        except TooManyKeys:
-            break  # the others would not fit either, except new values of known keys: these come again
     if facts:
         record(db_session, head.line, FACTS)
 
