@@ -19,7 +19,15 @@ from app.consolidation.learnt import (
     shorten,
 )
 from app.memories.memory import DEFAULT_IMPORTANCE, Category
-from app.summarising.answer_text import FENCE, UnusableAnswer, refuses, says_nothing, says_only_nothing, spoken
+from app.summarising.answer_text import (
+    FENCE,
+    UnusableAnswer,
+    refuses,
+    says_nothing,
+    says_only_nothing,
+    spoken,
+    without_controls,
+)
 from app.summarising.judging.judge import Profile
 
 MAX_ITEMS = 12
@@ -142,12 +150,15 @@ def _read_words(fields: Fields) -> tuple[str | None, str]:
 
 
 def _text(value: object) -> str:
-    """Return a string, a number or a list of strings on one line; "" for anything else."""
+    """Return a string, a number or a list of strings on one line; "" for anything else.
+
+    Escapes of JSON can stand for control characters and lone surrogates, which no text of the service contains.
+    """
     if isinstance(value, list):
         value = ", ".join(one for one in value if isinstance(one, str))
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
-    return " ".join(value.replace("**", "").split()) if isinstance(value, str) else ""
+    return " ".join(without_controls(value).replace("**", "").split()) if isinstance(value, str) else ""
 
 
 def _read_sources(fields: Fields, seqs: Sequence[int]) -> list[int]:
@@ -208,5 +219,5 @@ def _read_category(fields: Fields) -> Category | None:
 
 def _read_tags(value: object) -> tuple[str, ...]:
     written = _TAG_ENDS.split(value) if isinstance(value, str) else value if isinstance(value, list) else []
-    tags = (" ".join(tag.lower().strip(" #\"'").split()) for tag in written[:20] if isinstance(tag, str))
+    tags = (" ".join(_text(tag).lower().strip(" #\"'").split()) for tag in written[:20] if isinstance(tag, str))
     return tuple(dict.fromkeys(tag for tag in tags if 0 < len(tag) <= MAX_TAG_CHARS))[:MAX_TAGS]

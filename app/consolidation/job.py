@@ -132,7 +132,8 @@ async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
         "prompt_version": draft.version,
     }
     await queries.save(db_session, head.line, values)
-    await store(db_session, head, source, draft, at=_date(due, made.now), now=made.now)
+    dated = due._replace(learnt_at=_date(due, made.now))
+    await store(db_session, head, dated, source, draft, now=made.now)
 
 
 def _date(due: Due, now: datetime) -> datetime:

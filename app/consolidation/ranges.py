@@ -5,6 +5,7 @@ or when the history is about to be cut without waiting. An append that completes
 joins short ones: they are read together.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -20,10 +21,9 @@ FORCED_MARGIN_MESSAGES = 8
 RANGE = "range:"
 """The prefix of the work keys: `range:<first seq>`."""
 
-MOST_LEARNT = 100
-"""More than is learnt from one range."""
-
 _TICK = timedelta(microseconds=1)
+_TICKS_OF_MESSAGE = 25
+_TICKS_OF_RANGE = MOST_MESSAGES * _TICKS_OF_MESSAGE
 
 
 class Due(NamedTuple):
@@ -71,4 +71,26 @@ def join(periods: Iterable[Period]) -> list[Period]:
 
 def date_ranges(periods: Sequence[Period], now: datetime) -> list[Due]:
     """Return the ranges with their times: all are due now, and what is learnt from a later one is newer."""
-    return [Due(one.first_seq, one.last_seq, now + number * MOST_LEARNT * _TICK) for number, one in enumerate(periods)]
+    return [
+        Due(one.first_seq, one.last_seq, now + number * _TICKS_OF_RANGE * _TICK) for number, one in enumerate(periods)
+    ]
+
+
+def date_items(first_seq: int, newest_seqs: Sequence[int]) -> list[timedelta]:
+    """Return how long after its range each item that was learnt from it is dated.
+
+    What comes from a later message is newer, also if the range was read at another time and gave other items. Items
+    from the same message are dated in their order.
+
+    Args:
+        first_seq: Where the range begins.
+        newest_seqs: The newest message that each item comes from.
+
+    """
+    numbers: Counter[int] = Counter()
+    after = []
+    for seq in newest_seqs:
+        ticks = (seq - first_seq) * _TICKS_OF_MESSAGE + min(numbers[seq], _TICKS_OF_MESSAGE - 1)
+        numbers[seq] += 1
+        after.append(ticks * _TICK)
+    return after

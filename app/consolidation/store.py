@@ -1,13 +1,16 @@
 """Stores what was learnt as facts and memories, and reads what is known already."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from app.bindings.rule import hash_text
 from app.chats.head import Head
 from app.chats.revision import record
 from app.consolidation.generation import Draft, Noted
 from app.consolidation.learnt import Learnt
+from app.consolidation.ranges import Due, date_items
 from app.facts.book import NAME as FACTS
 from app.facts.book import list_held, say
 from app.facts.settings import FactSettings
@@ -25,10 +28,16 @@ from app.memories.remember import LearntMemory, remember
 from app.memories.settings import MemorySettings
 from app.summarising.source import Source
 
-_TICK = timedelta(microseconds=1)
-
 MOST_NOTED_MEMORIES = 100
 """How many of the strongest memories are read for the prompt; more do not fit into their share of it."""
+
+
+class _Dated(NamedTuple):
+    """What was learnt, with its origin, and how long after its range it is dated."""
+
+    learnt: Learnt
+    origin: Origin
+    after: timedelta
 
 
 def place_of(head: Head, source: Source) -> Place:
@@ -48,21 +57,20 @@ async def list_noted(db_session: DbSession, head: Head, place: Place, *, now: da
     ]
 
 
-async def store(
-    db_session: DbSession, head: Head, source: Source, draft: Draft, *, at: datetime, now: datetime
-) -> None:
-    """Store what was learnt from `source` as known since `at`. `head` is that of the current line, locked."""
-    place = place_of(head, source)
+async def store(db_session: DbSession, head: Head, due: Due, source: Source, draft: Draft, *, now: datetime) -> None:
+    """Store what was learnt from `source`, the messages of `due`. `head` is that of the current line, locked."""
+    place, at = place_of(head, source), due.learnt_at
     texts = {said.seq: said.text for said in source.utterances}
     taught = {seq: Taught(source.message_ids[seq], hash_text(text)) for seq, text in texts.items()}
+    found = _list_learnt(due, draft)
     if FactSettings.of(head.settings).enabled:
-        await _store_facts(db_session, head, place, draft, taught, at)
+        await _store_facts(db_session, head, place, [one for one in found if one.learnt.kind == "fact"], taught, at)
     if MemorySettings.of(head.settings).enabled:
         learnt = [
             LearntMemory(
-                one.content, [taught[seq] for seq in one.sources], origin, one.category, one.importance, one.tags
+                one.content, [taught[seq] for seq in one.sources], origin, one.category, one.importance, one.tags, after
             )
-            for one, origin in _list_learnt(draft)
+            for one, origin, after in found
             if one.kind == "memory"
         ]
         if learnt:
@@ -72,25 +80,25 @@ async def store(
 
 
 async def _store_facts(
-    db_session: DbSession, head: Head, place: Place, draft: Draft, taught: Mapping[int, Taught], at: datetime
+    db_session: DbSession,
+    head: Head,
+    place: Place,
+    facts: Sequence[_Dated],
+    taught: Mapping[int, Taught],
+    at: datetime,
 ) -> None:
-    facts: Sequence[tuple[Learnt, Origin]] = [pair for pair in _list_learnt(draft) if pair[0].kind == "fact"]
-    for number, (one, origin) in enumerate(facts):
+    for one, origin, after in facts:
         sources = [taught[seq] for seq in one.sources]
         said = say(one.key or "", one.content)
-        try:
-            await learn_value(
-                db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + number * _TICK
-            )
-        except TooManyKeys:
-            break  # the others would not fit either, except new values of known keys: these come again
+        with suppress(TooManyKeys):  # a new value of a known key has room in any case
+            await learn_value(db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + after)
     if facts:
         record(db_session, head.line, FACTS)
 
 
-def _list_learnt(draft: Draft) -> Iterator[tuple[Learnt, Origin]]:
-    """Yield what was learnt, with its origin. What is promoted is quoted."""
-    for one in draft.learnt:
-        yield one, draft.origin
-    for one in draft.promoted:
-        yield one, "extractive"
+def _list_learnt(due: Due, draft: Draft) -> list[_Dated]:
+    """Return what was learnt, the oldest first. What is promoted is quoted."""
+    learnt = [*((one, draft.origin) for one in draft.learnt), *((one, "extractive") for one in draft.promoted)]
+    learnt.sort(key=lambda pair: pair[0].sources[-1])
+    after = date_items(due.first_seq, [one.sources[-1] for one, _ in learnt])
+    return [_Dated(one, origin, later) for (one, origin), later in zip(learnt, after, strict=True)]

@@ -18,7 +18,7 @@ from app.kit.db import Database
 from app.kit.tokens import count_tokens
 from app.search.choice import Hit, choose, word
 from app.search.recall_memory import RecallMemory
-from app.search.service import Searched, name_speakers, search
+from app.search.service import Searched, find, name_speakers, rank_found
 from app.search.turns import Remembered, find_tired
 from app.search.words import find_terms, find_terms_of_messages
 
@@ -90,8 +90,12 @@ async def find_recalled(
         *(source for item in items for source in item.sources),
         *(f"message:{one.message_id}" for one in source.pinned),
     ]
+    limit_tokens = options.recall_tokens or settings.recall.tokens
     async with database.raw(ref.tenant) as connection:
-        hits = await search(connection, searched, terms, now=now, kinds_left_out=_WHOLE, left_out=there)
+        rows = await find(
+            connection, searched, terms, now=now, kinds_left_out=_WHOLE, left_out=there, most_tokens=limit_tokens
+        )
+    hits = await rank_found(rows, searched, terms)
     if not hits:
         return None
     line = (ref.key, row["line_id"])
@@ -105,7 +109,7 @@ async def find_recalled(
         hits,
         find_tired(remembered, newest_seq, user_seqs=user_seqs, first_seq=first_seq),
         [*(item.text for item in items), *spoken],
-        options.recall_tokens or settings.recall.tokens,
+        limit_tokens,
         line,
         newest_seq,
         remembered,

@@ -22,9 +22,6 @@ from app.memories.settings import MemorySettings
 
 NAME = "memories"
 
-_TICK = timedelta(microseconds=1)
-"""Between the times of sentences that are learnt together, so that they have an order."""
-
 Outcome = Literal["new", "duplicate", "supersedes", "forgotten", "untaught"]
 
 
@@ -38,6 +35,7 @@ class LearntMemory(NamedTuple):
         importance: From 0 to 1.
         tags: Short words.
         sources: The messages that it was learnt from, at least one.
+        after: How long after the time of all sentences that are learnt together, so that they have an order.
 
     """
 
@@ -47,6 +45,7 @@ class LearntMemory(NamedTuple):
     category: Category | None = None
     importance: float = DEFAULT_IMPORTANCE
     tags: tuple[str, ...] = ()
+    after: timedelta = timedelta()
 
 
 class Remembered(NamedTuple):
@@ -97,7 +96,8 @@ async def remember(
         scope: Where the memories belong to.
         learnt: The sentences.
         settings: The chat's settings of memories.
-        at: When they were learnt. A sentence does not hold in place of one that was learnt later.
+        at: When they were learnt; each of them `after` that. A sentence does not hold in place of one that was learnt
+            later.
         now: The service's time, by which memories fade into the archive.
 
     """
@@ -106,7 +106,7 @@ async def remember(
     held = await _list_held(db_session, head, scope, keeping_of(settings, now))
     gone = [Known(memory_id, text) for memory_id, text in forgotten]
     found = []
-    for number, one in enumerate(learnt):
+    for one in learnt:
         others = [*gone, *(each.known for each in held.values())]
         verdict = compare(one.content, others, threshold=settings.dedupe_threshold)
         former = held.get(verdict.id) if verdict.id else None
@@ -121,7 +121,7 @@ async def remember(
             else:
                 found.append(Remembered("duplicate", former.known.id))
                 continue
-        found.append(await _store(db_session, head, scope, one, former, held, at + number * _TICK))
+        found.append(await _store(db_session, head, scope, one, former, held, at + one.after))
     return found
 
 

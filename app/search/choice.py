@@ -7,6 +7,9 @@ from app.search.words import split_words
 
 HEADING = "## Recalled"
 
+MAX_MISFITS = 12
+"""After this many results that did not fit, no more are tried: to count the tokens of each takes time."""
+
 
 class Hit(NamedTuple):
     """A search result.
@@ -56,7 +59,7 @@ def choose(
 ) -> list[Hit]:
     """Return the best results whose lines fit into the limit together with the heading, oldest first.
 
-    A result that does not fit is left out, and a shorter one after it may still fit.
+    A result that does not fit is left out, and a shorter one after it may still fit, until MAX_MISFITS did not.
 
     Args:
         hits: The results, best first.
@@ -70,12 +73,16 @@ def choose(
     known = [_bounded(text) for text in shown]
     chosen: list[Hit] = []
     tokens = count(HEADING) + 1
+    misfits = 0
     for hit in hits:
+        if misfits == MAX_MISFITS:
+            break
         words = _bounded(hit.text)
         if hit.source in left_out or any(words in text for text in known):
             continue
         needed = count(hit.line) + 1  # with the line break
         if tokens + needed > limit_tokens:
+            misfits += 1
             continue
         tokens += needed
         chosen.append(hit)

@@ -15,7 +15,7 @@ MAX_MESSAGES = 1_000
 """How many messages before the history are searched, the newest ones. Without an index, each of them is read."""
 
 MAX_MESSAGE_TOKENS = 2_000
-"""Longer messages are not searched: they would not fit into the budget of recall."""
+"""Longer messages are not searched."""
 
 MAX_CANDIDATES = 100
 """How many texts are ranked: those with the most and the rarest words of the query."""
@@ -28,7 +28,7 @@ _MESSAGES = f"""
         FROM messages m
         WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.kind IS NULL
             AND NOT m.blank AND NOT m.excluded AND m.role IN ('user', 'assistant', 'narrator')
-            AND m.tokens <= {MAX_MESSAGE_TOKENS}
+            AND m.tokens <= $9
             AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))
             AND (q.before_seq IS NULL OR m.seq < q.before_seq)
         ORDER BY m.seq DESC LIMIT {MAX_MESSAGES}) AS m"""  # noqa: S608
@@ -65,6 +65,7 @@ class Question(NamedTuple):
         before_seq: Only texts about messages before this seq are found; None finds all.
         kinds_left_out: The kinds of sources that are not searched.
         left_out: Sources that are not searched.
+        most_tokens: Longer messages are not searched.
 
     """
 
@@ -76,6 +77,7 @@ class Question(NamedTuple):
     before_seq: int | None = None
     kinds_left_out: Sequence[str] = ()
     left_out: Sequence[str] = ()
+    most_tokens: int = MAX_MESSAGE_TOKENS
 
 
 def write_search(layers: Sequence[Layer]) -> str:
@@ -91,7 +93,7 @@ async def list_candidates(connection: Connection, statement: str, question: Ques
 
     `role` and `name` are those of a message, otherwise None; `texts` is the number of texts that were searched.
     """
-    return await connection.fetch(statement, *question[:2], *question[3:], question.patterns)
+    return await connection.fetch(statement, *question[:2], *question[3:-1], question.patterns, question.most_tokens)
 
 
 async def list_message_ids(connection: Connection, line: tuple[UUID, UUID], seqs: Sequence[int]) -> dict[int, str]:

@@ -1,5 +1,6 @@
 """Searches what a line knows: the candidates are read in one statement, and ranked by pure functions."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -11,9 +12,12 @@ from app.chats.characters import Characters, find_sole
 from app.kit.db import Connection
 from app.search.choice import Hit
 from app.search.in_use import statement_in_use
-from app.search.queries import Question, list_candidates
+from app.search.queries import MAX_MESSAGE_TOKENS, Question, list_candidates
 from app.search.ranking import Candidate, rank
 from app.search.words import list_patterns
+
+MOST_CHARS_INLINE = 8_000
+"""More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""
 
 
 class Searched(NamedTuple):
@@ -46,7 +50,12 @@ def name_speakers(characters: Characters, user_name: str | None) -> dict[str, st
     }
 
 
-async def search(
+async def search(connection: Connection, line: Searched, terms: Sequence[str], *, now: datetime) -> list[Hit]:
+    """Return the texts of a line that have one of the terms or a similar word, best first."""
+    return await rank_found(await find(connection, line, terms, now=now), line, terms)
+
+
+async def find(
     connection: Connection,
     line: Searched,
     terms: Sequence[str],
@@ -54,11 +63,12 @@ async def search(
     now: datetime,
     kinds_left_out: Sequence[str] = (),
     left_out: Sequence[str] = (),
-) -> list[Hit]:
-    """Return the texts of a line that have one of the terms or a similar word, best first.
+    most_tokens: int = MAX_MESSAGE_TOKENS,
+) -> list[asyncpg.Record]:
+    """Return the texts of a line that may have one of the terms or a similar word, for `rank_found`.
 
     Messages of the history are not searched. `kinds_left_out` and `left_out` are kinds and sources that are not
-    searched either.
+    searched either, nor are messages with more than `most_tokens`.
     """
     question = Question(
         line.chat_key,
@@ -69,8 +79,19 @@ async def search(
         line.before_seq,
         kinds_left_out,
         left_out,
+        min(most_tokens, MAX_MESSAGE_TOKENS),
     )
-    rows = await list_candidates(connection, statement_in_use(), question)
+    return await list_candidates(connection, statement_in_use(), question)
+
+
+async def rank_found(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) -> list[Hit]:
+    """Return what `find` found, best first. Long texts are ranked in a thread."""
+    if sum(len(row["text"]) for row in rows) <= MOST_CHARS_INLINE:
+        return _rank(rows, line, terms)
+    return await asyncio.to_thread(_rank, rows, line, terms)
+
+
+def _rank(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) -> list[Hit]:
     if not rows:
         return []
     found = {row["source"]: (row, _word(row, line.speakers)) for row in rows}

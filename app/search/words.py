@@ -17,6 +17,7 @@ HALVED_CHARS = 6
 
 _SPACELESS = "々\u0e01-\u0e4e\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs, which \w does not match
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
 _WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MARKS}])+")
 _IDEOGRAPHS = "々\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _IDEOGRAPH = re.compile(rf"[{_IDEOGRAPHS}]")
@@ -129,6 +130,8 @@ def split_words(text: str) -> list[str]:
 
     Of scripts without spaces, these are the pairs of characters, and each Chinese character, as it can be a word.
     """
+    if text.isascii():  # the same words, in a fifth of the time
+        return _ASCII_WORD.findall(text.lower())
     return [word for found in _WORD.finditer(fold(text)) for word in _words_of(found)]
 
 
@@ -137,8 +140,17 @@ def find_terms(query: str) -> list[str]:
 
     A Chinese character is a term only if no other stands next to it: otherwise the pairs are more precise.
     """
-    found = [term for word in _WORD.finditer(fold(query)) for term in _terms_of(word)]
-    terms = [term for term in dict.fromkeys(found) if is_topical(term)]
+    return _limit(_list_terms(query))
+
+
+def _list_terms(text: str) -> list[str]:
+    """Return all terms of a text, each once, in their order."""
+    found = [term for word in _WORD.finditer(fold(text)) for term in _terms_of(word)]
+    return [term for term in dict.fromkeys(found) if is_topical(term)]
+
+
+def _limit(terms: list[str]) -> list[str]:
+    """Return the MAX_TERMS longest terms in their order."""
     if len(terms) <= MAX_TERMS:
         return terms
     longest = set(sorted(terms, key=len, reverse=True)[:MAX_TERMS])
@@ -147,14 +159,12 @@ def find_terms(query: str) -> list[str]:
 
 def find_terms_of_messages(newest_first: Iterable[str], *, least: int = 2) -> list[str]:
     """Return the terms of the newest message, and of earlier ones until there are `least` terms."""
-    texts: list[str] = []
-    terms: list[str] = []
+    terms: dict[str, None] = {}
     for text in newest_first:
-        texts.append(text)
-        terms = find_terms("\n".join(texts))
+        terms |= dict.fromkeys(_list_terms(text))
         if len(terms) >= least:
             break
-    return terms
+    return _limit(list(terms))
 
 
 def is_topical(term: str) -> bool:

@@ -231,6 +231,13 @@ def test_a_fact_without_a_value_is_a_memory() -> None:
     assert (learnt.kind, learnt.content) == ("memory", MOVED)
 
 
+def test_escaped_control_characters_are_dropped() -> None:
+    written = item_with(memory="Mira \x00moved\x1b to \ud800Porto.\x7f", tags=["po\x00rto", "\udfff", "\x00"])
+    assert (written.content, written.tags) == ("Mira moved to Porto.", ("porto",))
+    (learnt,) = parse_learnt(json.dumps({**FACT, "fact": "na\x00me", "value": "Mi\x00ra\udfff"}), SEQS)
+    assert (learnt.key, learnt.content) == ("na_me", "Mira")
+
+
 def test_the_same_words_twice_are_one_item() -> None:
     (learnt,) = parse_learnt("\n".join(json.dumps({**ITEM, "from": [n]}) for n in (4, 1)), SEQS)
     assert learnt.sources == (21, 30)

@@ -73,6 +73,19 @@ async def test_an_edit_far_back_does_not_outrank_later_words(
     assert await facts(api) == {"nickname": "Captain"}
 
 
+async def test_an_edit_outranks_earlier_words_of_its_range(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.script("\n".join((fact("drink", "tea", 1), fact("city", "Paris", 1))), fact("city", "Rome", 3))
+    await begin(api, turns=2)
+    await turn(api, 1, "I live in Paris, and I like tea.")
+    await turn(api, 2, "It rains.")
+    await learn_all(dispatcher, clock)
+    await edit(api, "m3", content="By now I live in Rome.")
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {"drink": "tea", "city": "Rome"}
+
+
 async def test_a_swipe_takes_back_and_returns(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:

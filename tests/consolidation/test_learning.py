@@ -8,7 +8,9 @@ from fastapi import FastAPI
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.ids import chat_key
 from app.kit.work_queue import RETRY_DELAYS_S
+from app.knowledge.service import MAX_KEYS
 from tests.book import due_rows
 from tests.consolidation.learning import (
     begin,
@@ -28,6 +30,10 @@ from tests.statements import watched
 from tests.talk import append, get, ok, put, said, talk
 
 FERRY = "Mira's brother Tomas works as a ferryman at the harbour."
+FILL = """
+    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, content, origin, is_set, learnt_at)
+    SELECT owner_key, line_id, gen_random_uuid(), kind, 'key_' || n, 'x', 'person', true, learnt_at
+    FROM statements, generate_series(1, $1) AS n WHERE owner_key = $2"""
 ANSWERS = {
     "ferryman": lambda n: memory(FERRY, n, tags=["family"]),
     "call me Captain": lambda n: fact("nickname", "Captain", n),
@@ -181,6 +187,28 @@ async def test_a_newer_value_supersedes(
     assert await facts(api) == {"nickname": "Captain"}
     values = [one["value"] for one in (await get(api, "/facts/nickname/history"))["items"]]
     assert values == ["Captain", "Commodore", "Skipper", "Captain"]
+
+
+async def test_a_full_scope_takes_new_values_of_its_keys(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+) -> None:
+    model.otherwise = learns({"Paris": lambda n: fact("city", "Paris", n)})
+    await begin(api)
+    await turn(api, 1, "I live in Paris.")
+    await learn_all(dispatcher, clock)
+    async with database.unit_of_work() as db_session:
+        await db_session.raw.execute(FILL, MAX_KEYS - 1, chat_key(tenant, "c"))
+    model.otherwise = "\n".join((fact("drink", "tea", 1), fact("city", "Rome", 1), fact("pet", "a cat", 1)))
+    await turn(api, 2, "I live in Rome, with a cat and tea.")
+    await learn_all(dispatcher, clock)
+    known = await facts(api)
+    assert known["city"] == "Rome"
+    assert "drink" not in known
 
 
 async def test_a_deleted_fact_is_not_learnt_from_old_words(

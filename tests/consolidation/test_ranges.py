@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.consolidation.ranges import MOST_LEARNT, MOST_MESSAGES, Due, close, date_ranges, join
+from app.consolidation.ranges import MOST_MESSAGES, Due, close, date_items, date_ranges, join
 from app.layers.turns import OpenPeriod, Period
 
 NOW = datetime(2026, 4, 1, 12, tzinfo=UTC)
@@ -30,10 +30,20 @@ def test_joined_ranges_cover_the_same_messages(lengths: list[int]) -> None:
 @given(lengths)
 def test_a_later_range_is_newer(lengths: list[int]) -> None:
     dues = date_ranges(_ranges(lengths), NOW)
-    room = MOST_LEARNT * timedelta(microseconds=1)
-    assert all(later.learnt_at - due.learnt_at >= room for due, later in pairwise(dues))
+    last = date_items(1, [MOST_MESSAGES] * 1_000)[-1]
+    assert all(later.learnt_at > due.learnt_at + last for due, later in pairwise(dues))
     assert [Due.from_payload(due.to_payload()) for due in dues] == dues
     assert Due.from_payload({"instruction": "…"}) is None
+
+
+@given(st.integers(1, 100), st.lists(st.integers(0, MOST_MESSAGES - 1), max_size=24), st.data())
+def test_a_later_message_is_newer_in_any_answer(first_seq: int, offsets: list[int], data: st.DataObject) -> None:
+    seqs = sorted(first_seq + offset for offset in offsets)
+    after = date_items(first_seq, seqs)
+    assert [*after, timedelta(milliseconds=1)] == sorted({*after, timedelta(milliseconds=1)})
+    others = sorted(data.draw(st.lists(st.sampled_from(seqs), max_size=12))) if seqs else []
+    for seq, other in zip(others, date_items(first_seq, others), strict=True):
+        assert all((other > mine) == (seq > my_seq) for my_seq, mine in zip(seqs, after, strict=True) if seq != my_seq)
 
 
 def test_the_open_range_ends_where_it_is_closed() -> None:

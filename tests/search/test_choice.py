@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kit.tokens import count_tokens
-from app.search.choice import HEADING, Hit, choose, word
+from app.search.choice import HEADING, MAX_MISFITS, Hit, choose, word
 from app.search.words import split_words
 
 WORDS = ["key", "lamp", "lantern", "sea", "日本の", "Kai:", "\n"]
@@ -34,6 +34,24 @@ def test_what_is_chosen_fits_and_is_not_there_already(
     words = [f" {' '.join(split_words(one.text))} " for one in chosen]
     assert not any(one in text for one in words for text in bounded)
     assert len(set(words)) == len(words)
+
+
+def test_of_many_long_results_few_are_counted() -> None:
+    counted = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return count_tokens(text)
+
+    hits = [hit(f"message:{n}", f"lantern {n} " * 200) for n in range(100)]
+    assert choose(
+        [*hits[: MAX_MISFITS - 1], hit("memory:1", "a key"), *hits[MAX_MISFITS:]],
+        left_out=(),
+        shown=(),
+        limit_tokens=100,
+        count=count,
+    ) == [hit("memory:1", "a key")]
+    assert len(counted) <= MAX_MISFITS + 2
 
 
 @given(results(), st.integers(1, 120))

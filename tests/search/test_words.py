@@ -2,6 +2,7 @@
 
 import unicodedata
 from itertools import pairwise
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -82,6 +83,13 @@ def test_a_short_message_is_searched_with_those_before_it() -> None:
         "room",
     ]
     assert find_terms_of_messages([]) == []
+
+
+def test_long_messages_without_a_topic_are_read_once() -> None:
+    texts = ["ああいうことだよね。" * 40] * 400
+    begin = process_time()
+    assert find_terms_of_messages(texts) == []
+    assert process_time() - begin < 2
 
 
 @given(texts)
