@@ -11,7 +11,8 @@ from app.chats.settings import Scope
 from app.facts.settings import FactSettings
 from app.facts.wording import HEADING, word_fact
 from app.knowledge.known import SCOPES, Known, choose_nearest
-from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, place
+from app.layers.contribution import Contributed, Contribution, Item, Placement, SegmentSpec, TrimGroup, View, place
+from app.layers.text_cache import TextCache
 
 SEGMENT = SegmentSpec(
     "facts",
@@ -22,23 +23,30 @@ SEGMENT = SegmentSpec(
 FACTS_IN_GROUP = 10
 """The number of facts that are trimmed together, the oldest ones first."""
 
+_contributed = TextCache[Contributed](max_chars=4_000_000)  # the facts of a few hundred chats
+
 
 def contribute(view: View) -> Contributed:
     """Return the facts that hold, the oldest first; if they exceed the budget, the newest are kept."""
     settings = FactSettings.of(view.settings)
     placement = place(settings)
-    if placement is None:
+    if placement is None or view.queried is None:
         return Contributed()
-    facts = list(choose_nearest(_read(view.queried), view.character).values())
+    limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None
+    given = (view.character, placement, limit)
+    return _contributed.get(view.queried, lambda: _contribute(view.queried, *given), given=given)
+
+
+def _contribute(queried: str, character: str | None, placement: Placement, limit: int | None) -> Contributed:
+    facts = list(choose_nearest(_read(queried), character).values())
     if not facts:
         return Contributed()
     facts.sort(key=lambda fact: (fact.learnt_us, fact.statement_id))
-    limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None
     kept = choose_newest_first([fact.tokens for fact in facts], limit)
     first_kept = min(kept, default=len(facts))
     left_out = [Item("", fact.tokens, name=f"fact {fact.key}") for fact in facts[:first_kept]]
     shown = [_make_item(facts[at : at + FACTS_IN_GROUP], at) for at in range(first_kept, len(facts), FACTS_IN_GROUP)]
-    return Contributed((Contribution("facts", shown, HEADING, left_out, placement),))
+    return Contributed((Contribution("facts", tuple(shown), HEADING, tuple(left_out), placement),))
 
 
 def _make_item(facts: Sequence[Known], at: int) -> Item:
@@ -49,10 +57,8 @@ def _make_item(facts: Sequence[Known], at: int) -> Item:
     return Item(lines, tokens, tuple([source_of(fact.statement_id) for fact in facts]), "", group, order=(at,))
 
 
-def _read(queried: str | None) -> Iterator[Known]:
+def _read(queried: str) -> Iterator[Known]:
     """Return the statements that a subquery of `queries.py` has found."""
-    if queried is None:
-        return
     found = orjson.loads(queried)
     for rank, character, key, statement_id, content, tokens, learnt_us in found["rows"] or ():
         yield Known(rank, character, key, statement_id, content, tokens, "", False, learnt_us)

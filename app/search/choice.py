@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from app.search.words import split_words
+from app.search.words import list_words
 
 HEADING = "## Recalled"
 
@@ -102,4 +102,4 @@ def word(hits: Sequence[Hit]) -> str:
 
 def _bounded(text: str) -> str:
     """Return the words of a text, each between spaces, so that a word is not found within another."""
-    return f" {' '.join(split_words(text))} "
+    return f" {' '.join(list_words(text))} "

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.search.words import split_words
+from app.search.words import list_words
 
 LEAST_SIMILARITY = 0.45
 """Words that are less similar than this to a term are other words."""
@@ -74,7 +74,7 @@ def rank(terms: Sequence[str], candidates: Sequence[Candidate], *, total: int, h
 
     """
     similar_terms = _SimilarTerms(terms)
-    credits = [_credit(terms, split_words(one.text), similar_terms) for one in candidates]
+    credits = [_credit(terms, list_words(one.text), similar_terms) for one in candidates]
     found = [sum(1 for credit in credits if term in credit.shares) for term in terms]
     rarity = {term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in zip(terms, found, strict=True)}
     mean_words = sum(credit.words for credit in credits) / max(len(credits), 1) or 1.0

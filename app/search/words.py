@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from app.layers.text_cache import TextCache
+
 MAX_TERMS = 24
 """The most terms of a query. Of a longer query, the longest words count, because long words are rarer."""
 
@@ -23,6 +25,8 @@ _IDEOGRAPHS = "々\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _IDEOGRAPH = re.compile(rf"[{_IDEOGRAPHS}]")
 _LONE_IDEOGRAPH = re.compile(rf"(?<![{_IDEOGRAPHS}])[{_IDEOGRAPHS}](?![{_IDEOGRAPHS}])")
 _HIRAGANA = re.compile(r"[\u3040-\u309fー]+")
+
+_listed = TextCache[Sequence[str]](max_chars=1_000_000)  # the words take about ten times the memory of the text
 
 _FREQUENT = frozenset(
     [
@@ -133,6 +137,11 @@ def split_words(text: str) -> list[str]:
     if text.isascii():  # the same words, in a fifth of the time
         return _ASCII_WORD.findall(text.lower())
     return [word for found in _WORD.finditer(fold(text)) for word in _words_of(found)]
+
+
+def list_words(text: str) -> Sequence[str]:
+    """Return what `split_words` returns; that of texts that were searched before is remembered."""
+    return _listed.get(text, lambda: tuple(split_words(text)))
 
 
 def find_terms(query: str) -> list[str]:

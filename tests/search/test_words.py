@@ -15,6 +15,7 @@ from app.search.words import (
     find_terms_of_messages,
     is_topical,
     list_patterns,
+    list_words,
     split_words,
 )
 
@@ -110,3 +111,9 @@ def test_a_typo_leaves_a_pattern_as_it_is(word: str, data: st.DataObject) -> Non
     at = data.draw(st.integers(0, len(word) - 1))
     written = word[:at] + "z" + word[at + 1 :]
     assert any(pattern in written for pattern in list_patterns([word]))
+
+
+@given(st.lists(st.text(), max_size=4))
+def test_remembered_words_are_those_of_the_text(texts: list[str]) -> None:
+    for text in [*texts, *texts]:
+        assert list(list_words(text)) == split_words(text)
