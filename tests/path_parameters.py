@@ -37,7 +37,7 @@ def find_layer_of(path: str) -> str | None:
 
 def is_listed(path: str, parameter: str) -> bool:
     """Whether what a parameter of a path can be is listed right above it."""
-    listed_at = _list_above(path, parameter).replace(":path}", "}")
+    listed_at = _list_above(path, parameter).replace(":path}", "}").replace(":owner}", "}")
     return "get" in SCHEMA["paths"].get(listed_at, {})
 
 

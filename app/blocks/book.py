@@ -5,12 +5,15 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from app.blocks import queries
+from app.blocks.bullets import LABEL
 from app.blocks.errors import BlockNotFound, BlockTooLong, PatternNotFound
-from app.blocks.fold import LABELS, MAX_CHARS, Applied, Block, Changed, apply, change, fold, order
+from app.blocks.fold import LABELS, MAX_CHARS, Applied, Block, Changed, apply, begin, change, fold, order
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
 from app.kit.db import DbSession, defer
 from app.knowledge import reading
+from app.knowledge.important import choose_important
 from app.knowledge.reading import Value, Viewpoint, view_chat
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, lock_scope, set_by_person
@@ -44,12 +47,12 @@ class Edit(NamedTuple):
 
 
 async def list_blocks(db_session: DbSession, view: Viewpoint, *, with_open: bool = False) -> Mapping[str, Block]:
-    """Return the blocks that anything was written into, by label, in the order of the labels.
+    """Return the blocks that were written into or begin with memories, by label, in the order of the labels.
 
     `with_open` includes what tool calls wrote whose replies are still to come.
     """
     log = await reading.list_log(db_session, view, KIND, with_open=with_open)
-    return fold(log, view.character)
+    return fold(log, view.character, await queries.list_important(db_session, view))
 
 
 async def get_block(db_session: DbSession, view: Viewpoint, label: str) -> Block:
@@ -64,14 +67,21 @@ async def get_block(db_session: DbSession, view: Viewpoint, label: str) -> Block
 async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> tuple[list[Value], Mapping[UUID, Applied]]:
     """Return the operations on a block in each scope of the view, newest first, and their outcomes by their ids.
 
-    The text of an operation is built on the present texts of the wider scopes. Raises BlockNotFound.
+    The text of an operation is built on the present texts of the wider scopes. If memories begin the block, the
+    operation that writes them is listed at the time of the newest of them. Raises BlockNotFound.
     """
     check_label(label)
     values = await reading.list_values(db_session, view, KIND, label)
+    steps = sorted((one.known for one in values), key=order)
+    if label == LABEL:
+        important = choose_important(await queries.list_important(db_session, view), view.character)
+        made, _ = begin(steps, important)
+        if made is not None:
+            steps = [made, *steps]
+            values = sorted([*values, Value(made, None)], key=_age, reverse=True)
     if not values:
         raise BlockNotFound(f"Nothing was written into the block {label!r} yet.")
-    outcomes = apply(sorted((one.known for one in values), key=order))
-    return values, {one.step.statement_id: one for one in outcomes}
+    return values, {one.step.statement_id: one for one in apply(steps)}
 
 
 async def write_in_chat(db_session: DbSession, ref: ChatRef, label: str, text: str, *, now: datetime) -> bool:
@@ -123,7 +133,8 @@ def say(edit: Edit) -> Said:
 
 
 async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
-    held = (await list_blocks(db_session, Viewpoint.of_scope(scope))).get(label)
+    log = await reading.list_log(db_session, Viewpoint.of_scope(scope), KIND)
+    held = fold(log, scope.character or None).get(label)
     # A text that is written again must hold, even if a reply returns that wrote another one in between.
     is_written = held is not None and _is_written(held.log, text)
     if held is None or not is_written or not await reading.is_newest(db_session, scope, KIND, held.deciding):
@@ -135,6 +146,10 @@ async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, 
 def _is_written(log: Sequence[Applied], text: str) -> bool:
     """Return whether a person has written exactly this text last, and nothing of wider scopes is in it."""
     return log[0].step.operation == "replace" and log[-1].text == text and log[-1].step.origin == "person"
+
+
+def _age(value: Value) -> tuple[int, UUID]:
+    return value.known.learnt_us, value.known.statement_id
 
 
 def _changes_others(held: Block) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
+from app.blocks.bullets import LABEL, choose, make_operation
+from app.knowledge.important import Important, choose_important, sort_by_age
 from app.knowledge.known import Known
 
 Label = Literal["persona", "user", "facts", "context"]
@@ -38,33 +40,46 @@ class Applied(NamedTuple):
     Attributes:
         step: The operation.
         text: The text after it.
-        is_applied: Whether it applied; otherwise it left the text as it was.
+        fault: Why it did not apply and left the text as it was; None if it applied.
 
     """
 
     step: Known
     text: str
-    is_applied: bool
+    fault: Fault | None = None
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether it applied."""
+        return self.fault is None
 
 
 class Block(NamedTuple):
-    """A block that at least one live operation has written.
+    """A block that has a text from memories, or that at least one live operation has written.
 
     Attributes:
         label: Its label.
         text: Its text.
         log: The operations from the one on that the text begins with, the oldest first, those of wider scopes first.
+        memories: The ids of the memories that the text begins with, the oldest first. If there are any, the first
+            operation of the log writes them; it is not stored.
 
     """
 
     label: str
     text: str
     log: Sequence[Applied]
+    memories: Sequence[str] = ()
 
     @property
     def deciding(self) -> Known:
         """The newest operation of the nearest scope."""
         return self.log[-1].step
+
+    @property
+    def written(self) -> Sequence[Applied]:
+        """The operations that are stored."""
+        return self.log[1:] if self.memories else self.log
 
     @property
     def newest(self) -> Known:
@@ -77,8 +92,8 @@ class Block(NamedTuple):
         return any(one.step.edited for one in self.log if one.is_applied)
 
     def count_of(self, rank: int) -> int:
-        """Return how many of the operations a scope has, given its rank."""
-        return sum(one.step.rank == rank for one in self.log)
+        """Return how many of the stored operations a scope has, given its rank."""
+        return sum(one.step.rank == rank for one in self.written)
 
 
 def change(text: str, operation: str | None, content: str, pattern: str | None) -> Changed:
@@ -100,16 +115,33 @@ def apply(steps: Iterable[Known], text: str = "") -> list[Applied]:
     for step in steps:
         changed = change(text, step.operation, step.content or "", step.pattern)
         text = text if changed.fault else changed.text
-        log.append(Applied(step, text, changed.fault is None))
+        log.append(Applied(step, text, changed.fault))
     return log
 
 
-def fold(known: Iterable[Known], character: str | None) -> Mapping[str, Block]:
+def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
+    """Return the operation with which memories begin a block, and the memories in it; None if no memory fits.
+
+    `steps` are the operations that follow it, and `memories` has the most important first. What was written has
+    precedence: the least important memories are left out until no operation makes the text too long.
+    """
+    chosen = choose(memories)
+    while chosen:
+        made = make_operation(chosen)
+        if all(one.fault != "too_long" for one in apply(steps, made.content or "")):
+            return made, chosen
+        chosen = chosen[:-1]
+    return None, ()
+
+
+def fold(known: Iterable[Known], character: str | None, important: Iterable[Important] = ()) -> Mapping[str, Block]:
     """Return the blocks that have any operation, by label, in the order of the labels.
 
     The operations of wider scopes come first, and in a scope the older ones. The text begins with the last `replace`
     in this order. So a `replace` in a near scope hides the texts of wider ones, and other operations build on them. Of
     the scope `character`, only the operations about the given character count; None is no character.
+
+    The block `facts` begins with the important memories that count, unless it has a `replace`.
     """
     of_label: dict[str, list[Known]] = {}
     for step in sorted(known, key=order):
@@ -118,8 +150,19 @@ def fold(known: Iterable[Known], character: str | None) -> Mapping[str, Block]:
             if step.operation == "replace":
                 log.clear()
             log.append(step)
+    memories: Sequence[Important] = ()
+    facts = of_label.get(LABEL, [])
+    if not facts or facts[0].operation != "replace":
+        made, memories = begin(facts, choose_important(important, character))
+        if made is not None:
+            of_label[LABEL] = [made, *facts]
+    ids = {LABEL: [one.key for one in sort_by_age(memories)]}
     found = {label: apply(log) for label, log in of_label.items()}
-    return {label: Block(label, found[label][-1].text, found[label]) for label in LABELS if label in found}
+    return {
+        label: Block(label, found[label][-1].text, found[label], ids.get(label, ()))
+        for label in LABELS
+        if label in found
+    }
 
 
 def order(step: Known) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from app.bindings.models import Binding
 from app.blocks.book import NAME
-from app.blocks.queries import LOG_OF_LINE
+from app.blocks.queries import BLOCKS_OF_LINE
 from app.blocks.routes import routers
 from app.blocks.segment import SEGMENT, contribute
 from app.blocks.settings import BlockSettings
@@ -20,7 +20,7 @@ LAYER = Layer(
     tools=(MEMORY_BLOCK_UPDATE,),
     on_bindings=on_bindings,
     segments=(SEGMENT,),
-    context_query=LOG_OF_LINE,
+    context_query=BLOCKS_OF_LINE,
     contribute=contribute,
     export_state=export_state,
 )

@@ -41,6 +41,8 @@ async def list_blocks(
 
     The text of the nearest scope holds: of the chat, the user with the character, the user, the tenant. An edit in a
     near scope builds on the text of the wider ones. Blocks that nothing was written into are left out.
+
+    Until it is written as a whole, `facts` begins with the most important memories, those of importance 0.7 or more.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -180,7 +182,7 @@ def _edit_of(label: str, body: BlockEdit) -> Edit:
 
 
 async def _block_out(db_session: DbSession, view: Viewpoint, block: Block) -> dict[str, Any]:
-    sources = await list_sources(db_session, view, [one.step for one in block.log if one.is_applied])
+    sources = await list_sources(db_session, view, [one.step for one in block.written if one.is_applied])
     return {
         "id": block.newest.statement_id,
         "label": block.label,
@@ -189,7 +191,10 @@ async def _block_out(db_session: DbSession, view: Viewpoint, block: Block) -> di
         "character": block.deciding.character,
         "origin": block.newest.origin,
         "edited": block.edited,
-        "sources": list(dict.fromkeys(source for of_one in sources.values() for source in of_one)),
+        "sources": [
+            *(f"memory:{memory_id}" for memory_id in block.memories),
+            *dict.fromkeys(source for of_one in sources.values() for source in of_one),
+        ],
         "created_at": block.newest.learnt_at,
     }
 

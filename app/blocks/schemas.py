@@ -15,6 +15,10 @@ from app.layers.derived import EDITED, ORIGIN, Origin
 
 BlockText = Annotated[Text, Field(max_length=MAX_CHARS)]
 
+_SOURCES = (
+    f"{SOURCES} The text of the block `facts` begins with the most important memories, as `memory:<id>`, until a "
+    "person or a tool writes the whole block; if nothing was written, its `origin` is `extractive`."
+)
 _LABEL = f"One of {', '.join(f'`{label}`' for label in LABELS)}."
 
 
@@ -64,19 +68,26 @@ class BlockEdit(RequestModel):
 class BlockOut(BaseModel):
     """A block as it holds."""
 
-    id: UUID = Field(description="The id of the last operation on it; each operation has another one.")
+    id: UUID = Field(
+        description="The id of the last operation on it; each operation has another one. It is an id of the "
+        "newest memory if the text is made from memories alone."
+    )
     label: str = Field(description=_LABEL)
     text: str = Field(description="The text.")
     scope: Scope = Field(description=SCOPE)
     character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
-    sources: list[str] = Field(description=SOURCES)
+    sources: list[str] = Field(description=_SOURCES)
     created_at: datetime = Field(description="Since when it has this text.")
 
 
 class FormerBlockOut(BaseModel):
-    """An operation on a block, with the text that it made."""
+    """An operation on a block, with the text that it made.
+
+    The block `facts` may begin with a `replace` of the origin `extractive`, which is not stored: it writes the most
+    important memories as they are now.
+    """
 
     id: UUID = Field(description="The id of the operation.")
     operation: Operation = Field(description="What it did.")

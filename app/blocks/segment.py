@@ -1,11 +1,14 @@
 """The contribution of core blocks to a context. Pure."""
 
+import orjson
+
 from app.blocks.fold import LABELS, Block, fold
 from app.blocks.settings import BlockSettings
 from app.blocks.wording import HEADING, word_block
 from app.chats.budgets import choose_newest_first
 from app.kit.tokens import count_tokens
-from app.knowledge.known import read_known
+from app.knowledge.important import Important
+from app.knowledge.known import Known
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, place
 
 SEGMENT = SegmentSpec(
@@ -22,7 +25,9 @@ def contribute(view: View) -> Contributed:
     placement = place(settings)
     if placement is None or view.queried is None:
         return Contributed()
-    blocks = [block for block in fold(read_known(view.queried), view.character).values() if block.text.strip()]
+    log, important = orjson.loads(view.queried)
+    found = fold([Known(*row) for row in log], view.character, [Important(*row) for row in important])
+    blocks = [block for block in found.values() if block.text.strip()]
     if not blocks:
         return Contributed()
     items = [_item(block) for block in reversed(blocks)]
@@ -40,7 +45,7 @@ def _item(block: Block) -> Item:
     return Item(
         text,
         count_tokens(text),
-        (f"block:{block.label}",),
+        (f"block:{block.label}", *[f"memory:{memory_id}" for memory_id in block.memories]),
         name,
         TrimGroup(len(LABELS) - at, name),
         order=(at,),

@@ -17,6 +17,11 @@ class BlockSettings(LayerSettings, PlacementSettings):
         description="Whether blocks may be written from what is learnt. Blocks that a character or a person wrote are "
         "shown in either case.",
     )
+    from_memories: bool = Field(
+        True,
+        description="Whether the block `facts` contains the most important memories, those of importance 0.7 or more, "
+        "until a person or a character writes the whole block. It contains none if `enabled` is false.",
+    )
     budget: Budget | None = Field(
         Budget(type="percent", value=10),
         description="A token limit for the blocks in the prompt. If they exceed it, the last ones in the order "

@@ -4,7 +4,9 @@ from typing import Any
 from uuid import UUID
 
 from app.blocks.book import KIND
+from app.blocks.bullets import LABEL
 from app.blocks.fold import fold
+from app.blocks.queries import list_important_of_line
 from app.kit.db import DbSession
 from app.knowledge.reading import list_log_of_line
 
@@ -12,16 +14,18 @@ from app.knowledge.reading import list_log_of_line
 async def export_state(db_session: DbSession, line: tuple[UUID, UUID]) -> list[dict[str, Any]]:
     """Return the text of each block in each scope that a line sees, sorted by scope and label.
 
-    It is the text that a chat sees which has no operations of nearer scopes.
+    It is the text that a chat sees which has no operations and no important memories of nearer scopes.
     """
     log = await list_log_of_line(db_session, line, KIND)
-    scopes = sorted({(one.rank, one.character or "") for one in log})
+    important = await list_important_of_line(db_session, line)
+    here = {(one.rank, one.character or "", one.key) for one in log}
+    here |= {(one.rank, one.character or "", LABEL) for one in important}
     found = []
-    for rank, character in scopes:
+    for rank, character in sorted({(rank, character) for rank, character, _ in here}):
         visible = [one for one in log if one.rank >= rank]
-        here = [one for one in log if (one.rank, one.character or "") == (rank, character)]
-        for label, block in fold(visible, character or None).items():
-            if any(one.key == label for one in here):
+        memories = [one for one in important if one.rank >= rank]
+        for label, block in fold(visible, character or None, memories).items():
+            if (rank, character, label) in here:
                 found.append(
                     {
                         "scope": block.deciding.scope,

@@ -77,7 +77,8 @@ async def _update(call: ToolCall, arguments: MemoryBlockUpdate) -> str:
 async def _read(call: ToolCall, view: Viewpoint, edit: Edit) -> tuple[Block | None, ScopeKey]:
     """Return the block that the model edits, with what its open calls wrote, and the scope to write into, locked."""
     held = (await list_blocks(call.db_session, view, with_open=True)).get(edit.label)
-    scope = await choose_scope(call.db_session, call.ref, view, held.deciding if held else None)
+    deciding = held.deciding if held and held.written else None
+    scope = await choose_scope(call.db_session, call.ref, view, deciding)
     if scope.wide_key is not None:
         await lock_scope(call.db_session, scope)
         held = (await list_blocks(call.db_session, view, with_open=True)).get(edit.label)

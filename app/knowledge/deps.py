@@ -3,6 +3,7 @@
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Path, Query, Request
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.kit.auth import Caller, Forbidden, Reader, Writer
 from app.kit.deps import set_share
@@ -20,6 +21,19 @@ OfCharacter = Annotated[
     Name | None,
     Query(description="The character whose scope the chat sees, with those of all; by default the chat's only one."),
 ]
+
+
+class _OwnerConvertor(PathConvertor):
+    """Matches a user's id or a character's name, which may contain slashes, in the paths of scopes.
+
+    The block `facts` of `mira` is at `/v1/users/mira/blocks/facts`, so this path must not mean the facts of a user
+    `mira/blocks`.
+    """
+
+    regex = ".*(?<!/blocks)"
+
+
+register_url_convertor("owner", _OwnerConvertor())
 
 
 def _of_user(caller: Caller, user_id: str, character: str | None) -> ScopeKey:
@@ -92,13 +106,13 @@ class WideScope(NamedTuple):
 
 WIDE_SCOPES = (
     WideScope(
-        "/v1/users/{user_id:path}/characters/{name:path}",
+        "/v1/users/{user_id:owner}/characters/{name:owner}",
         "character",
         "a user with a character",
         Depends(reading_character),
         Depends(writing_character),
     ),
-    WideScope("/v1/users/{user_id:path}", "user", "a user", Depends(reading_user), Depends(writing_user)),
+    WideScope("/v1/users/{user_id:owner}", "user", "a user", Depends(reading_user), Depends(writing_user)),
     WideScope("/v1", "global", "the tenant", Depends(reading_tenant), Depends(writing_tenant)),
 )
 """The longer paths come first, because the id of a user may contain slashes."""

@@ -7,6 +7,7 @@ taught with, and its line is the one that is read. Of the chat that is read, thi
 
 from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.planner import ONE_LOOKUP_EACH
+from app.knowledge.important import LEAST_IMPORTANCE, MOST
 
 TENANT_KEY = "encode(substr(sha256(convert_to(c.tenant, 'UTF8') || '\\x00'), 1, 16), 'hex')::uuid"
 """What `tenant_key` of `app/kit/ids.py` computes."""
@@ -34,6 +35,9 @@ OWNER_GIVEN = """
     SELECT $1::uuid AS owner_key, $2::uuid AS line_id, $3::int AS rank, $4::text AS character,
         nullif($4::text, '') AS current_name"""
 """One scope, as parameters."""
+
+IS_IMPORTANT = f"kind = 'memory' AND importance >= {LEAST_IMPORTANCE} AND archived IS NOT TRUE"
+"""The condition of the partial index, in which the most important statements of a scope come first."""
 
 LEARNT_US = "(extract(epoch FROM {}.learnt_at) * 1000000)::bigint"
 """SQL for the time of a statement, in microseconds since 1970."""
@@ -150,3 +154,37 @@ def write_versions(owners: str, is_live: str, kind: str) -> str:
     JOIN statements s ON s.owner_key = o.owner_key AND s.line_id = o.line_id
         AND s.kind = '{kind}' AND s.character = o.character
     WHERE {is_live}"""  # noqa: S608
+
+
+def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: str | None = None) -> str:
+    """Return the query of the most important memories that hold in each of `owners`.
+
+    Its columns are those of `Important`. A memory holds with its newest live text, unless a person forgot it, or put it
+    into the archive. The query reads the most important ones one by one until it has found enough that hold.
+
+    Args:
+        owners: The query of the scopes.
+        is_live: SQL for whether the statement `s` is live (`write_is_live`).
+        wanted: SQL for whether any are wanted.
+        chat: SQL for the key of the chat that is read, if the scopes are those of a chat: what the chat itself says
+            about a memory of a wider scope decides.
+
+    """
+    in_chat = f"""AND NOT (o.rank > 0 AND EXISTS (
+                SELECT FROM statements s WHERE s.owner_key = {chat} AND s.line_id = '{CHAT_WIDE}'
+                    AND s.character = '' AND s.kind = 'memory' AND s.key = i.key AND {is_live} {ONE_LOOKUP_EACH}))"""
+    return f"""
+    SELECT o.rank, o.current_name AS character, n.key, n.statement_id, n.content, n.importance,
+        {LEARNT_US.format("n")} AS learnt_us
+    FROM ({owners}) AS o CROSS JOIN LATERAL (
+        SELECT i.* FROM (
+            SELECT * FROM statements s
+            WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id AND s.character = o.character
+                AND {IS_IMPORTANT} AND s.content IS NOT NULL AND {is_live}) AS i
+        WHERE NOT EXISTS (
+                SELECT FROM statements s WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id
+                    AND s.character = o.character AND s.kind = 'memory' AND s.key = i.key
+                    AND (s.learnt_at, s.statement_id) > (i.learnt_at, i.statement_id) AND {is_live} {ONE_LOOKUP_EACH})
+            {in_chat if chat else ""}
+        ORDER BY i.importance DESC, i.learnt_at DESC, i.statement_id DESC LIMIT {MOST}) AS n
+    WHERE {wanted}"""  # noqa: S608 - constants only

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
 from app.kit.owners import CHAT_WIDE, NO_LINE
+from app.knowledge.liveness import IS_IMPORTANT
 
 Time = TIMESTAMP(timezone=True)
 
@@ -42,6 +43,16 @@ class Statement(Table):
         CheckConstraint("operation IN ('replace', 'append', 'search_replace')", name="operation"),
         CheckConstraint("(pattern IS NOT NULL) = (operation IS NOT DISTINCT FROM 'search_replace')", name="pattern"),
         Index("ix_statements_key", "owner_key", "line_id", "kind", "character", "key", "learnt_at", "statement_id"),
+        Index(
+            "ix_statements_important",
+            "owner_key",
+            "line_id",
+            "character",
+            text("importance DESC"),
+            text("learnt_at DESC"),
+            text("statement_id DESC"),
+            postgresql_where=text(IS_IMPORTANT),
+        ),
         {"info": {"has_lines": False}},
     )
 

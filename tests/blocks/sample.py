@@ -34,5 +34,5 @@ SAMPLE = LayerSample(
     path_parameters={"label": "user"},
     before={"get_block": write_everywhere},
     missing={"/blocks": "block_not_found"},
-    in_presets={"blocks.enabled": (True,) * 6},
+    in_presets={"blocks.enabled": (True,) * 6, "blocks.from_memories": (True,) * 6},
 )

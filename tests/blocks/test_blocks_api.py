@@ -329,3 +329,10 @@ async def test_tokens_reach_only_their_own_scopes(api: httpx.AsyncClient, app: o
             assert (await client.put(f"{under}/blocks/user", json={"text": "red"})).status_code == status
             assert (await client.post(f"{under}/blocks/user/edit", json=edit)).status_code == status
     assert await texts(api, under=USER) == {"user": "Mira."}
+
+
+@pytest.mark.parametrize("under", [USER, f"{USER}/characters/Kai", "/v1/users/a/b", "/v1"])
+async def test_the_path_of_a_block_is_no_path_of_facts(api: httpx.AsyncClient, under: str) -> None:
+    written = await put_block(api, "Tomas is a ferryman.", label="facts", under=under)
+    assert ok(await api.get(f"{under}/blocks/facts"), 200) == written
+    assert len(await history(api, "facts", under=under)) == 1

@@ -27,7 +27,7 @@ def recalled(answer: Json) -> list[str]:
 
 async def test_an_old_message_and_a_memory_are_recalled(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin_long(api)
-    memory = await learn("Green glass calms Mira.", "m3", category="preference", importance=0.9)
+    memory = await learn("Green glass calms Mira.", "m3", category="preference", importance=0.6)
     await append(api, [message(7, "Do you see the green lantern?")])
     answer = await context(api)
     assert recalled(answer) == [f"- [message] User: {LANTERN}", "- [preference] Green glass calms Mira."]
@@ -41,6 +41,13 @@ async def test_an_old_message_and_a_memory_are_recalled(api: httpx.AsyncClient, 
     assert segment["cacheable"] is False
     assert set(segment["sources"]) == {"message:m1", f"memory:{memory.memory_id}"}
     assert [one["name"] for one in answer["segments"]][-2:] == ["recalled", "newest"]
+
+
+async def test_a_memory_of_the_block_facts_is_not_recalled(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin_long(api)
+    await learn("Green glass calms Mira.", "m3", category="preference", importance=0.7)
+    await append(api, [message(7, "Do you see the green lantern?")])
+    assert recalled(await context(api)) == [f"- [message] User: {LANTERN}"]
 
 
 async def test_recall_is_off_unless_it_is_asked_for(api: httpx.AsyncClient, app: FastAPI) -> None:

@@ -1,0 +1,63 @@
+"""The text that the block `facts` has from important memories, while it is not written as a whole. Pure."""
+
+from collections.abc import Sequence
+
+from app.knowledge.important import Important, sort_by_age
+from app.knowledge.known import Known
+
+LABEL = "facts"
+"""The block that has this text."""
+
+MAX_WORDS = 200
+"""The most words of the text."""
+
+MAX_BULLET_CHARS = 1_500
+"""The most characters of the text. It is below the maximum of a block, so that there is room to add to it."""
+
+
+def choose(memories: Sequence[Important]) -> Sequence[Important]:
+    """Return the most important of the memories whose texts fit together; `memories` has the most important first.
+
+    A memory that is too long by itself is left out.
+    """
+    chosen: list[Important] = []
+    words, chars = 0, -1
+    for one in memories:
+        own_words, own_chars = len(one.content.split()), len(_bullet(one))
+        if own_words > MAX_WORDS or own_chars > MAX_BULLET_CHARS:
+            continue
+        words, chars = words + own_words, chars + 1 + own_chars
+        if words > MAX_WORDS or chars > MAX_BULLET_CHARS:
+            break
+        chosen.append(one)
+    return chosen
+
+
+def word(memories: Sequence[Important]) -> str:
+    """Return a line for each memory, the oldest first, so that a new one is added at the end."""
+    return "\n".join([_bullet(one) for one in sort_by_age(memories)])
+
+
+def make_operation(memories: Sequence[Important]) -> Known:
+    """Return the operation that begins the block with the text of some memories, at least one.
+
+    Its scope is the nearest one that has any of them, and its id and its time are those of the newest one.
+    """
+    nearest = min(memories, key=lambda one: one.rank)
+    newest = sort_by_age(memories)[-1]
+    return Known(
+        nearest.rank,
+        nearest.character,
+        LABEL,
+        newest.statement_id,
+        word(memories),
+        0,
+        "extractive",
+        False,
+        newest.learnt_us,
+        "replace",
+    )
+
+
+def _bullet(memory: Important) -> str:
+    return f"- {' '.join(memory.content.split())}"

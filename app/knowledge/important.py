@@ -1,0 +1,58 @@
+"""The important memories, and which of several scopes counts. Pure."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+LEAST_IMPORTANCE = 0.7
+"""A memory is important from this importance on."""
+
+MOST = 50
+"""The most important memories that are read of a scope, and in all."""
+
+
+class Important(NamedTuple):
+    """An important memory, as one scope has it.
+
+    Attributes:
+        rank: The rank of the scope (`known.SCOPES`).
+        character: The current name of the character in the scope `character`; None in the others.
+        key: The id of the memory.
+        statement_id: The id of the statement with its text, as a UUID, or as text if it was read from JSON.
+        content: The text.
+        importance: From LEAST_IMPORTANCE to 1.
+        learnt_us: When the text was learnt, in microseconds since 1970.
+
+    """
+
+    rank: int
+    character: str | None
+    key: str
+    statement_id: Any
+    content: str
+    importance: float
+    learnt_us: int
+
+
+def choose_important(found: Iterable[Important], character: str | None) -> list[Important]:
+    """Return the memories that count, the most important first, then the newest; at most MOST.
+
+    Of a memory that several scopes have, the text of the nearest one counts. Of the scope `character`, only those about
+    the given character count; None is no character.
+    """
+    nearest: dict[str, Important] = {}
+    for one in found:
+        if one.character not in (None, character):
+            continue
+        before = nearest.get(one.key)
+        if before is None or (-one.rank, *_age(one)) > (-before.rank, *_age(before)):
+            nearest[one.key] = one
+    return sorted(nearest.values(), key=lambda one: (one.importance, *_age(one)), reverse=True)[:MOST]
+
+
+def sort_by_age(memories: Iterable[Important]) -> Sequence[Important]:
+    """Return memories, the oldest first."""
+    return sorted(memories, key=_age)
+
+
+def _age(one: Important) -> tuple[int, Any]:
+    return one.learnt_us, one.statement_id

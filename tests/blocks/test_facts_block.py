@@ -1,0 +1,312 @@
+"""The block `facts` consists of the important memories of a chat, unless it was written."""
+
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from app.dispatcher import Dispatcher
+from app.kit.clock import SteppedClock
+from tests.blocks.asking import edit_block, history, put_block, shown, texts, update
+from tests.consolidation import learning
+from tests.facts.asking import CHAT, KAI, USER, begin, call, checkpoint, fork, learn_wide, restore, switch_to
+from tests.memories.asking import Learner, change, delete, write
+from tests.scripted_model import ScriptedModel
+from tests.talk import (
+    add_swipe,
+    append,
+    context,
+    cut_off,
+    edit,
+    get,
+    hide,
+    ok,
+    put,
+    said,
+    select_swipe,
+    soft_delete,
+    talk,
+)
+
+FERRY = "Mira's brother Tomas is a ferryman."
+FACTS = {"facts": f"- {FERRY}"}
+
+
+async def test_a_memory_of_0_7_arrives_in_it(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await learn("Mira is afraid of the sea.", "m1", importance=0.69)
+    await write(api, "She once was in Oslo.", importance=0.69)
+    assert await texts(api) == await shown(api) == {}
+    ok(await api.get(f"{CHAT}/blocks/facts"), 404)
+    clock.step(1)
+    await learn(FERRY, "m1", importance=0.7)
+    assert await texts(api) == await shown(api) == FACTS
+    clock.step(1)
+    written = await write(api, "The lamp  is\nher mother's.", importance=0.9)
+    both = {"facts": f"- {FERRY}\n- The lamp is her mother's."}
+    assert await texts(api) == await shown(api) == both
+    await change(api, written["id"], importance=0.5)
+    assert await texts(api) == await shown(api) == FACTS
+
+
+async def test_it_names_its_memories(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    found = await learn(FERRY, "m1", importance=0.8)
+    clock.step(60)
+    await update(api, "append", "Mira rows, too.", label="facts")
+    block = await get(api, "/blocks/facts")
+    assert block["text"] == f"- {FERRY}\nMira rows, too."
+    assert block["sources"] == [f"memory:{found.memory_id}", "message:m2"]
+    assert (block["origin"], block["edited"], block["scope"]) == ("tool", False, "chat")
+    (segment,) = [one for one in (await context(api))["segments"] if one["name"] == "blocks"]
+    assert segment["sources"] == ["block:facts", f"memory:{found.memory_id}"]
+    appended, made = await history(api, "facts")
+    assert (appended["operation"], appended["text"]) == ("append", f"- {FERRY}\nMira rows, too.")
+    assert (made["operation"], made["origin"], made["text"]) == ("replace", "extractive", f"- {FERRY}")
+    assert (made["applied"], made["edited"], made["held_until"]) == (True, False, None)
+    pages = [await get(api, "/blocks/facts/history", limit=1)]
+    pages.append(await get(api, "/blocks/facts/history", limit=1, cursor=pages[0]["next_cursor"]))
+    assert [page["items"] for page in pages] == [[appended], [made]]
+    state = ok(await api.get(f"{CHAT}/state"), 200)["layers"]["blocks"]
+    assert [(one["label"], one["text"]) for one in state] == [("facts", block["text"])]
+
+
+async def test_alone_it_is_an_extract(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    written = await write(api, FERRY, importance=0.8)
+    (block,) = (await get(api, "/blocks"))["items"]
+    assert block == await get(api, "/blocks/facts")
+    assert (block["origin"], block["edited"], block["created_at"]) == ("extractive", False, written["created_at"])
+    assert block["sources"] == [f"memory:{written['id']}"]
+    state = ok(await api.get(f"{CHAT}/state"), 200)["layers"]["blocks"]
+    assert [(one["scope"], one["text"], one["origin"]) for one in state] == [("chat", f"- {FERRY}", "extractive")]
+
+
+Act = Callable[[httpx.AsyncClient], Awaitable[object]]
+
+TAKEN_BACK: dict[str, tuple[Act, Act]] = {
+    "swipe": (lambda api: add_swipe(api, "m2", "No."), lambda api: select_swipe(api, "m2", 0)),
+    "edit": (
+        lambda api: edit(api, "m2", content="No."),
+        lambda api: edit(api, "m2", content=said(2)["content"]),
+    ),
+    "hide": (lambda api: hide(api, (2, 2)), lambda api: hide(api, (2, 2), hidden=False)),
+}
+
+
+@pytest.mark.parametrize("scope", ["chat", "character", "user", "global"])
+@pytest.mark.parametrize("way", TAKEN_BACK)
+async def test_it_follows_the_messages(api: httpx.AsyncClient, learn: Learner, scope: str, way: str) -> None:
+    take_back, bring_back = TAKEN_BACK[way]
+    await learn_wide(api, scope=scope)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    await learn(FERRY, "m2", importance=0.8)
+    elsewhere = {} if scope == "chat" else FACTS
+    assert await texts(api) == await shown(api) == FACTS
+    assert await texts(api, under="/v1/chats/d") == await shown(api, chat_id="d") == elsewhere
+    await take_back(api)
+    assert await texts(api) == await shown(api) == {}
+    assert await texts(api, under="/v1/chats/d") == await shown(api, chat_id="d") == {}
+    await bring_back(api)
+    assert await texts(api) == await shown(api) == FACTS
+    assert await texts(api, under="/v1/chats/d") == await shown(api, chat_id="d") == elsewhere
+
+
+async def test_it_follows_restores_and_switches(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await checkpoint(api, "before")
+    await append(api, talk(3, 4))
+    await learn(FERRY, "m4", importance=0.8)
+    line = (await get(api, ""))["line"]
+    await fork(api, "with")
+    await fork(api, "without", at_seq=2)
+    await restore(api, "before")
+    assert await texts(api) == await shown(api) == {}
+    assert await texts(api, line=line) == await shown(api, line=line) == FACTS
+    await switch_to(api, line)
+    assert await shown(api) == FACTS
+    await cut_off(api, 3)
+    assert await texts(api) == await shown(api) == {}
+    assert await texts(api, under="/v1/chats/with") == await shown(api, chat_id="with") == FACTS
+    assert await texts(api, under="/v1/chats/without") == await shown(api, chat_id="without") == {}
+
+
+async def test_before_a_message_it_is_as_it_was(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 6))
+    await learn(FERRY, "m4", importance=0.8)
+    assert await shown(api, before="m4") == {}
+    assert await shown(api, before="m5") == FACTS
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_forgotten_or_archived_it_leaves(api: httpx.AsyncClient, learn: Learner, scope: str) -> None:
+    await learn_wide(api, scope=scope)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    found = await learn(FERRY, "m2", importance=0.8)
+    await change(api, found.memory_id, archived=True)
+    assert await texts(api) == await shown(api) == {}
+    assert await shown(api, chat_id="d") == ({} if scope == "chat" else FACTS), "changed for its chat alone"
+    await change(api, found.memory_id, archived=False)
+    assert await texts(api) == await shown(api) == FACTS
+    await delete(api, found.memory_id)
+    assert await texts(api) == await shown(api) == {}
+    if scope == "user":
+        await delete(api, found.memory_id, under=USER)
+        assert await shown(api, chat_id="d") == {}
+
+
+async def test_the_newest_text_of_a_memory_holds(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 6))
+    first = await learn(FERRY, "m2", importance=0.9)
+    clock.step(1)
+    second = await learn("Mira's brother Tomas is no ferryman.", "m4", importance=0.7)
+    assert second.memory_id == first.memory_id
+    assert await shown(api) == {"facts": "- Mira's brother Tomas is no ferryman."}
+    clock.step(1)
+    await learn("Mira's brother Tomas is a ferryman!!", "m6", importance=0.3)
+    assert await texts(api) == await shown(api) == {}
+    await soft_delete(api, "m6")
+    await soft_delete(api, "m4")
+    assert await texts(api) == await shown(api) == FACTS
+
+
+async def test_what_a_person_writes_hides_it(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await begin(api, "d")
+    await write(api, FERRY, importance=0.8, under=USER)
+    await put_block(api, "Mira.", label="facts")
+    assert await texts(api) == await shown(api) == {"facts": "Mira."}
+    block = await get(api, "/blocks/facts")
+    assert (block["origin"], block["edited"], block["sources"]) == ("person", False, [])
+    await write(api, "She has a sister.", importance=1)
+    assert await shown(api) == {"facts": "Mira."}
+    assert await shown(api, chat_id="d") == FACTS
+    await put_block(api, "Tomas.", label="facts", under=USER)
+    assert await shown(api, chat_id="d") == {"facts": "Tomas."}
+    await put_block(api, "", label="facts", under=USER, status=200)
+    assert await shown(api, chat_id="d") == {}
+
+
+async def test_a_person_edits_it(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    written = await write(api, FERRY, importance=0.8)
+    assert (await edit_block(api, "append", "He is kind.", label="facts"))["edited"]
+    await edit_block(api, "search_replace", "no", "nothing like it", label="facts", status=409)
+    await edit_block(api, "search_replace", "a sailor", "a ferryman", label="facts")
+    assert await shown(api) == {"facts": "- Mira's brother Tomas is a sailor.\nHe is kind."}
+    await delete(api, written["id"])
+    assert await texts(api) == await shown(api) == {"facts": "He is kind."}
+    edits = [(one["origin"], one["applied"]) for one in await history(api, "facts")]
+    assert edits == [("person", False), ("person", True)]
+
+
+async def test_what_a_person_adds_is_never_crowded_out(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await edit_block(api, "append", "y" * 1_900, label="facts")
+    await write(api, FERRY, importance=0.8)
+    clock.step(1)
+    await write(api, "x" * 90, importance=0.7)
+    assert await shown(api) == await texts(api) == {"facts": f"- {FERRY}\n{'y' * 1_900}"}
+    texts_made = [one["text"] for one in await history(api, "facts")]
+    assert texts_made == [f"- {FERRY}", f"- {FERRY}\n{'y' * 1_900}"]
+
+
+async def test_the_tool_builds_on_it(api: httpx.AsyncClient, learn: Learner) -> None:
+    await learn_wide(api)
+    await append(api, talk(1, 2))
+    await write(api, FERRY, importance=0.8)
+    answer = await update(api, "search_replace", "Mira Voss", "Mira", label="facts")
+    assert "- Mira Voss's brother" in answer
+    assert "reads:\n- Mira Voss's" in await update(api, "search_replace", "x", "Ines", label="facts")
+    assert await texts(api) == {"facts": "- Mira Voss's brother Tomas is a ferryman."}
+    assert len(await history(api, "facts", under=USER)) == 1, "the tool writes into the scope `learn_scope`"
+    await soft_delete(api, "m2")
+    assert await texts(api) == await shown(api) == FACTS
+
+
+async def test_each_scope_has_its_own(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    where = {CHAT: "Chat.", f"{USER}/characters/Kai": "Kai.", USER: "User.", "/v1": "All."}
+    for under, content in where.items():
+        await write(api, content, under=under, importance=0.9)
+        clock.step(1)
+    assert await texts(api) == await shown(api) == {"facts": "- Chat.\n- Kai.\n- User.\n- All."}
+    for under, content in list(where.items())[1:]:
+        assert await texts(api, under=under) == {"facts": f"- {content}"}
+        (block,) = ok(await api.get(f"{under}/blocks"), 200)["items"]
+        assert block == ok(await api.get(f"{under}/blocks/facts"), 200)
+        assert (block["scope"], block["character"]) == {
+            "Kai.": ("character", "Kai"),
+            "User.": ("user", None),
+            "All.": ("global", None),
+        }[content]
+    assert (await edit_block(api, "append", "More.", label="facts", under=USER))["text"] == "- User.\nMore."
+    assert (await shown(api))["facts"] == "- Chat.\n- Kai.\n- User.\n- All.\nMore."
+
+
+async def test_nothing_crosses(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await put(api, "other-user", user_id="ines", characters=[KAI])
+    await put(api, "other-character", user_id="mira", characters=[{"name": "Ines"}])
+    await put(api, "no-user", characters=[KAI])
+    await put(api, "two", user_id="mira", characters=[KAI, {"name": "Ines"}])
+    await write(api, "Chat.", importance=0.9)
+    await write(api, "Kai.", under=f"{USER}/characters/Kai", importance=0.9)
+    assert (await shown(api))["facts"].count("\n") == 1
+    for chat_id in ("other-user", "other-character", "no-user", "two"):
+        assert await shown(api, chat_id=chat_id) == await texts(api, under=f"/v1/chats/{chat_id}") == {}
+    assert await shown(api, chat_id="two", character="Kai") == {"facts": "- Kai."}
+    assert await texts(api, under="/v1/chats/two", character="Ines") == {}
+    await write(api, "Mira.", under=USER, importance=0.9)
+    assert await shown(api, chat_id="other-character") == {"facts": "- Mira."}
+    for chat_id in ("other-user", "no-user"):
+        assert await shown(api, chat_id=chat_id) == {}
+
+
+@pytest.mark.parametrize("off", [{"from_memories": False}, {"enabled": False}])
+async def test_a_setting_switches_it_off(api: httpx.AsyncClient, off: dict[str, bool]) -> None:
+    await begin(api, blocks=off)
+    await write(api, FERRY, importance=0.8)
+    await write(api, FERRY, importance=0.8, under=USER)
+    assert await texts(api) == await shown(api) == {}
+    await put_block(api, "Mira.", label="facts")
+    assert await texts(api) == await shown(api) == {"facts": "Mira."}
+    await begin(api, "d")
+    assert await texts(api, under=USER) == await shown(api, chat_id="d") == FACTS
+
+
+async def test_a_high_importance_fact_refreshes_it(
+    api: httpx.AsyncClient, model: ScriptedModel, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    model.otherwise = learning.learns(
+        {
+            "ferryman": lambda n: learning.memory(FERRY, n, importance=0.8),
+            "fog": lambda n: learning.memory("There was fog on Monday.", n, importance=0.4),
+            "harbour": lambda n: learning.memory("Mira promised to return to the harbour in May.", n, importance=0.9),
+        }
+    )
+    await learning.begin(api)
+    await learning.turn(api, 1, "My brother Tomas is a ferryman.")
+    await learning.learn_all(dispatcher, clock)
+    assert await shown(api) == FACTS
+    before = (await context(api))["prefix_hash"]
+    await learning.turn(api, 2, "There was fog on Monday.")
+    await learning.learn_all(dispatcher, clock)
+    assert await learning.sentences(api) >= {"There was fog on Monday."}
+    assert (await context(api))["prefix_hash"] == before
+    await learning.turn(api, 3, "I promise: in May I return to the harbour.")
+    await learning.learn_all(dispatcher, clock)
+    assert await shown(api) == {"facts": f"- {FERRY}\n- Mira promised to return to the harbour in May."}
+    assert (await context(api))["prefix_hash"] != before
+    await edit(api, "m1", content="I have no brother.")
+    assert await shown(api) == {"facts": "- Mira promised to return to the harbour in May."}
+    assert "harbour" in await call(
+        api, "memory_block_update", {"block": "facts", "operation": "append", "content": "It is cold."}
+    )
