@@ -19,7 +19,7 @@ from app.kit.tokens import count_tokens
 from app.search.choice import Hit, choose, word
 from app.search.recall_memory import RecallMemory
 from app.search.service import Searched, find, name_speakers, rank_found
-from app.search.turns import Remembered, find_tired
+from app.search.turns import Remembered, find_tired, hash_source
 from app.search.words import find_terms, find_terms_of_messages
 
 SEGMENT = "recalled"
@@ -105,9 +105,10 @@ async def find_recalled(
     if options.draft is not None:
         user_seqs.append(newest_seq)
     first_seq = history[0].seq if history else newest_seq
+    tired = find_tired(remembered, newest_seq, user_seqs=user_seqs, first_seq=first_seq)
     return Found(
         hits,
-        find_tired(remembered, newest_seq, user_seqs=user_seqs, first_seq=first_seq),
+        frozenset(hit.source for hit in hits if hash_source(line, hit.source) in tired),
         [*(item.text for item in items), *spoken],
         limit_tokens,
         line,
@@ -145,7 +146,7 @@ def fit_recalled(
 
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:
     """Remember what a context recalled: the field `recalled` of its answer."""
-    sources = [f"{one['kind']}:{one['id']}" for one in recalled]
+    sources = [hash_source(found.line, f"{one['kind']}:{one['id']}") for one in recalled]
     await memory.add(found.line, found.remembered, found.newest_seq, sources)
 
 

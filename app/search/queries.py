@@ -12,7 +12,7 @@ from app.layers.documents import COLUMNS, write_documents
 from app.layers.layer import Layer
 
 MAX_MESSAGES = 1_000
-"""How many messages before the history are searched, the newest ones. Without an index, each of them is read."""
+"""How many seqs before the history are searched, the newest ones. Without an index, each message there is read."""
 
 MAX_MESSAGE_TOKENS = 2_000
 """Longer messages are not searched."""
@@ -20,18 +20,18 @@ MAX_MESSAGE_TOKENS = 2_000
 MAX_CANDIDATES = 100
 """How many texts are ranked: those with the most and the rarest words of the query."""
 
-# Messages that scenes hide are out of the history, too. What is excluded from summaries is not recalled either.
+# The range of seqs bounds what is read; with LIMIT alone, the planner reads and sorts the whole line once it has
+# statistics. Messages that scenes hide are out of the history, too. What is excluded from summaries is not recalled
+# either.
 _MESSAGES = f"""
-    SELECT m.* FROM (
-        SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
-            m.importance::float8, m.role, m.name
-        FROM messages m
-        WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.kind IS NULL
-            AND NOT m.blank AND NOT m.excluded AND m.role IN ('user', 'assistant', 'narrator')
-            AND m.tokens <= $9
-            AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))
-            AND (q.before_seq IS NULL OR m.seq < q.before_seq)
-        ORDER BY m.seq DESC LIMIT {MAX_MESSAGES}) AS m"""  # noqa: S608
+    SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
+        m.importance::float8, m.role, m.name
+    FROM messages m
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id
+        AND m.seq BETWEEN c.anchor_seq - {MAX_MESSAGES} AND c.head_seq AND m.deleted_at IS NULL AND m.kind IS NULL
+        AND NOT m.blank AND NOT m.excluded AND m.role IN ('user', 'assistant', 'narrator') AND m.tokens <= $9
+        AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))
+        AND (q.before_seq IS NULL OR m.seq < q.before_seq)"""  # noqa: S608
 
 _SEARCH = """
     WITH texts AS MATERIALIZED (

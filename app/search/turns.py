@@ -5,12 +5,14 @@ People found it uncanny when a character came back to the same memory turn after
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
+from uuid import UUID
 
 MAX_TURNS = 8
 """How many newest seqs are remembered: more than two, because a message can be generated again."""
 
 Remembered = Mapping[int, Collection[str]]
-"""By the newest seq of a context, the sources that were recalled in contexts with it."""
+"""By the newest seq of a context, the sources that were recalled in contexts with it, as `hash_source` returns them."""
 
 
 def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[int], first_seq: int) -> frozenset[str]:
@@ -34,6 +36,15 @@ def add_turn(remembered: Remembered, newest_seq: int, sources: Collection[str]) 
     merged = {seq: frozenset(known) for seq, known in remembered.items()}
     merged[newest_seq] = merged.get(newest_seq, frozenset()) | frozenset(sources)
     return {seq: merged[seq] for seq in sorted(merged)[-MAX_TURNS:]}
+
+
+def hash_source(line: tuple[UUID, UUID], source: str) -> str:
+    """Return what is remembered of a source that was recalled on a line (chat key, line id).
+
+    The ids of messages are chosen by clients, so they can contain words of a conversation, and what is remembered
+    outlives an erased chat by days.
+    """
+    return sha256(line[0].bytes + line[1].bytes + source.encode()).hexdigest()[:16]
 
 
 def _group_by_turn(

@@ -22,7 +22,7 @@ from tests.chats.words_everywhere import count_word, list_columns, read_redis, w
 from tests.kit.test_worker_notifier import notifying
 from tests.layers.sample import Stage
 from tests.scripted_model import ScriptedModel
-from tests.talk import ok
+from tests.talk import ok, put
 from tests.test_catalog import WITHOUT_WORDS
 
 QUOTES_NOTHING = {("work", "error"), ("work", "refusals"), ("chats", "last_cut"), ("chats", "changed")}
@@ -79,7 +79,11 @@ async def test_redis_gets_no_word(app: FastAPI, stage: Stage, redis: Redis, word
     await redis.flushdb()
     async with notifying(app.state.notifier):
         await write_everywhere(stage, word)
+    await put(stage.api, status=200, settings={"recall": {"mode": "auto"}})
+    asked = {"character": f"Kai {word}", "query": "lamp number 7"}
+    assert ok(await stage.api.get("/v1/chats/c/context", params=asked), 200)["recalled"]
     found = await read_redis(redis)
+    assert [key for key in found if key.startswith(b"memobook:recall:")]
     jobs = [json.loads(job) for key, job in found.items() if key.startswith(b"arq:job:")]
     assert jobs
     assert [job for job in jobs if (job["f"], job["a"], job["k"]) != (WAKE, [], {})] == []
