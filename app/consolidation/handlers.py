@@ -37,7 +37,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     after = [message for message in event.fresh if message.seq >= filling.first_seq]
     formed, filling = form_periods(filling, after, settings.every_turns, most_seqs=MOST_MESSAGES)
     ended += formed
-    if _is_cut_soon(event):
+    if _is_cut_soon(event, filling):
         formed, filling = close(filling, head.head_seq)
         ended += formed
     cursor["period"] = filling.to_json()
@@ -74,10 +74,17 @@ def find_open(cursor: dict[str, Any]) -> OpenPeriod | None:
     return OpenPeriod.from_json(stored) if stored else None
 
 
-def _is_cut_soon(event: MessagesAppended) -> bool:
-    """Whether the new messages bring the history close to a cut that does not wait."""
-    close_to_it = event.head.settings.max_messages - FORCED_MARGIN_MESSAGES
-    return event.former_history_messages < close_to_it <= event.head.history_messages
+def _is_cut_soon(event: MessagesAppended, filling: OpenPeriod) -> bool:
+    """Whether the history is close to a cut that does not wait, for the first time or with a part of the open range.
+
+    A history that is always close to it, because `max_messages` is small, is never so for the first time.
+    """
+    head, settings = event.head, event.head.settings
+    close_to_it = settings.max_messages - FORCED_MARGIN_MESSAGES
+    if head.history_messages < close_to_it:
+        return False
+    is_long = head.head_seq - filling.first_seq >= settings.history.keep_messages
+    return is_long or event.former_history_messages < close_to_it
 
 
 async def _schedule(

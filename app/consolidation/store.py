@@ -16,7 +16,7 @@ from app.facts.book import list_held, say
 from app.facts.settings import FactSettings
 from app.kit.db import DbSession
 from app.knowledge.errors import TooManyKeys
-from app.knowledge.learning import Place, learn_value
+from app.knowledge.learning import Place, learn_value, lock_place
 from app.knowledge.reading import Viewpoint
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Source as Taught
@@ -60,6 +60,7 @@ async def list_noted(db_session: DbSession, head: Head, place: Place, *, now: da
 async def store(db_session: DbSession, head: Head, due: Due, source: Source, draft: Draft, *, now: datetime) -> None:
     """Store what was learnt from `source`, the messages of `due`. `head` is that of the current line, locked."""
     place, at = place_of(head, source), due.learnt_at
+    await lock_place(db_session, place)
     texts = {said.seq: said.text for said in source.utterances}
     taught = {seq: Taught(source.message_ids[seq], hash_text(text)) for seq, text in texts.items()}
     found = _list_learnt(due, draft)

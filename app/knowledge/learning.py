@@ -56,6 +56,18 @@ class Place:
         )
 
 
+async def lock_place(db_session: DbSession, place: Place) -> None:
+    """Lock the wide scopes in which a chat may learn, before what holds in them is read.
+
+    The user's is locked before the tenant's, as everywhere, so that two chats cannot wait for each other.
+    """
+    if place.user_id is None or place.settings.learn_scope == "chat":
+        return
+    await lock_scope(db_session, ScopeKey.of_user(place.tenant, place.user_id))
+    if place.settings.learn_scope == "global":
+        await lock_scope(db_session, ScopeKey.of_tenant(place.tenant))
+
+
 async def choose_scope(db_session: DbSession, ref: ChatRef, view: Viewpoint, deciding: Known | None) -> ScopeKey:
     """Return the scope of what a tool says (`Place.choose_scope`)."""
     chat = await get_chat(db_session, ref)

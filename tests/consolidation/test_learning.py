@@ -169,6 +169,36 @@ async def test_a_forced_cut_is_prepared(
     assert (await get(api, "/context"))["history"]["messages"] == 4
 
 
+async def test_a_small_history_is_read_before_it_is_cut(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    history = {"keep_messages": 8, "grow_messages": 0, "max_messages": 10, "edges": "every_message"}
+    await begin(api, turns=15, history=history)
+    for first in range(1, 30, 2):
+        await append(api, talk(first, first + 1))
+        await learn_all(dispatcher, clock)
+        history = (await get(api, "/context"))["history"]
+        read = sum(len(quoted(request)) for request in model.requests)
+        assert history["anchor_seq"] - 1 <= read
+
+
+async def test_two_chats_learn_into_all_scopes_at_once(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = learns(ANSWERS)
+    for chat in ("c", "d"):
+        settings = {"consolidation": {"enabled": True, "every_turns": 1}, "memories": {"learn_scope": "global"}}
+        await put(api, chat, user_id="mira", settings=settings)
+        await append(api, [said(1, content="My brother is a ferryman. Call me Captain."), said(2)], chat)
+    await set_fact(api, "nickname", "Commodore", under="/v1/users/mira")
+    clock.step(2)
+    await append(api, [said(3, content="Call me Skipper."), said(4)], "d")
+    assert await learn_all(dispatcher, clock) >= 2
+    known = [one["content"] for one in ok(await api.get("/v1/memories"), 200)["items"]]
+    assert known == [FERRY]
+
+
 async def test_a_newer_value_supersedes(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
