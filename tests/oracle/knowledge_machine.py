@@ -105,7 +105,12 @@ class KnowledgeMachine(CallRules):
         self.last = tool, arguments, query
         self.use_tool(tool, arguments, query)
 
+    def pass_moment(self) -> None:
+        """Let a millisecond pass: of statements of one moment, only those of the same key are dated in order."""
+        self.service.clock.step(0.001)
+
     def use_tool(self, tool: str, arguments: Json, query: Json) -> None:
+        self.pass_moment()
         said = self.say_by_tool(tool, arguments)
         named = (query.get("message_id"), "swipe" in query)
         call = make_call(self.line, f"{tool} {arguments}", named, self.service.clock())
@@ -151,6 +156,7 @@ class KnowledgeMachine(CallRules):
     @rule(scope=scopes, key=keys, again=repeats)
     def set_fact(self, scope: str, key: str, again: bool) -> None:
         """Set a fact; with `again`, the value that it has in the scope."""
+        self.pass_moment()
         held = self.knowledge.facts(Viewer.of(scope, self.chat.id), self.lines()).get(key)
         value = held.content if held and again else self.new_person_text()
         self.request("PUT", f"{self.path(scope)}/facts/{key}", 200 if held else 201, {"value": value})
@@ -160,6 +166,7 @@ class KnowledgeMachine(CallRules):
     @rule(scope=scopes, key=keys)
     def delete_fact(self, scope: str, key: str) -> None:
         """Delete a fact, in a chat also one of a wider scope."""
+        self.pass_moment()
         viewer = Viewer(self.chat.id) if scope == "chat" else Viewer.of(scope, "")
         held = self.knowledge.facts(viewer, self.lines()).get(key)
         self.request("DELETE", f"{self.path(scope)}/facts/{key}", 204 if held else 404)
@@ -169,6 +176,7 @@ class KnowledgeMachine(CallRules):
     @rule(scope=scopes, label=labels, again=repeats)
     def write_block(self, scope: str, label: str, again: bool) -> None:
         """Write the whole text of a block; with `again`, the text that it has in the scope."""
+        self.pass_moment()
         viewer, lines = Viewer.of(scope, self.chat.id), self.lines()
         held = self.knowledge.blocks(viewer, lines).get(label)
         text = held if held is not None and again else self.new_person_text()
@@ -198,6 +206,7 @@ class KnowledgeMachine(CallRules):
     @rule(scope=scopes, label=labels, operation=operations, pick=picks)
     def edit_block(self, scope: str, label: str, operation: str, pick: int) -> None:
         """Edit a block, in a chat also the text of wider scopes."""
+        self.pass_moment()
         viewer = Viewer(self.chat.id) if scope == "chat" else Viewer.of(scope, "")
         text = self.knowledge.blocks(viewer, self.lines()).get(label, "")
         body = self.draft(operation, text, pick)

@@ -65,6 +65,8 @@ class LearningSettings(Settings):
             **super().to_json(),
             "memos": {"enabled": False, "include_system": self.include_system},
             "memories": {"learn_scope": self.scope},
+            # What another chat of the user learns changes the contexts of frozen lines, which are compared.
+            "blocks": {"from_memories": self.scope == "chat"},
             "consolidation": {"enabled": True, "every_turns": self.turns},
         }
 

@@ -54,7 +54,8 @@ async def test_the_anchor_goes_back_only_after_a_removal(
 async def test_a_rewind_keeps_the_memos_of_what_is_not_sent(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
-    await put(api, settings={"preset": "companion", "scenes": {"enabled": True, "detect": False}})
+    layers = {"scenes": {"enabled": True, "detect": False}, "consolidation": {"enabled": False}}
+    await put(api, settings={"preset": "companion", **layers})
     for last in (16, 32, 48, 64, 80):
         await append(api, talk(last - 15, last))
         await set_break(api, last)

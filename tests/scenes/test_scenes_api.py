@@ -11,7 +11,7 @@ from app.scenes.schemas import SceneOut
 from tests.background import settle_rounds
 from tests.scenes.story import BY_HAND, ask, calls, lift_break, ranges, scenes, set_break, statuses, telling
 from tests.scripted_model import ScriptedModel
-from tests.talk import append, edit, get, put, soft_delete, talk, walk
+from tests.talk import WAITING_FOR_NOTHING, append, edit, get, put, soft_delete, talk, walk
 
 
 async def test_a_chat_without_breaks_is_one_open_scene(api: httpx.AsyncClient) -> None:
@@ -316,7 +316,7 @@ async def test_breaks_by_hand_work_in_every_preset(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = telling()
-    await put(api, settings={"preset": "agent"})
+    await put(api, settings=WAITING_FOR_NOTHING)
     await append(api, talk(1, 8))
     await set_break(api, 5)
     await settle_rounds(dispatcher, clock)
