@@ -40,7 +40,12 @@ async def run_job(ctx: JobContext, layers: Sequence[Layer], claimed: Claimed) ->
         await _fail(ctx, claimed, KILLED)
         return
     try:
-        await _make(ctx, find_layer(layers, claimed.layer).job_for(claimed.key), claimed)
+        job = find_layer(layers, claimed.layer).job_for(claimed.key)
+    except LookupError:
+        await _leave_to_others(ctx, claimed)
+        return
+    try:
+        await _make(ctx, job, claimed)
     except ModelError as error:
         await _fail(ctx, claimed, error)
     except DoesNotFit as error:
@@ -99,6 +104,15 @@ async def _lock_head(db_session: DbSession, claimed: Claimed) -> Head | None:
     The work item of a user or a tenant has no line and is locked only by its own row.
     """
     return await lock_line(db_session, *claimed.owner.line) if claimed.owner.is_line else None
+
+
+async def _leave_to_others(ctx: JobContext, claimed: Claimed) -> None:
+    """Give an item back without an attempt: during an upgrade, only workers of the newer release know its job."""
+    log.info("this release has no job for work of %s", claimed.layer)
+    async with ctx.database.unit_of_work() as db_session:
+        head = await _lock_head(db_session, claimed)
+        is_held = await start_over(db_session, claimed, now=ctx.clock())
+        _record_outcome(db_session, head, claimed, item_changed=is_held)
 
 
 async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:

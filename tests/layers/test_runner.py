@@ -95,3 +95,20 @@ async def test_an_outcome_raises_the_revision_of_the_user_or_tenant(
     clock.step(work_queue.RETRY_DELAYS_S[0])
     await run_once(database, clock, notebook.layer(), owner)
     assert await read_scope(database, owner) == failed + 1
+
+
+async def test_work_of_an_unknown_layer_is_left_to_others(database: Database, clock: SteppedClock, tenant: str) -> None:
+    book, owner = Notebook(), Owner.of_tenant(tenant)
+    book.source = "a note"
+    async with database.unit_of_work() as db_session:
+        await work_queue.schedule(db_session, owner, NOTES, [NewWork("1", 0)], now=clock(), settle_s=0)
+    async with database.unit_of_work() as db_session:
+        (claimed,) = await work_queue.claim(db_session, owner, limit=10, now=clock())
+    await run_job(JobContext(database, clock), [], claimed)
+    async with database.unit_of_work() as db_session:
+        item = await work_queue.find_work(db_session, owner, NOTES, "1")
+    assert item is not None
+    assert (item.attempts, item.error, item.failed_at) == (0, None, None)
+    clock.step(1)
+    assert await run_once(database, clock, book.layer(), owner) == 1
+    assert book.saved == ["A NOTE"]
