@@ -152,12 +152,17 @@ class Ledger:
             raise Violation("two requests in doubt at once: the client is wrong")
         self.instead = after
 
-    def settle(self, listed: Sequence[Mapping[str, Any]]) -> bool:
+    def settle(self, listed: Sequence[Mapping[str, Any]], *, moved: bool | None = None) -> bool:
         """Decide by a listing which state is the case; return whether the request in doubt was applied.
+
+        Args:
+            listed: All messages of the chat.
+            moved: Whether the chat is on another line than before a request in doubt that changes the line; None for
+                other requests. Two lines can have the same messages, and still not the same notes.
 
         Raises Violation if the listing fits no state that is possible.
         """
-        applied = self.instead is not None and self.instead.fits(listed)
+        applied = self.instead is not None and self.instead.fits(listed) and moved is not False
         line = self.instead if applied and self.instead is not None else self.now
         if not line.fits(listed):
             raise Violation(f"lost, doubled, reordered or wrong: {describe(line, listed)}")

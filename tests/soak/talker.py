@@ -90,6 +90,12 @@ class Talker:
         if len(self.talks) < 2:
             await self._begin()
         talk = self.rng.choice(self.talks)
+        try:
+            await self._step(talk)
+        except Violation as violation:
+            raise Violation(f"chat {talk.id} ({talk.preset}): {violation}") from violation
+
+    async def _step(self, talk: Talk) -> None:
         if len(talk.ledger.now.messages) > LONGEST:
             self.talks.remove(talk)
             self.former.append(talk)
@@ -274,7 +280,7 @@ class Talker:
 
     async def _change_line(self, talk: Talk, path: str, after: Line) -> None:
         former, before = await self._line_id(talk), talk.ledger.now
-        await self._change(talk, "POST", path, lambda _line: after)
+        await self._change(talk, "POST", path, lambda _line: after, former=former)
         await self._keep_former(talk, former, before)
 
     async def _fork(self, talk: Talk) -> None:
@@ -311,7 +317,7 @@ class Talker:
         elif found["tokens"] > options["max_tokens"]:
             raise Violation(f"a context of {found['tokens']} tokens, more than {options['max_tokens']}")
         elif strange := words_of(json.dumps(found)) - talk.ledger.now.words:
-            raise Violation(f"the context contains {sorted(strange)[:5]}, which the line does not have")
+            raise Violation(f"the context contains {sorted(strange)[:5]}, which the line does not have: {found}")
         self.count["contexts read"] += 1
 
     async def list_messages(self, talk: Talk, line: str | None = None) -> list[Json]:
@@ -324,14 +330,19 @@ class Talker:
         """Return what the service answers to a question about a chat."""
         return await self._repeat("GET", f"{talk.path}{path}", (200,), params=query)
 
-    async def _change(self, talk: Talk, method: str, path: str, change: Callable[[Line], Line], **body: Any) -> None:
-        """Send a change, and note what it leaves, or that this is in doubt."""
+    async def _change(
+        self, talk: Talk, method: str, path: str, change: Callable[[Line], Line], *, former: str = "", **body: Any
+    ) -> None:
+        """Send a change, and note what it leaves, or that this is in doubt.
+
+        `former` is the id of the current line, if the change makes another one current.
+        """
         after = change(talk.ledger.now)
         answer = await self._send(method, path, json=body or None)
         talk.last, talk.ledger.unhidden = None, True
         if answer is None:
             talk.ledger.doubt(after)
-            await self._decide(talk)
+            await self._decide(talk, former)
         else:
             _expect(answer, 200, 201, 204)
             talk.ledger.now = after
@@ -339,15 +350,15 @@ class Talker:
             if any(said.seq is None for said in after.messages):
                 talk.ledger.settle(await self.list_messages(talk))
 
-    async def _decide(self, talk: Talk) -> None:
+    async def _decide(self, talk: Talk, former: str = "") -> None:
         """Find out whether the request in doubt was applied.
 
         A change of the chat waits for the chat's lock. So when one that is sent later has been answered, the request in
         doubt has been applied, or never will be.
         """
         barrier = {"metadata": {"barrier": next(self._names)}}
-        await self._repeat("PUT", talk.path, (200, 201), json=barrier)
-        talk.ledger.settle(await self.list_messages(talk))
+        line = (await self._repeat("PUT", talk.path, (200, 201), json=barrier))["line"]
+        talk.ledger.settle(await self.list_messages(talk), moved=line != former if former else None)
 
     async def _keep_former(self, talk: Talk, former: str, before: Line) -> None:
         if await self._line_id(talk) != former:

@@ -54,6 +54,14 @@ def test_a_listing_that_differs_is_a_violation(spoil: Callable[[list[Json]], lis
         Ledger(FOUR).settle(spoil(listed(FOUR)))
 
 
+@pytest.mark.parametrize("moved", [True, False])
+def test_lines_with_the_same_messages_differ_by_id(moved: bool) -> None:
+    ledger = Ledger(FOUR.note("I keep p7p in mind."))
+    ledger.doubt(FOUR)
+    assert ledger.settle(listed(FOUR), moved=moved) is moved
+    assert ("p7p" in ledger.now.words) is not moved
+
+
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_request_in_doubt_is_decided_by_what_is_there(applied: bool) -> None:
     ledger = Ledger(FOUR)
