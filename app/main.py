@@ -37,6 +37,7 @@ from app.problems import BodyLimit, Problem, install_handlers
 from app.registry import LAYERS
 from app.reimport.routes import router as reimport_router
 from app.search.recall_memory import RecallMemory
+from app.search.routes import router as search_router
 from app.tools.routes import make_tool_router
 from app.web.docs import docs_router
 from app.web.request_ids import RequestIds
@@ -84,6 +85,7 @@ def list_routers(layers: tuple[Layer, ...]) -> list[APIRouter]:
         state_router,
         *(router for layer in layers for router in layer.routers),
         user_router,
+        search_router,
         make_tool_router(layers),
         key_router,
         operation_router,

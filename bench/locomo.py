@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,13 +44,26 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """A question about the conversation, its category (1 to 4), and the ids of the messages that answer it."""
+
+    text: str
+    category: int
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Conversation:
-    """A chat of two people over weeks. The first speaker has the role of the user, the second of the assistant."""
+    """A chat of two people over weeks. The first speaker has the role of the user, the second of the assistant.
+
+    `questions` are those of the categories 1 to 4 whose evidence is in the conversation.
+    """
 
     id: str
     speakers: tuple[str, str]
     messages: tuple[Message, ...]
     observations: tuple[Observation, ...]
+    questions: tuple[Question, ...]
 
     def utterances(self) -> list[Utterance]:
         """The messages as the summarisers read them, with `seq` from 1."""
@@ -104,7 +118,16 @@ def _conversation(entry: dict[str, Any]) -> Conversation:
             for stated in sitting.values()
             for text, evidence in stated
         ),
+        questions=tuple(_list_questions(entry, {turn["dia_id"] for key in sittings for turn in talk[key]})),
     )
+
+
+def _list_questions(entry: dict[str, Any], known: Container[str]) -> Iterator[Question]:
+    for asked in entry["qa"]:
+        named = dict.fromkeys(_DIALOGUE_ID.findall(str(asked["evidence"])))
+        evidence = tuple(message_id for message_id in named if message_id in known)
+        if asked["category"] in range(1, 5) and evidence:
+            yield Question(asked["question"], asked["category"], evidence)
 
 
 def _message(turn: dict[str, Any], sent_at: datetime) -> Message:

@@ -144,6 +144,14 @@ class RecallSettings(Section):
     tokens: int = Field(500, ge=1, le=100_000, description="The limit for the results, in tokens.")
 
 
+class SearchSettings(Section):
+    """Searches."""
+
+    across_chats: bool = Field(
+        False, description="Whether searches over all chats of the user find what is in this chat."
+    )
+
+
 class ChatSettings(Section):
     """The settings of a chat that belong to no layer.
 
@@ -184,6 +192,7 @@ class ChatSettings(Section):
     history: HistorySettings = Field(HistorySettings(), description="Which messages are sent verbatim.")
     pinned: PinnedSettings = Field(PinnedSettings(), description="Pinned messages.")
     recall: RecallSettings = Field(RecallSettings(), description="Recall. With `auto`, contexts have no `ETag`.")
+    search: SearchSettings = Field(SearchSettings(), description="Searches.")
 
     @property
     def max_messages(self) -> int:

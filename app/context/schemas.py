@@ -225,10 +225,10 @@ class RecalledOut(BaseModel):
 
     kind: str = Field(description="What it is, such as `memory`, `message`, `memo`, `diary` or `scene`.")
     id: str = Field(description="Its id.")
-    score: float = Field(description="The sum of `parts`. The words of the best result are 1.")
+    score: float = Field(description="The sum of `parts`. The part `text` of the result with the best words is 1.")
     parts: dict[str, float] = Field(
-        description="What added to the score: words of the query (`text`), similar words (`trigrams`), `importance` "
-        "and `recency`."
+        description="What added to the score: words of the query and similar words (`text`), the messages before and "
+        "after it (`neighbours`), `importance` and `recency`."
     )
 
 

@@ -146,7 +146,14 @@ async def list_sources_of(
     """Return what `list_sources` returns, given the ids of the statements."""
     if view.line is None or not statement_ids:
         return {}
-    found = await queries.list_messages(db_session, view.line, statement_ids)
+    return await list_sources_on_line(db_session, view.line, statement_ids)
+
+
+async def list_sources_on_line(
+    db_session: DbSession, line: tuple[UUID, UUID], statement_ids: Sequence[UUID]
+) -> dict[UUID, list[str]]:
+    """Return the messages of a line (its chat's key and its id) that taught statements, by the statement's id."""
+    found = await queries.list_messages(db_session, line, statement_ids)
     return {statement_id: [f"message:{one}" for one in ids] for statement_id, ids in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""The one SQL statement of a search: the texts of the layers, and old messages, that may contain a word."""
+"""The SQL statement of a search: the texts of the layers, and messages, that may contain a word."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,13 +12,19 @@ from app.layers.documents import COLUMNS, write_documents
 from app.layers.layer import Layer
 
 MAX_MESSAGES = 1_000
-"""How many seqs before the history are searched, the newest ones. Without an index, each message there is read."""
+"""How many seqs before the history are recalled, the newest ones. Without an index, each message there is read."""
+
+MAX_MESSAGES_LOOKED_UP = 10_000
+"""How many seqs of a chat a person's search covers, the newest ones."""
 
 MAX_MESSAGE_TOKENS = 2_000
-"""Longer messages are not searched."""
+"""Longer messages are not recalled."""
 
 MAX_CANDIDATES = 100
 """How many texts are ranked: those with the most and the rarest words of the query."""
+
+MAX_LOOKED_UP = 300
+"""The same for a person's search, which answers with up to 100 results."""
 
 # The range of seqs bounds what is read; with LIMIT alone, the planner reads and sorts the whole line once it has
 # statistics. Messages that scenes hide are out of the history, too. What is excluded from summaries is not recalled
@@ -33,24 +39,65 @@ _MESSAGES = f"""
         AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))
         AND (q.before_seq IS NULL OR m.seq < q.before_seq)"""  # noqa: S608
 
-_SEARCH = """
-    WITH texts AS MATERIALIZED (
-        SELECT d.*, lower(concat_ws(': ', d.name, d.text)) AS lowered
-        FROM chats c CROSS JOIN (
-            SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
-        CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name)
-        WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
-            AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND d.source <> ALL ($7::text[])
+_TEXTS = """
+    SELECT row_number() OVER () AS number, d.*, lower(concat_ws(': ', d.name, d.text)) AS lowered
+    FROM chats c CROSS JOIN (
+        SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
+    CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name)
+    WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
+        AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND d.source <> ALL ($7::text[])"""
+
+_LIKELY = """
+    WITH texts AS MATERIALIZED ({texts}
     ), total AS (
         SELECT count(*) AS texts FROM texts
     ), matches AS (
-        SELECT t.source, count(*) OVER (PARTITION BY p.pattern) AS found
-        FROM texts t JOIN unnest($8::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0
+        SELECT t.number, count(*) OVER (PARTITION BY p.pattern) AS found
+        FROM texts t JOIN unnest({patterns}::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0
     ), likely AS (
-        SELECT m.source, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
-        FROM matches m CROSS JOIN total GROUP BY m.source ORDER BY likelihood DESC, m.source LIMIT {most}
+        SELECT m.number, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
+        FROM matches m CROSS JOIN total GROUP BY m.number ORDER BY likelihood DESC, m.number LIMIT {most}
     )
-    SELECT {columns}, role, name, total.texts FROM likely JOIN texts USING (source) CROSS JOIN total"""
+    SELECT {columns}, role, name, total.texts{more} FROM likely JOIN texts USING (number) CROSS JOIN total"""
+
+# A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
+# of a chat's characters. Without a character, all characters' texts count.
+_EVERYWHERE = """
+    SELECT row_number() OVER () AS number, f.*, lower(concat_ws(': ', f.name, f.text)) AS lowered FROM (
+        SELECT DISTINCT ON (place) d.*, c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq,
+            sent.sent_at, CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
+                ELSE c.chat_key || d.source END AS place
+        FROM chats c
+        CROSS JOIN LATERAL (
+            SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq
+            FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{}}]' ELSE c.characters END) AS p
+            WHERE $3::text IS NULL OR p.value ->> 'name' = $3
+        ) AS q
+        CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name)
+        LEFT JOIN LATERAL (
+            SELECT m.sent_at FROM messages m
+            WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.seq = d.last_seq AND m.deleted_at IS NULL
+        ) AS sent ON true
+        WHERE {which} AND ($4::text[] IS NULL OR CASE split_part(d.source, ':', 1) WHEN 'scene' THEN 'recap'
+                ELSE split_part(d.source, ':', 1) END = ANY ($4))
+            AND ($5::int IS NULL OR d.first_seq >= $5) AND ($6::int IS NULL OR d.last_seq <= $6)
+            AND ($7::timestamptz IS NULL OR sent.sent_at > $7) AND ($8::timestamptz IS NULL OR sent.sent_at < $8)
+        ORDER BY place, d.last_seq DESC
+    ) AS f"""
+
+_OF_CHAT = "c.chat_key = $1 AND c.line_id = $10"
+
+_OF_USER = """c.user_key = $1 AND c.line_status = 'current'
+            AND coalesce((c.settings -> 'search' ->> 'across_chats')::boolean, false)"""
+
+_ALL_MESSAGES = f"""
+    SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
+        m.importance::float8, m.role, m.name
+    FROM messages m
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.seq > c.head_seq - {MAX_MESSAGES_LOOKED_UP}
+        AND m.deleted_at IS NULL AND m.kind IS NULL AND NOT m.blank AND m.hidden_by IS DISTINCT FROM 'user'
+        AND m.role IN ('user', 'assistant', 'narrator')
+        AND ($3::text IS NULL OR (m.role = 'assistant' AND coalesce(m.name, $3) = $3))"""  # noqa: S608
 
 
 class Question(NamedTuple):
@@ -80,12 +127,67 @@ class Question(NamedTuple):
     most_tokens: int = MAX_MESSAGE_TOKENS
 
 
-def write_search(layers: Sequence[Layer]) -> str:
-    """Return the statement of a search over the texts of these layers, and over messages."""
+class Wanted(NamedTuple):
+    """What a person's search looks for.
+
+    Attributes:
+        patterns: Substrings of the texts in lower case; a text is found if it contains one of them.
+        now: The service's time.
+        character: Only what this character said or wrote, and what its prompt could contain; None finds all.
+        kinds: The kinds of results; None finds all.
+        first_seq: Only what is about messages from this seq on.
+        last_seq: Only what is about messages up to this seq, inclusive.
+        after: Only what is about messages that were sent after this time.
+        before: Only what is about messages that were sent before this time.
+
+    """
+
+    patterns: Sequence[str]
+    now: datetime
+    character: str | None = None
+    kinds: Sequence[str] | None = None
+    first_seq: int | None = None
+    last_seq: int | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+
+
+class Statements(NamedTuple):
+    """The statements of searches over the texts of the same layers.
+
+    Attributes:
+        recall: For a context or a tool: messages that have left the history (`list_candidates`).
+        of_chat: For a person: all messages of a line (`look_up_in_chat`).
+        of_user: The same in all chats of a user that have `search.across_chats` (`look_up_of_user`).
+
+    """
+
+    recall: str
+    of_chat: str
+    of_user: str
+
+
+def write_search(layers: Sequence[Layer]) -> Statements:
+    """Return the statements of searches over the texts of these layers, and over messages."""
+    recalled = _TEXTS.format(texts=_with_documents(layers, _MESSAGES), columns=COLUMNS)
+    everywhere = {
+        which: _EVERYWHERE.format(texts=_with_documents(layers, _ALL_MESSAGES), columns=COLUMNS, which=which)
+        for which in (_OF_CHAT, _OF_USER)
+    }
+    more = ", number, chat_id, chat_key, line_id, characters, user_name, head_seq, sent_at"
+    return Statements(
+        _LIKELY.format(texts=recalled, patterns="$8", columns=COLUMNS, most=MAX_CANDIDATES, more=""),
+        *(
+            _LIKELY.format(texts=everywhere[which], patterns="$9", columns=COLUMNS, most=MAX_LOOKED_UP, more=more)
+            for which in (_OF_CHAT, _OF_USER)
+        ),
+    )
+
+
+def _with_documents(layers: Sequence[Layer], messages: str) -> str:
     documents = write_documents(layers)
     of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text FROM ({documents}) AS of_layers UNION ALL"  # noqa: S608
-    texts = f"{of_layers if documents else ''} {_MESSAGES}"
-    return _SEARCH.format(texts=texts, columns=COLUMNS, most=MAX_CANDIDATES)
+    return f"{of_layers if documents else ''} {messages}"
 
 
 async def list_candidates(connection: Connection, statement: str, question: Question) -> list[asyncpg.Record]:
@@ -94,6 +196,45 @@ async def list_candidates(connection: Connection, statement: str, question: Ques
     `role` and `name` are those of a message, otherwise None; `texts` is the number of texts that were searched.
     """
     return await connection.fetch(statement, *question[:2], *question[3:-1], question.patterns, question.most_tokens)
+
+
+async def look_up_in_chat(
+    connection: Connection, statement: str, line: tuple[UUID, UUID], wanted: Wanted
+) -> list[asyncpg.Record]:
+    """Return at most MAX_LOOKED_UP texts of a line: what `list_candidates` returns, with their chat and `sent_at`."""
+    chat_key, line_id = line
+    return await connection.fetch(statement, chat_key, *wanted[1:], wanted.patterns, line_id)
+
+
+async def look_up_of_user(
+    connection: Connection, statement: str, user_key: UUID, wanted: Wanted
+) -> list[asyncpg.Record]:
+    """Return what `look_up_in_chat` returns, of the current lines of a user's chats that have `search.across_chats`."""
+    return await connection.fetch(statement, user_key, *wanted[1:], wanted.patterns)
+
+
+async def list_source_ids(
+    connection: Connection, ranges: Sequence[tuple[UUID, UUID, int, int]], most: int
+) -> list[list[str]]:
+    """Return the ids of the messages of each range (chat's key, line's id, first and last seq), in their order.
+
+    Of a range of more than `most` messages, only the newest are returned.
+    """
+    rows = await connection.fetch(
+        """
+        SELECT ARRAY(
+            SELECT message_id FROM (
+                SELECT m.message_id, m.seq FROM messages m
+                WHERE m.chat_key = r.chat_key AND m.line_id = r.line_id AND m.seq BETWEEN r.first_seq AND r.last_seq
+                    AND m.deleted_at IS NULL
+                ORDER BY m.seq DESC LIMIT $5) AS newest
+            ORDER BY seq) AS ids
+        FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[]) WITH ORDINALITY
+            AS r (chat_key, line_id, first_seq, last_seq, place) ORDER BY place""",
+        *(list(column) for column in zip(*ranges, strict=True)),
+        most,
+    )
+    return [row["ids"] for row in rows]
 
 
 async def list_message_ids(connection: Connection, line: tuple[UUID, UUID], seqs: Sequence[int]) -> dict[int, str]:

@@ -2,13 +2,14 @@
 
 A text scores for each term of the query that it has, more for rare terms, and a little less if it is long (BM25 with
 OR semantics). A word that is similar to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected
-forms are found. Importance and recency only decide between texts that answer about equally well: as factors they would
-replace what is asked for by what is new.
+forms are found. A message gains from the message next to it: an answer often has no word of its question. Importance
+and recency only decide between texts that answer about equally well: as factors they would replace what is asked for by
+what is new.
 """
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,6 +21,9 @@ LEAST_SIMILARITY = 0.45
 IMPORTANCE_BONUS = 0.05
 RECENCY_BONUS = 0.03
 """The most that importance and recency add to a score, of which the words are up to 1."""
+
+NEIGHBOUR_SHARE = 0.25
+"""How much of the better one of its two neighbours is added to the score of a message."""
 
 _SATURATION = 1.2
 _LENGTH = 0.5  # how much a long text is discounted, from 0 to 1
@@ -35,6 +39,8 @@ class Candidate:
         text: The text.
         importance: From 0 to 1; None if it has none.
         last_seq: The last message that it is about; 0 if it is about no message of the line.
+        recency: From 0 to 1, for the newest message of its chat.
+        spoken_in: Of a message: the key of its chat, in which `last_seq` is its seq; otherwise None.
 
     """
 
@@ -42,6 +48,8 @@ class Candidate:
     text: str
     importance: float | None = None
     last_seq: int = 0
+    recency: float = 0.0
+    spoken_in: Hashable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,7 @@ class Scored:
 
     Attributes:
         source: Its source.
-        parts: What its words, words similar to them, importance and recency add to the score.
+        parts: What its words (`text`), its neighbours, its importance and its recency add to the score.
 
     """
 
@@ -59,31 +67,44 @@ class Scored:
 
     @property
     def score(self) -> float:
-        """The sum of the parts; the words of the best text alone give 1."""
+        """The sum of the parts; the words of the text with the best words give 1."""
         return sum(self.parts.values())
 
 
-def rank(terms: Sequence[str], candidates: Sequence[Candidate], *, total: int, head_seq: int) -> list[Scored]:
+def rank(
+    terms: Sequence[str],
+    candidates: Sequence[Candidate],
+    *,
+    total: int,
+    stem: Callable[[str], str] | None = None,
+) -> list[Scored]:
     """Return the candidates that have a term of the query, or a similar word, best first.
 
     Args:
         terms: The terms of the query, each once.
         candidates: Texts with different sources.
         total: How many texts were searched, at least the number of candidates.
-        head_seq: The newest seq; what is about it is most recent.
+        stem: Returns the stem of a word in the language of the chat; None compares words as they are.
 
     """
-    similar_terms = _SimilarTerms(terms)
-    credits = [_credit(terms, list_words(one.text), similar_terms) for one in candidates]
+    if stem is not None:
+        terms = list(dict.fromkeys(map(stem, terms)))
+    similar_terms = SimilarTerms(terms)
+    credits = [_credit(terms, _list_stems(one.text, stem), similar_terms) for one in candidates]
     found = [sum(1 for credit in credits if term in credit.shares) for term in terms]
     rarity = {term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in zip(terms, found, strict=True)}
     mean_words = sum(credit.words for credit in credits) / max(len(credits), 1) or 1.0
     raw = [credit.weigh(rarity, mean_words) for credit in credits]
-    best = max((exact + similar for exact, similar in raw), default=0.0)
+    best = max(raw, default=0.0)
+    by_place = {
+        (one.spoken_in, one.last_seq): value / best
+        for one, value in zip(candidates, raw, strict=True)
+        if one.spoken_in is not None and best
+    }
     scored = [
-        Scored(one.source, _parts(exact / best, similar / best, one, head_seq))
-        for one, (exact, similar) in zip(candidates, raw, strict=True)
-        if exact + similar > 0
+        Scored(one.source, _parts(value / best, one, by_place))
+        for one, value in zip(candidates, raw, strict=True)
+        if value > 0
     ]
     places = {one.source: one.last_seq for one in candidates}
     return sorted(scored, key=lambda one: (-one.score, -places[one.source], one.source))
@@ -101,28 +122,21 @@ class _Credit:
 
     Attributes:
         words: The number of its words.
-        shares: By term, how often the text has it, and whether it has the term itself; a similar word counts in part.
+        shares: By term, how often the text has it; a similar word counts in part.
 
     """
 
     words: int
-    shares: Mapping[str, tuple[float, bool]]
+    shares: Mapping[str, float]
 
-    def weigh(self, rarity: Mapping[str, float], mean_words: float) -> tuple[float, float]:
-        """Return what the terms themselves, and the words similar to terms, add up to."""
-        exact = similar = 0.0
+    def weigh(self, rarity: Mapping[str, float], mean_words: float) -> float:
+        """Return what the terms add up to."""
         room = _SATURATION * (1 - _LENGTH + _LENGTH * self.words / mean_words)
-        for term, (count, is_exact) in self.shares.items():
-            value = rarity[term] * count / (count + room)
-            if is_exact:
-                exact += value
-            else:
-                similar += value
-        return exact, similar
+        return sum(rarity[term] * count / (count + room) for term, count in self.shares.items())
 
 
-class _SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
-    """By word, the terms that it is similar to, but not equal, with the similarity; computed at the first use."""
+class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
+    """By word, the terms that it is similar to, but not equal to, with the similarity; computed at the first use."""
 
     def __init__(self, terms: Sequence[str]) -> None:
         super().__init__()
@@ -138,15 +152,19 @@ class _SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
         return found
 
 
-def _credit(terms: Sequence[str], words: Sequence[str], similar_terms: _SimilarTerms) -> _Credit:
+def _list_stems(text: str, stem: Callable[[str], str] | None) -> Sequence[str]:
+    words = list_words(text)
+    return words if stem is None else list(map(stem, words))
+
+
+def _credit(terms: Sequence[str], words: Sequence[str], similar_terms: SimilarTerms) -> _Credit:
     counts = Counter(words)
-    shares: dict[str, tuple[float, bool]] = {term: (counts[term], True) for term in terms if term in counts}
+    exact: dict[str, float] = {term: counts[term] for term in terms if term in counts}
+    similar: dict[str, float] = {}
     for word, count in counts.items():
         for term, likeness in similar_terms[word]:
-            held, is_exact = shares.get(term, (0.0, False))
-            if not is_exact and likeness * count > held:
-                shares[term] = (likeness * count, False)
-    return _Credit(len(words), shares)
+            similar[term] = max(similar.get(term, 0.0), likeness * count)
+    return _Credit(len(words), similar | exact)
 
 
 @lru_cache(maxsize=8_192)
@@ -155,11 +173,11 @@ def _trigrams(word: str) -> frozenset[str]:
     return frozenset(padded[at : at + 3] for at in range(len(padded) - 2))
 
 
-def _parts(exact: float, similar: float, one: Candidate, head_seq: int) -> dict[str, float]:
-    recency = one.last_seq / head_seq if head_seq else 0.0
+def _parts(text: float, one: Candidate, by_place: Mapping[tuple[Hashable | None, int], float]) -> dict[str, float]:
     return {
-        "text": exact,
-        "trigrams": similar,
+        "text": text,
+        "neighbours": NEIGHBOUR_SHARE
+        * max(by_place.get((one.spoken_in, one.last_seq + step), 0.0) for step in (-1, 1)),
         "importance": IMPORTANCE_BONUS * (one.importance or 0.0),
-        "recency": RECENCY_BONUS * min(recency, 1.0),
+        "recency": RECENCY_BONUS * min(one.recency, 1.0),
     }

@@ -11,7 +11,7 @@ import asyncpg
 from app.chats.characters import Characters, find_sole
 from app.kit.db import Connection
 from app.search.choice import Hit
-from app.search.in_use import statement_in_use
+from app.search.in_use import statements_in_use
 from app.search.queries import MAX_MESSAGE_TOKENS, Question, list_candidates
 from app.search.ranking import Candidate, rank
 from app.search.words import list_patterns
@@ -81,7 +81,7 @@ async def find(
         left_out,
         min(most_tokens, MAX_MESSAGE_TOKENS),
     )
-    return await list_candidates(connection, statement_in_use(), question)
+    return await list_candidates(connection, statements_in_use().recall, question)
 
 
 async def rank_found(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) -> list[Hit]:
@@ -94,9 +94,19 @@ async def rank_found(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequ
 def _rank(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) -> list[Hit]:
     if not rows:
         return []
-    found = {row["source"]: (row, _word(row, line.speakers)) for row in rows}
-    candidates = [Candidate(source, text, row["importance"], row["last_seq"]) for source, (row, text) in found.items()]
-    ranked = rank(terms, candidates, total=rows[0]["texts"], head_seq=line.head_seq)
+    found = {row["source"]: (row, word_spoken(row["text"], row["role"], row["name"], line.speakers)) for row in rows}
+    candidates = [
+        Candidate(
+            source,
+            text,
+            row["importance"],
+            row["last_seq"],
+            row["last_seq"] / line.head_seq if line.head_seq else 0.0,
+            line.line_id if row["role"] else None,
+        )
+        for source, (row, text) in found.items()
+    ]
+    ranked = rank(terms, candidates, total=rows[0]["texts"])
     hits = []
     for one in ranked:
         row, text = found[one.source]
@@ -104,9 +114,9 @@ def _rank(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) 
     return hits
 
 
-def _word(row: asyncpg.Record, speakers: Mapping[str, str]) -> str:
-    """Return a text, that of a message with its speaker."""
-    if row["role"] is None:
-        return str(row["text"])
-    speaker = " ".join((row["name"] or "").split()) or speakers.get(row["role"], row["role"])
-    return f"{speaker}: {row['text']}"
+def word_spoken(text: str, role: str | None, name: str | None, speakers: Mapping[str, str]) -> str:
+    """Return a text, that of a message (which has a role) with its speaker."""
+    if role is None:
+        return text
+    speaker = " ".join((name or "").split()) or speakers.get(role, role)
+    return f"{speaker}: {text}"

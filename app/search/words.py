@@ -20,7 +20,9 @@ HALVED_CHARS = 6
 _SPACELESS = "々\u0e01-\u0e4e\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs, which \w does not match
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
-_WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MARKS}])+")
+WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MARKS}])+")
+"""A word, or a run of characters of a script without spaces (the group `spaceless`)."""
+
 _IDEOGRAPHS = "々\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _IDEOGRAPH = re.compile(rf"[{_IDEOGRAPHS}]")
 _LONE_IDEOGRAPH = re.compile(rf"(?<![{_IDEOGRAPHS}])[{_IDEOGRAPHS}](?![{_IDEOGRAPHS}])")
@@ -136,7 +138,7 @@ def split_words(text: str) -> list[str]:
     """
     if text.isascii():  # the same words, in a fifth of the time
         return _ASCII_WORD.findall(text.lower())
-    return [word for found in _WORD.finditer(fold(text)) for word in _words_of(found)]
+    return [word for found in WORD.finditer(fold(text)) for word in _words_of(found)]
 
 
 def list_words(text: str) -> Sequence[str]:
@@ -154,7 +156,7 @@ def find_terms(query: str) -> list[str]:
 
 def _list_terms(text: str) -> list[str]:
     """Return all terms of a text, each once, in their order."""
-    found = [term for word in _WORD.finditer(fold(text)) for term in _terms_of(word)]
+    found = [term for word in WORD.finditer(fold(text)) for term in _terms_of(word)]
     return [term for term in dict.fromkeys(found) if is_topical(term)]
 
 
@@ -223,5 +225,5 @@ def _terms_of(found: re.Match[str]) -> list[str]:
 
 
 def _is_spaceless(term: str) -> bool:
-    match = _WORD.fullmatch(term)
+    match = WORD.fullmatch(term)
     return match is not None and match["spaceless"] is not None

@@ -6,7 +6,7 @@ import httpx
 
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.search.in_use import statement_in_use
+from app.search.in_use import statements_in_use
 from tests.search.finding import begin_long, message
 from tests.talk import Json, append
 
@@ -23,7 +23,7 @@ async def test_a_search_reads_the_newest_old_messages_alone(
         await connection.execute("ANALYZE messages")
         now = await connection.fetchval("SELECT now()")
         given: tuple[Any, ...] = (key, line_id, None, now, None, [], [], ["sail"], 2_000)
-        plan = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT json) {statement_in_use()}", *given)
+        plan = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT json) {statements_in_use().recall}", *given)
     scans = [node for node in _list_nodes(plan[0]["Plan"]) if node.get("Relation Name") == "messages"]
     read = [node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans]
     assert scans

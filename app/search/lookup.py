@@ -1,0 +1,209 @@
+"""A person's search: in a line of a chat, or in all chats of a user that permit it."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from app.chats.chat_lock import ChatRef
+from app.chats.service import get_line
+from app.facts.book import list_held
+from app.kit.db import DbSession
+from app.kit.ids import user_key
+from app.kit.paging import MAX_PAGE_BYTES, count_fitting
+from app.knowledge.reading import Viewpoint, list_sources_on_line
+from app.knowledge.scopes import ScopeKey
+from app.memories.book import MemoryView, list_strongest
+from app.scenes.book import get_scene
+from app.search import queries
+from app.search.in_use import statements_in_use
+from app.search.queries import Wanted
+from app.search.ranking import Candidate, Scored, rank
+from app.search.schemas import ChatSearchIn, SearchIn
+from app.search.service import name_speakers, word_spoken
+from app.search.snippets import make_snippet
+from app.search.stems import stemmer_of
+from app.search.words import find_terms, list_patterns
+
+MAX_SOURCES = 50
+"""A result names at most this many messages that it comes from."""
+
+MAX_WIDE_MEMORIES = 1_000
+"""Of the memories of a user's own scope, the strongest are searched."""
+
+Stem = Callable[[str], str] | None
+
+Row = Mapping[str, Any]
+"""A text that was found, as `queries.look_up_in_chat` returns it."""
+
+
+class _Found(NamedTuple):
+    row: Row
+    scored: Scored
+
+    @property
+    def kind(self) -> str:
+        """The kind of its source: `memory`, `message`, `scene`."""
+        return str(self.row["source"]).partition(":")[0]
+
+    @property
+    def id(self) -> str:
+        """The id of its source."""
+        return str(self.row["source"]).partition(":")[2]
+
+    @property
+    def range(self) -> tuple[UUID, UUID, int, int]:
+        """The messages that it is about: the chat's key, the line's id, the first and the last seq."""
+        return *self.line, self.row["first_seq"], self.row["last_seq"]
+
+    @property
+    def line(self) -> tuple[UUID, UUID]:
+        """The key of its chat, and the id of the line."""
+        return self.row["chat_key"], self.row["line_id"]
+
+
+async def search_chat(db_session: DbSession, ref: ChatRef, asked: ChatSearchIn, *, now: datetime) -> dict[str, Any]:
+    """Return what a chat knows about a query (`SearchOut`). Raises ChatNotFound, LineNotFound, SceneNotFound."""
+    chat = await get_line(db_session, ref, asked.line)
+    scene = await get_scene(db_session, ref, asked.scene, line=asked.line) if asked.scene else None
+    stem = stemmer_of(chat.language)
+    terms = find_terms(asked.query)
+    wanted = _wanted(asked, terms, stem, now)
+    if scene is not None and scene.scene is not None:
+        wanted = wanted._replace(first_seq=scene.first_seq, last_seq=scene.scene.last_seq)
+    line = (ref.key, chat.line_id)
+    rows = await queries.look_up_in_chat(db_session.raw, statements_in_use().of_chat, line, wanted) if terms else []
+    return await _answer(db_session, [dict(row) for row in rows], terms, stem, asked.limit)
+
+
+async def search_user(
+    db_session: DbSession, tenant: str, user_id: str, asked: SearchIn, *, now: datetime
+) -> dict[str, Any]:
+    """Return what is known about a query in a user's chats that have `search.across_chats`, and of the user.
+
+    The answer is a `SearchOut`.
+    """
+    terms = find_terms(asked.query)
+    wanted, statement = _wanted(asked, terms, None, now), statements_in_use().of_user
+    rows: list[Row] = []
+    if terms:
+        found = await queries.look_up_of_user(db_session.raw, statement, user_key(tenant, user_id), wanted)
+        rows += map(dict, found)
+        rows += await _list_wide(
+            db_session, ScopeKey.of_user(tenant, user_id), asked, {row["source"] for row in rows}, now=now
+        )
+    return await _answer(db_session, rows, terms, None, asked.limit)
+
+
+async def _list_wide(
+    db_session: DbSession, scope: ScopeKey, asked: SearchIn, found: Collection[str], *, now: datetime
+) -> list[Row]:
+    """Return the memories and the facts of a user's own scope, as rows; they are about no message."""
+    if asked.after or asked.before or asked.character:
+        return []
+    rows: list[Row] = []
+    if asked.kinds is None or "memory" in asked.kinds:
+        memories = await list_strongest(db_session, MemoryView.of_scope(scope), MAX_WIDE_MEMORIES, now=now)
+        rows += [_row(f"memory:{one.memory_id}", one.content, one.importance) for one in memories]
+    if asked.kinds is None or "fact" in asked.kinds:
+        facts = await list_held(db_session, Viewpoint.of_scope(scope))
+        rows += [_row(f"fact:{one.statement_id}", f"{one.key}: {one.content}") for one in facts.values()]
+    return [row for row in rows if row["source"] not in found]
+
+
+def _row(source: str, text: str, importance: float | None = None) -> Row:
+    empty = dict.fromkeys(("role", "name", "chat_id", "chat_key", "line_id", "sent_at"))
+    places = {"number": source, "first_seq": 0, "last_seq": 0, "head_seq": 0, "texts": 0}
+    return {**empty, **places, "source": source, "text": text, "importance": importance}
+
+
+def _wanted(asked: SearchIn, terms: Sequence[str], stem: Stem, now: datetime) -> Wanted:
+    stems = map(stem, terms) if stem else ()
+    return Wanted(
+        list_patterns([*terms, *stems]),
+        now,
+        asked.character,
+        asked.kinds,
+        after=asked.after,
+        before=asked.before,
+    )
+
+
+async def _answer(
+    db_session: DbSession, rows: Sequence[Row], terms: Sequence[str], stem: Stem, limit: int
+) -> dict[str, Any]:
+    found = (await asyncio.to_thread(_rank, rows, terms, stem))[:limit]
+    found = found[: count_fitting((len(one.row["text"].encode()) for one in found), MAX_PAGE_BYTES)]
+    sources = await _list_sources(db_session, found)
+    return {"mode": "text", "hits": await asyncio.to_thread(_present, found, sources, terms, stem)}
+
+
+def _rank(rows: Sequence[Row], terms: Sequence[str], stem: Stem) -> list[_Found]:
+    """Return the texts that have a word of the query, best first."""
+    by_number = {str(row["number"]): row for row in rows}
+    candidates = [
+        Candidate(
+            number,
+            _word(row),
+            row["importance"],
+            row["last_seq"],
+            row["last_seq"] / (row["head_seq"] or 1),
+            row["line_id"] if row["role"] else None,
+        )
+        for number, row in by_number.items()
+    ]
+    total = max((row["texts"] for row in rows), default=0) + sum(1 for row in rows if not row["texts"])
+    return [_Found(by_number[one.source], one) for one in rank(terms, candidates, total=total, stem=stem)]
+
+
+def _word(row: Row) -> str:
+    """Return the text that is compared with the query: that of a message has the name of the speaker."""
+    if row["role"] is None:
+        return str(row["text"])
+    speakers = name_speakers(orjson.loads(row["characters"]), row["user_name"])
+    return word_spoken(row["text"], row["role"], row["name"], speakers)
+
+
+async def _list_sources(db_session: DbSession, found: Sequence[_Found]) -> list[Sequence[str]]:
+    """Return the messages that each result comes from: of a memory, the first and the last one that taught it."""
+    ranges = [one.range for one in found]
+    ids = await queries.list_source_ids(db_session.raw, ranges, MAX_SOURCES) if ranges else []
+    facts: dict[tuple[UUID, UUID], list[UUID]] = {}
+    for one in found:
+        if one.kind == "fact" and one.row["chat_key"]:
+            facts.setdefault(one.line, []).append(UUID(one.id))
+    taught: dict[str, list[str]] = {}
+    for line, statement_ids in facts.items():
+        listed = await list_sources_on_line(db_session, line, statement_ids)
+        taught |= {str(statement_id): sources for statement_id, sources in listed.items()}
+    return [
+        taught.get(one.id, ()) if one.kind == "fact" else _sources_of(one, messages)
+        for one, messages in zip(found, ids, strict=True)
+    ]
+
+
+def _sources_of(one: _Found, message_ids: Sequence[str]) -> list[str]:
+    ends = [message_ids[0], message_ids[-1]] if one.kind == "memory" and message_ids else message_ids
+    return [f"message:{message_id}" for message_id in dict.fromkeys(ends)]
+
+
+def _present(found: Sequence[_Found], sources: Sequence[Sequence[str]], terms: Sequence[str], stem: Stem) -> list[Any]:
+    return [
+        {
+            "kind": "recap" if one.kind == "scene" else one.kind,
+            "id": one.id,
+            "chat_id": one.row["chat_id"],
+            "text": one.row["text"],
+            "snippet": make_snippet(one.row["text"], terms, stem),
+            "score": one.scored.score,
+            "parts": {"vector": 0.0, **one.scored.parts},
+            "sources": of,
+            "first_seq": one.row["first_seq"] or None,
+            "last_seq": one.row["last_seq"] or None,
+            "sent_at": one.row["sent_at"],
+        }
+        for one, of in zip(found, sources, strict=True)
+    ]

@@ -1,0 +1,43 @@
+"""The HTTP routes of searches."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+
+from app.chats.deps import ReadingChat
+from app.kit.auth import Caller, KeyedRoute, Reader
+from app.kit.deps import Db, Now
+from app.kit.wire import OrjsonResponse
+from app.knowledge.deps import UserId
+from app.knowledge.errors import UserNotFound
+from app.search.lookup import search_chat, search_user
+from app.search.schemas import ChatSearchIn, SearchIn, SearchOut
+
+_TAGS: list[Any] = ["knowledge"]
+
+router = APIRouter(tags=_TAGS, route_class=KeyedRoute)
+
+
+@router.post("/v1/chats/{chat_id}/memories/search", response_model=SearchOut)
+async def search_memories(ref: ReadingChat, body: ChatSearchIn, db_session: Db, clock: Now) -> OrjsonResponse:
+    """Search everything that a chat knows: messages, memories, memos, the summary, recaps, the diary and facts.
+
+    Only what is valid on the line is found, and of messages the newest 10,000. One word of the query is enough; words
+    with a typo, and other forms of a word if the chat has a `language`, are found too.
+    """
+    return OrjsonResponse(await search_chat(db_session, ref, body, now=clock()))
+
+
+async def _of_user(user_id: UserId, caller: Reader) -> Caller:
+    """Return the caller. Raises UserNotFound for a token that is limited to another user or to a chat."""
+    if caller.chat_id is not None or caller.user_id not in (None, user_id):
+        raise UserNotFound(f"There is no user {user_id!r}.")
+    return caller
+
+
+@router.post("/v1/users/{user_id:owner}/memories/search", response_model=SearchOut)
+async def search_user_memories(
+    user_id: UserId, caller: Annotated[Caller, Depends(_of_user)], body: SearchIn, db_session: Db, clock: Now
+) -> OrjsonResponse:
+    """Search all chats of a user that have the setting `search.across_chats`, on their current lines."""
+    return OrjsonResponse(await search_user(db_session, caller.tenant, user_id, body, now=clock()))

@@ -1,0 +1,89 @@
+"""Request and response schemas of searches."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.kit.wire import Name, NullAs, RequestModel, Text, UtcDatetime
+
+Kind = Literal["message", "memory", "memo", "summary", "recap", "diary", "fact"]
+
+
+class SearchIn(RequestModel):
+    """A search in the chats of a user."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"query": "the brass key", "limit": 5, "kinds": ["message"]}]}
+    )
+
+    query: Annotated[Text, Field(min_length=1, max_length=1_000)] = Field(
+        description="What to look for; at most 1,000 characters. One of its words is enough."
+    )
+    limit: Annotated[int, Field(ge=1, le=100), NullAs(10)] = Field(
+        10, description="How many results to return, 1 to 100."
+    )
+    kinds: Annotated[list[Kind], Field(min_length=1, max_length=7)] | None = Field(
+        None, description="Only results of these kinds; by default all. The recaps of scenes are of the kind `recap`."
+    )
+    after: UtcDatetime | None = Field(None, description="Only what is about messages that were sent after this time.")
+    before: UtcDatetime | None = Field(None, description="Only what is about messages that were sent before this time.")
+    character: Name | None = Field(
+        None,
+        description="Only messages of this character, its diary, and what its prompt could contain; by default those "
+        "of all characters and of the user.",
+    )
+
+
+class ChatSearchIn(SearchIn):
+    """A search in a chat."""
+
+    scene: UUID | None = Field(None, description="Only what is about messages of this closed scene: its id.")
+    line: UUID | None = Field(None, description="The line to search; by default the current one.")
+
+
+class Parts(BaseModel):
+    """What a score is made of."""
+
+    vector: float = Field(description="How similar the meaning is; 0 in the mode `text`.")
+    text: float = Field(description="The words of the query, and similar words; 1 for the result with the best words.")
+    importance: float = Field(description="What the importance adds, at most 0.05.")
+    recency: float = Field(description="What the age adds, at most 0.03.")
+    neighbours: float = Field(description="Of a message: what the messages before and after it add, at most 0.25.")
+
+
+class HitOut(BaseModel):
+    """A search result."""
+
+    kind: Kind = Field(description="What it is.")
+    id: str = Field(
+        description="Its id; of a summary or a running recap, its version; of a scene's recap, the scene's."
+    )
+    chat_id: str | None = Field(description="The chat in which it was found; null for what is known of the user alone.")
+    text: str = Field(description="The whole text; of a fact, its key and its value.")
+    snippet: str = Field(
+        description="The part of the text that answers best, about 200 characters on one line. Words that were found "
+        "are between `**`."
+    )
+    score: float = Field(description="The sum of `parts`.")
+    parts: Parts = Field(description="What the score is made of.")
+    sources: Sequence[str] = Field(
+        description="The messages it comes from (`message:<id>`), oldest first; of more than 50, the newest 50. Empty "
+        "if it comes from no message of the chat."
+    )
+    first_seq: int | None = Field(description="The first message that it is about; null if there is none.")
+    last_seq: int | None = Field(description="The last message that it is about, inclusive.")
+    sent_at: datetime | None = Field(description="When that last message was sent.")
+
+
+class SearchOut(BaseModel):
+    """Search results."""
+
+    mode: Literal["hybrid", "text"] = Field(
+        description="`text`: only words were compared, because no embeddings are configured."
+    )
+    hits: list[HitOut] = Field(
+        description="The results, best first. Fewer than the limit if their texts would exceed 4 MiB."
+    )

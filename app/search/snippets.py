@@ -1,0 +1,104 @@
+"""The part of a text that answers a query best, with the words of the query marked. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from app.search.ranking import SimilarTerms
+from app.search.words import WORD, fold
+
+MARK = "**"
+"""Stands before and after each word of the query."""
+
+SNIPPET_CHARS = 200
+"""The most characters of the text in a snippet; marks and ellipses come in addition."""
+
+_ELLIPSIS = "…"
+
+
+class _Match(NamedTuple):
+    """A place of the text that has a term: from `start` to `end`, exclusive."""
+
+    start: int
+    end: int
+    term: str
+
+
+def make_snippet(text: str, terms: Sequence[str], stem: Callable[[str], str] | None = None) -> str:
+    """Return at most SNIPPET_CHARS of a text, on one line, with each term and each similar word between marks.
+
+    It is the first part of this length that has the most different terms, or the beginning if there are none.
+
+    Args:
+        text: The text.
+        terms: The terms of the query, folded.
+        stem: Returns the stem of a word in the language of the chat; None compares words as they are.
+
+    """
+    flat = " ".join(text.split())
+    matches = sorted(_find(flat, terms, stem))
+    start, end = _choose(flat, matches)
+    pieces, at = [_ELLIPSIS if start else ""], start
+    for first, last in _join(one for one in matches if start <= one.start and one.end <= end):
+        pieces += [flat[at:first], MARK, flat[first:last], MARK]
+        at = last
+    return "".join([*pieces, flat[at:end], _ELLIPSIS if end < len(flat) else ""])
+
+
+def _find(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) -> Iterator[_Match]:
+    stems = [stem(term) for term in terms] if stem else terms
+    similar = SimilarTerms(stems)
+    for found in WORD.finditer(text):
+        word = fold(found[0])
+        if found["spaceless"]:
+            yield from _find_inside(found, word, stems)
+            continue
+        form = stem(word) if stem else word
+        near = [form] if form in stems else [term for term, _ in similar[form]]
+        yield from (_Match(*found.span(), term) for term in near)
+
+
+def _find_inside(found: re.Match[str], word: str, terms: Sequence[str]) -> Iterator[_Match]:
+    """Yield each place of a run of characters that is a term."""
+    for term in terms:
+        at = word.find(term)
+        while at != -1:
+            if len(word) != len(found[0]):  # folding made several characters of one, so places do not agree
+                yield _Match(*found.span(), term)
+                break
+            yield _Match(found.start() + at, found.start() + at + len(term), term)
+            at = word.find(term, at + 1)
+
+
+def _choose(text: str, matches: Sequence[_Match]) -> tuple[int, int]:
+    """Return where the snippet begins and ends, between words."""
+    if len(text) <= SNIPPET_CHARS:
+        return 0, len(text)
+    best = most = first = 0
+    inside: Counter[str] = Counter()
+    for last in matches:
+        inside[last.term] += 1
+        while last.end - matches[first].start > SNIPPET_CHARS:
+            inside[matches[first].term] -= 1
+            first += 1
+        if (different := sum(1 for count in inside.values() if count)) > most:
+            best, most = matches[first].start, different
+    start = max(0, min(best - SNIPPET_CHARS // 5, len(text) - SNIPPET_CHARS))
+    end = start + SNIPPET_CHARS
+    if start and (space := text.find(" ", start, best)) != -1:
+        start = space + 1
+    if end < len(text) and (space := text.rfind(" ", best, end)) > best:
+        end = space
+    return start, end
+
+
+def _join(matches: Iterator[_Match]) -> list[tuple[int, int]]:
+    """Return the places of the matches, those that overlap or touch as one."""
+    joined: list[tuple[int, int]] = []
+    for one in matches:
+        if joined and one.start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], one.end)
+        else:
+            joined.append((one.start, one.end))
+    return joined

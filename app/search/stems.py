@@ -1,0 +1,71 @@
+"""The stems of words, so that *lanterns* finds *lantern*, in the languages that the Snowball stemmers know.
+
+Source: https://snowballstem.org/, by the library `snowballstemmer`.
+"""
+
+import threading
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import snowballstemmer
+
+_ALGORITHMS = {
+    "ar": "arabic",
+    "ca": "catalan",
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "eo": "esperanto",
+    "es": "spanish",
+    "et": "estonian",
+    "eu": "basque",
+    "fa": "persian",
+    "fi": "finnish",
+    "fr": "french",
+    "ga": "irish",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "hy": "armenian",
+    "id": "indonesian",
+    "it": "italian",
+    "lt": "lithuanian",
+    "nb": "norwegian",
+    "ne": "nepali",
+    "nl": "dutch",
+    "nn": "norwegian",
+    "no": "norwegian",
+    "pl": "polish",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sr": "serbian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+    "yi": "yiddish",
+}
+"""The name of the algorithm by the first subtag of a language."""
+
+_lock = threading.Lock()  # a stemmer holds the word that it works on
+
+
+def stemmer_of(language: str | None) -> Callable[[str], str] | None:
+    """Return the function that returns the stem of a folded word in a language (BCP 47); None if there is none."""
+    algorithm = _ALGORITHMS.get((language or "").partition("-")[0].lower())
+    return partial(_stem, algorithm) if algorithm else None
+
+
+@lru_cache(maxsize=65_536)
+def _stem(algorithm: str, word: str) -> str:
+    """Return the stem of a word. It takes some 40 microseconds, so stems are remembered."""
+    with _lock:
+        stem: str = _stemmer(algorithm).stemWord(word)
+    return stem
+
+
+@lru_cache
+def _stemmer(algorithm: str) -> Any:
+    return snowballstemmer.stemmer(algorithm)

@@ -1,0 +1,148 @@
+"""What a search finds, measured on LoCoMo.
+
+    python -m bench.search --locomo locomo10.json
+
+Each conversation is a chat of the running service, and each of its questions of the categories 1 to 4 is asked over
+HTTP; the messages that answer it are known. All settings are the defaults; a chat has no `language`.
+
+Columns:
+    R@10      percent of the evidence that is among the first 10 messages of the results, the mean of all questions
+    nDCG@10   how far at the front it is, 100 if nothing else is before it
+    words     R@10 if importance and recency added nothing
+    in 2,000  percent of the questions whose evidence is all in a context of 2,000 tokens with `recall: auto` and the
+              question as `query`. The chat keeps 2 messages, has no memos, and recall gets all but 200 of the tokens
+    in 4,000  the same with 4,000 tokens
+    ms        the median of the time of a search, and in parentheses its 95th percentile
+"""
+
+import argparse
+import asyncio
+import math
+import tempfile
+import time
+from collections.abc import Sequence, Set
+from pathlib import Path
+from statistics import mean, quantiles
+from typing import Any, NamedTuple
+
+import httpx
+
+from bench.lines import IDLE
+from bench.locomo import Conversation, Question, add_locomo_option, read_locomo
+from bench.processes import say
+from bench.stage import make_key, serving
+
+BUDGETS = (2_000, 4_000)
+RESERVED_TOKENS = 200
+FIRST = 10
+SETTINGS = {
+    "memos": {"enabled": False},
+    "history": {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"},
+}
+_BATCH = 500
+
+
+class Asked(NamedTuple):
+    """What a question found: shares of 1, and the time of the search in milliseconds."""
+
+    category: int
+    recall: float
+    ndcg: float
+    recall_by_words: float
+    in_contexts: Sequence[bool]
+    ms: float
+
+
+async def measure(client: httpx.AsyncClient, conversation: Conversation) -> list[Asked]:
+    """Store a conversation, and ask its questions."""
+    chat = f"/v1/chats/{conversation.id}"
+    (await client.put(chat, json={"settings": SETTINGS})).raise_for_status()
+    said = conversation.appendable()
+    for first in range(0, len(said), _BATCH):
+        (await client.post(f"{chat}/messages", json={"messages": said[first : first + _BATCH]})).raise_for_status()
+    return [await _ask(client, chat, conversation.id, question) for question in conversation.questions]
+
+
+async def _ask(client: httpx.AsyncClient, chat: str, prefix: str, question: Question) -> Asked:
+    evidence = {f"{prefix}-{message_id}" for message_id in question.evidence}
+    body = {"query": question.text, "limit": 100, "kinds": ["message"]}
+    began_s = time.perf_counter()
+    answer = (await client.post(f"{chat}/memories/search", json=body)).raise_for_status().json()
+    ms = 1000 * (time.perf_counter() - began_s)
+    hits = answer["hits"]
+    by_words = sorted(hits, key=lambda hit: -sum(hit["parts"][part] for part in ("vector", "text", "neighbours")))
+    return Asked(
+        question.category,
+        find_share(hits, evidence),
+        rate_order(hits, evidence),
+        find_share(by_words, evidence),
+        [await _is_in_context(client, chat, question.text, evidence, budget) for budget in BUDGETS],
+        ms,
+    )
+
+
+def find_share(hits: Sequence[Any], evidence: Set[str]) -> float:
+    """Return how much of the evidence is among the first results."""
+    return len(evidence & {hit["id"] for hit in hits[:FIRST]}) / len(evidence)
+
+
+def rate_order(hits: Sequence[Any], evidence: Set[str]) -> float:
+    """Return the normalised discounted cumulative gain of the first results."""
+    gain = sum(1 / math.log2(at + 2) for at, hit in enumerate(hits[:FIRST]) if hit["id"] in evidence)
+    return gain / sum(1 / math.log2(at + 2) for at in range(min(FIRST, len(evidence))))
+
+
+async def _is_in_context(client: httpx.AsyncClient, chat: str, query: str, evidence: Set[str], budget: int) -> bool:
+    options: dict[str, str | int] = {
+        "query": query,
+        "recall": "auto",
+        "max_tokens": budget,
+        "recall_tokens": budget - RESERVED_TOKENS,
+    }
+    answer = (await client.get(f"{chat}/context", params=options)).raise_for_status().json()
+    sources = {source for segment in answer["segments"] for source in segment["sources"]}
+    return all(f"message:{message_id}" in sources for message_id in evidence)
+
+
+def write_table(asked: Sequence[Asked]) -> str:
+    """Return the results as Markdown, by category and together."""
+    rows = [(str(category), [one for one in asked if one.category == category]) for category in range(1, 5)]
+    lines = [
+        "| category | questions | R@10 | nDCG@10 | words | in 2,000 | in 4,000 | ms |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, of in [*rows, ("all", list(asked))]:
+        times = quantiles([one.ms for one in of], n=20)
+        shares = [
+            mean(one.recall for one in of),
+            mean(one.ndcg for one in of),
+            mean(one.recall_by_words for one in of),
+            *(mean(one.in_contexts[at] for one in of) for at in range(len(BUDGETS))),
+        ]
+        figures = " | ".join(f"{100 * share:.1f}" for share in shares)
+        lines.append(f"| {name} | {len(of):,} | {figures} | {times[9]:.1f} ({times[18]:.1f}) |")
+    return "\n".join(lines)
+
+
+async def run(path: Path) -> str:
+    """Serve the conversations, ask all questions, and return the table."""
+    asked: list[Asked] = []
+    with tempfile.TemporaryDirectory() as directory:
+        async with serving(Path(directory), IDLE) as stack:
+            headers = {"Authorization": f"Bearer {await make_key(stack)}"}
+            async with httpx.AsyncClient(base_url=stack.url, headers=headers, timeout=60) as client:
+                for conversation in read_locomo(path):
+                    asked += await measure(client, conversation)
+                    say(f"{conversation.id}: {len(asked)} questions so far")
+    return write_table(asked)
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.search", description="What a search finds, on LoCoMo")
+    add_locomo_option(parser)
+    say(asyncio.run(run(parser.parse_args().locomo)))
+
+
+if __name__ == "__main__":
+    main()

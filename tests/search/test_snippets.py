@@ -1,0 +1,53 @@
+"""Snippets of search results."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.search.snippets import MARK, SNIPPET_CHARS, make_snippet
+from app.search.stems import stemmer_of
+
+FILLER = "we sail on and on " * 40
+
+
+@pytest.mark.parametrize(
+    ("text", "terms", "snippet"),
+    [
+        ("The Lantern fell.", ["lantern"], "The **Lantern** fell."),
+        ("one\n  two", ["two"], "one **two**"),
+        ("The lanterm fell.", ["lantern"], "The **lanterm** fell."),
+        ("She fell.", ["lantern"], "She fell."),
+        ("猫が好きです", ["猫が"], "**猫が**好きです"),
+        ("日本語の猫", ["本語", "語の"], "日**本語の**猫"),
+        ("ＬＡＭＰ here", ["lamp"], "**ＬＡＭＰ** here"),
+        ("㌔㌔ and ｶﾞｽ", ["キロ"], "㌔㌔ and ｶﾞｽ"),
+    ],
+)
+def test_terms_are_marked(text: str, terms: list[str], snippet: str) -> None:
+    assert make_snippet(text, terms) == snippet
+
+
+def test_forms_of_a_word_are_marked_by_their_stem() -> None:
+    assert make_snippet("She promised it.", ["promises"], stemmer_of("en")) == "She **promised** it."
+
+
+def test_the_part_with_the_most_terms_is_chosen() -> None:
+    text = f"The lamp. {FILLER} The ferry brought the lamp to us. {FILLER}"
+    snippet = make_snippet(text, ["lamp", "ferry"])
+    assert "The **ferry** brought the **lamp** to us" in snippet
+    assert snippet.startswith("…")
+    assert snippet.endswith("…")
+
+
+@given(
+    st.lists(st.sampled_from(["lamp", "Ferry", "lamps", "日本語の猫", "sea,", "x" * 300, "ẞ", "ﬃ", "㌔"]), max_size=60),
+    st.lists(st.sampled_from(["lamp", "ferry", "本語", "ss", "キロ"]), unique=True, max_size=4),
+)
+def test_a_snippet_is_a_part_of_the_text(words: list[str], terms: list[str]) -> None:
+    text = " ".join(words)
+    snippet = make_snippet(text, terms)
+    plain = snippet.replace(MARK, "").removeprefix("…").removesuffix("…")
+    assert plain in text
+    assert len(plain) <= SNIPPET_CHARS
+    if any(term in text.lower().split() for term in terms):
+        assert MARK in snippet
