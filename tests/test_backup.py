@@ -1,4 +1,4 @@
-"""The commands of docs/deploy.md restore a backup into a database that answers as the first one did."""
+"""The commands of docs/deploy.md restore a backup or convert a database, which then answers as before."""
 
 import asyncio
 import os
@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import asyncpg
 import httpx
+import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
@@ -16,12 +18,19 @@ from app.kit.job_context import JobContext
 from app.kit.settings import Settings
 from app.local.binaries import postgres_program
 from app.main import create_app
+from app.migrate import migrate
 from app.registry import LAYERS
 from tests.conftest import client_of
+from tests.local.former import former_postgres
 from tests.talk import append, ok, put, said, talk
 
 PAGE = (Path(__file__).parent.parent / "docs/deploy.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^docker compose exec -T postgres ((?:pg_dump|createdb|pg_restore) .*)$", PAGE, re.MULTILINE)
+RESTORING, CONVERTING = (
+    re.findall(
+        r"^docker compose exec -T postgres ((?:pg_dump|createdb|pg_restore|psql|dropdb) .*)$", part, re.MULTILINE
+    )
+    for part in (PAGE.split("## Backup and restore")[1].split("## Locale"))
+)
 CONTEXTS = [f"/v1/chats/{chat}/context?format={format}" for chat in "ab" for format in ("openai", "anthropic", "text")]
 
 
@@ -41,30 +50,51 @@ async def read(client: httpx.AsyncClient) -> list[bytes]:
     return [answer.content for answer in answers]
 
 
-async def run(command: str, place: Path, database_url: str, names: dict[str, str]) -> None:
-    """Run a command of the page on the database that `names` gives it."""
+async def run(command: str, place: Path, database_url: str, name: str) -> None:
+    """Run a command of the page on a database of the test: `name` is that of `memobook`."""
     parts = urlsplit(database_url)
     programs = postgres_program("postgres").parent
     host = parse_qs(parts.query)["host"][0]
     assert parts.password is not None
     # The name of the database: neither the role of that name, nor the file.
-    program = command.split(" ", 1)[0]
-    named = re.sub(r"(?<!username=)\bmemobook\b(?!\.dump)", names[program], command)
+    named = re.sub(r"(?<!username=)\bmemobook(?=_|\b(?!\.dump))", name, command)
     assert named != command
     process = await asyncio.create_subprocess_exec(
         *("sh", "-euc", f"{programs}/{named}"),
         cwd=place,
         env={**os.environ, "PGHOST": host, "PGPORT": "5432", "PGPASSWORD": parts.password},
+        stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
     _, error = await process.communicate()
     assert process.returncode == 0, error.decode()
 
 
-async def test_a_restored_backup_gives_the_same_contexts(
-    tmp_path: Path, fresh_database_url: str, clock: SteppedClock
+@pytest.fixture
+async def database_without_letters(short_path: Path) -> AsyncIterator[str]:
+    """A migrated database on a server whose databases have LC_CTYPE C. It has no extensions, as those of compose."""
+    async with former_postgres(short_path / "data") as postgres:
+        connection = await asyncpg.connect(postgres.url.replace("+asyncpg", ""))
+        await connection.execute("CREATE DATABASE talks TEMPLATE template0")
+        await connection.close()
+        url = postgres.url.replace("/memobook?", "/talks?")
+        await asyncio.to_thread(migrate, url)
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("commands", "programs"),
+    [
+        (RESTORING, ["pg_dump", "dropdb", "createdb", "pg_restore"]),
+        (CONVERTING, ["pg_dump", "createdb", "pg_restore", "psql", "dropdb"]),
+    ],
+    ids=["restored", "converted"],
+)
+async def test_the_commands_keep_the_contexts(
+    tmp_path: Path, database_without_letters: str, clock: SteppedClock, commands: list[str], programs: list[str]
 ) -> None:
-    async with service(fresh_database_url, clock) as (client, dispatcher):
+    url = database_without_letters
+    async with service(url, clock) as (client, dispatcher):
         for chat, preset in (("a", "memo"), ("b", "diary")):
             await put(client, chat, settings={"preset": preset})
             for first in range(1, 60, 10):
@@ -73,14 +103,28 @@ async def test_a_restored_backup_gives_the_same_contexts(
                 await dispatcher.drain()
         before = await read(client)
         assert b"Highlight" in before[0]
+    assert await locale_of(url) == ("C", "C", False)
 
-    source = urlsplit(fresh_database_url).path.removeprefix("/")
-    names = {"pg_dump": source, "createdb": f"{source}_restored", "pg_restore": f"{source}_restored"}
-    assert [command.split(" ", 1)[0] for command in COMMANDS] == list(names)
-    for command in COMMANDS:
-        await run(command, tmp_path, fresh_database_url, names)
+    assert [command.split(" ", 1)[0] for command in commands] == programs
+    for command in commands:
+        await run(command, tmp_path, url, urlsplit(url).path.removeprefix("/"))
 
-    async with service(fresh_database_url.replace(source, f"{source}_restored"), clock) as (client, dispatcher):
+    assert await locale_of(url) == ("C", "C.UTF-8", True)
+    async with service(url, clock) as (client, dispatcher):
         assert await read(client) == before
         assert ok(await client.get("/readyz"), 200)["database"] == "ok"
         await append(client, [said(61)], chat_id="a")
+
+
+async def locale_of(url: str) -> tuple[str, str, bool]:
+    """LC_COLLATE and LC_CTYPE, and whether full text search knows letters outside ASCII."""
+    connection = await asyncpg.connect(url.replace("+asyncpg", ""))
+    row = await connection.fetchrow(
+        """
+        SELECT datcollate, datctype, to_tsvector('simple', 'é—é') = $$'é':1,2$$::tsvector
+        FROM pg_database WHERE datname = current_database()
+        """
+    )
+    await connection.close()
+    assert row is not None
+    return tuple(row)

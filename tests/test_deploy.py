@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from app.kit.settings import PREFIX, Settings
+from tests.local.former import KNOWN, LETTERS, former_postgres
 
 ROOT = Path(__file__).parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -306,3 +307,11 @@ def test_postgresql_logs_no_rows_and_no_statements() -> None:
     command = SERVICES["postgres"]["command"]
     assert command[0] == "postgres"
     assert set(command[2::2]) == {"log_error_verbosity=terse", "log_min_error_statement=panic"}
+
+
+async def test_the_database_of_compose_knows_all_letters(short_path: Path) -> None:
+    options = shlex.split(SERVICES["postgres"]["environment"]["POSTGRES_INITDB_ARGS"])
+    async with former_postgres(short_path / "data", options) as postgres:
+        connection = await postgres.connect("memobook")
+        assert tuple(await connection.fetchrow(LETTERS) or ()) == KNOWN
+        await connection.close()

@@ -55,6 +55,29 @@ async def check_server(connection: Connection) -> Finding:
     return Finding("database", "ok", message)
 
 
+async def check_locale(connection: Connection, *, is_embedded: bool) -> Finding:
+    """Check whether PostgreSQL knows letters outside ASCII: whether it finds two words at the sides of a dash."""
+    row = await connection.fetchrow(
+        """
+        SELECT datctype AS ctype, (SELECT count(*) > 1 FROM ts_parse('default', 'é—é')) AS knows_letters
+        FROM pg_database WHERE datname = current_database()
+        """
+    )
+    assert row is not None
+    if row["knows_letters"]:
+        message = f"Full text search and pg_trgm know the letters of all languages (LC_CTYPE {row['ctype']})."
+        return Finding("locale", "ok", message)
+    if is_embedded:
+        advice = (
+            "Restart memobook up: it converts the database if this machine has the locale C.UTF-8, and otherwise prints"
+            " the reason."
+        )
+    else:
+        advice = "Dump the database, and restore it into one with the LC_CTYPE C.UTF-8: see Locale in docs/deploy.md."
+    message = f"With the LC_CTYPE {row['ctype']}, full text search and pg_trgm know no letters outside ASCII."
+    return Finding("locale", "note", message, advice)
+
+
 async def check_permissions(connection: Connection) -> Finding:
     """Check that the role may read and change every table of the service that exists."""
     names: list[str] = await connection.fetchval(

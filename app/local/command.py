@@ -59,16 +59,7 @@ async def spawn(command: Command) -> asyncio.subprocess.Process:
     Call this on the main thread: the death signal is sent when the *thread* that started the child ends.
     """
     with _output(command.log) as output:
-        return await asyncio.create_subprocess_exec(
-            *launcher(command.account, command.death_signal),
-            *command.arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=dict(command.environment),
-            cwd=command.directory,
-            start_new_session=True,
-        )
+        return await _start(command, asyncio.subprocess.DEVNULL, output, output)
 
 
 async def run_to_end(command: Command) -> int:
@@ -77,9 +68,51 @@ async def run_to_end(command: Command) -> int:
     try:
         return await process.wait()
     finally:
-        if process.returncode is None:
-            kill_group(process.pid)
-            await process.wait()
+        await _end(process)
+
+
+async def run_pipe(source: Command, sink: Command) -> tuple[int, int]:
+    """Run `source` with its output as the input of `sink`, and return both exit codes.
+
+    What they write to stderr is dropped. Kills both if this task is cancelled.
+    """
+    nothing = asyncio.subprocess.DEVNULL
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "wb") as writer:
+        sent = await _start(source, nothing, writer, nothing)
+        try:
+            received = await _start(sink, reader, nothing, nothing)
+        except BaseException:
+            await _end(sent)
+            raise
+    # This process has closed its ends of the pipe: each child sees the end of the other.
+    try:
+        return await sent.wait(), await received.wait()
+    finally:
+        await _end(sent)
+        await _end(received)
+
+
+async def _start(
+    command: Command, stdin: IO[bytes] | int, stdout: IO[bytes] | int | None, stderr: IO[bytes] | int | None
+) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *launcher(command.account, command.death_signal),
+        *command.arguments,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=dict(command.environment),
+        cwd=command.directory,
+        start_new_session=True,
+    )
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a child that still runs."""
+    if process.returncode is None:
+        kill_group(process.pid)
+        await process.wait()
 
 
 def kill_group(pid: int) -> None:

@@ -2,6 +2,10 @@
 
 Settings that are not listed here keep PostgreSQL's defaults: fsync on, 128 MB of shared buffers, 100 connections. The
 server only listens on a Unix socket and requires a password there, too.
+
+Texts are ordered by their bytes, the same on every machine: LC_COLLATE is C. PostgreSQL's builtin provider with C.UTF-8
+supplies `lower`, `upper` and regular expressions. Full text search and `pg_trgm` do not use it: in PostgreSQL 18 they
+ask the C library which characters are letters, by LC_CTYPE.
 """
 
 import shutil
@@ -14,6 +18,7 @@ import asyncpg
 from app.local.account import Account
 from app.local.binaries import postgres_program
 from app.local.command import Command, run_to_end
+from app.local.ctype import available_ctype
 from app.local.directory import DataDirectory, write_private
 from app.local.errors import LocalError
 from app.local.processes import working_directory
@@ -22,6 +27,7 @@ _NAME = "PostgreSQL"
 _PORT = 5432
 _SUPERUSER = "postgres"
 _ROLE = "memobook"
+DATABASE = "memobook"
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 """The complete environment: PGPORT, PGDATA and the like in this process's environment are for other servers."""
 
@@ -64,7 +70,12 @@ class Postgres:
     @property
     def url(self) -> str:
         """The URL of the service's database, for SQLAlchemy. It includes the port, which PGPORT would change."""
-        return f"postgresql+asyncpg://{_ROLE}:{self._role_password}@/{_ROLE}?host={self._sockets}&port={_PORT}"
+        return f"postgresql+asyncpg://{_ROLE}:{self._role_password}@/{DATABASE}?host={self._sockets}&port={_PORT}"
+
+    @property
+    def files(self) -> Path:
+        """The data directory of the server."""
+        return self._directory.postgres
 
     @property
     def command(self) -> Command:
@@ -110,14 +121,16 @@ class Postgres:
                 file.unlink()
 
     async def accepts(self) -> bool:
-        """Return whether the server accepts connections. Raises LocalError if it rejects the password."""
+        """Return whether the server accepts connections. Raises LocalError if it refuses them for good."""
         try:
-            connection = await self._connect("postgres")
+            connection = await self.connect("postgres")
         except (OSError, TimeoutError, asyncpg.CannotConnectNowError, asyncpg.ConnectionDoesNotExistError):
             return False
         except asyncpg.InvalidPasswordError:
             path = self._directory.path / f"{_SUPERUSER}.password"
             raise LocalError(f"{path} does not hold the password of {self._directory.postgres}") from None
+        except asyncpg.PostgresError as error:  # such as the lack of the locale of a database that was made elsewhere
+            raise LocalError(f"PostgreSQL refuses connections: {error.args[0]} {error.detail or ''}".rstrip()) from None
         await connection.close()
         return True
 
@@ -127,7 +140,7 @@ class Postgres:
         The role may create databases but is not a superuser. Extensions that only a superuser may install are in
         `template1`, and so in every database that the role creates.
         """
-        connection = await self._connect("template1")
+        connection = await self.connect("template1")
         try:
             await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
             await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
@@ -138,14 +151,31 @@ class Postgres:
                 await connection.execute(f"ALTER ROLE {_ROLE} SET {name} = {value}")
         finally:
             await connection.close()  # a template with open connections cannot be copied
-        connection = await self._connect("postgres")
+        connection = await self.connect("postgres")
         try:
-            if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", _ROLE):
-                await connection.execute(f"CREATE DATABASE {_ROLE} OWNER {_ROLE}")
+            if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
+                await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {_ROLE}")
         finally:
             await connection.close()
 
-    async def _connect(self, database: str) -> "asyncpg.Connection[asyncpg.Record]":
+    def client(self, program: str, *arguments: str) -> Command:
+        """Return the command of a client program such as `pg_dump`, connected as the superuser."""
+        return Command(
+            name=program,
+            arguments=(str(postgres_program(program)), *arguments),
+            environment={
+                **_ENVIRONMENT,
+                "PGHOST": str(self._sockets),
+                "PGPORT": str(_PORT),
+                "PGUSER": _SUPERUSER,
+                "PGPASSWORD": self._password,
+                "PGOPTIONS": " ".join(f"-c {name}={value}" for name, value in _QUIET.items()),
+            },
+            directory=Path("/"),
+        )
+
+    async def connect(self, database: str) -> "asyncpg.Connection[asyncpg.Record]":
+        """Return a connection of the superuser to `database`, whose statements take as long as they need."""
         return await asyncpg.connect(
             host=str(self._sockets),
             port=_PORT,
@@ -154,6 +184,7 @@ class Postgres:
             database=database,
             ssl=False,
             timeout=10,
+            server_settings={"statement_timeout": "0"},
         )
 
     def _clear(self, path: Path) -> None:
@@ -175,6 +206,8 @@ class Postgres:
                 "C.UTF-8",
                 "--locale",
                 "C",
+                "--lc-ctype",
+                available_ctype() or "C",
             ),
             *(("--no-sync",) if self._settings.get("fsync") == "off" else ()),
         )

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from app.local.account import Account, choose_account, own_account
 from app.local.binaries import postgres_program
 from app.local.children import Child
+from app.local.conversion import convert_databases
 from app.local.directory import DataDirectory
 from app.local.leftovers import PidFile
 from app.local.postgres import Postgres
@@ -62,4 +63,5 @@ async def _running_postgres(directory: DataDirectory, postgres: Postgres, say: S
     )
     async with child.running(postgres.accepts, timeout_s=_RECOVERY_S):
         await postgres.make_database()
+        await convert_databases(postgres, say)
         yield postgres.url

@@ -25,7 +25,8 @@ from tests.scripted_model import HANG_UP, Reply, ScriptedModel, refuses, says
 from tests.talk import append, talk
 
 ADMIN = "an-admin-key-of-at-least-32-characters"
-CHECKS = ["settings", "database", "permissions", "schema", "disk", "clock", "keys", "redis", "worker", "model"]
+OF_DATABASE = ["locale", "permissions", "schema", "disk", "clock", "keys"]
+CHECKS = ["settings", "database", *OF_DATABASE, "redis", "worker", "model"]
 
 
 async def findings(
@@ -85,7 +86,7 @@ async def test_no_model_and_no_redis_are_statements(fresh_database_url: str) -> 
 async def test_without_a_database_the_rest_is_not_checked() -> None:
     found = await findings(None)
     assert_fault(found["database"], "MEMOBOOK_DATABASE_URL is not set.", "memobook up")
-    assert {found[check].state for check in ("permissions", "schema", "disk", "clock", "keys", "worker")} == {"skipped"}
+    assert {found[check].state for check in (*OF_DATABASE, "worker")} == {"skipped"}
 
 
 async def test_a_database_that_cannot_be_used_is_named(servers: Urls, short_path: Path) -> None:
@@ -125,6 +126,24 @@ async def test_another_encoding_is_a_fault(servers: Urls) -> None:
     found = await findings(f"{head.rsplit('/', 1)[0]}/{name}?{query}")
     assert_fault(found["database"], "The database's encoding is LATIN1.", "UTF8")
     assert_fault(found["schema"], "The database is not migrated.", "memobook migrate")
+
+
+async def test_a_locale_without_letters_is_a_note(servers: Urls, tmp_path: Path) -> None:
+    connection = await asyncpg.connect(servers.database_url.replace("+asyncpg", ""))
+    name = f"ascii_{uuid4().hex}"
+    await connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 LC_CTYPE 'C'")
+    await connection.close()
+    head, query = servers.database_url.split("?", 1)
+    url = f"{head.rsplit('/', 1)[0]}/{name}?{query}"
+    found = (await findings(url))["locale"]
+    assert (found.state, found.message) == (
+        "note",
+        "With the LC_CTYPE C, full text search and pg_trgm know no letters outside ASCII.",
+    )
+    assert "docs/deploy.md" in found.advice
+    place = Place(sqlalchemy_url(url), None, data=tmp_path, is_public=False)
+    embedded = await examine(Settings(database_url=url, _env_file=None), place, system_clock)
+    assert next(finding.advice for finding in embedded if finding.check == "locale").startswith("Restart memobook up")
 
 
 async def test_missing_permissions_name_the_tables(
