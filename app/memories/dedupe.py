@@ -3,7 +3,7 @@
 The similarity is that of PostgreSQL's `pg_trgm`: the share of the three-letter groups that two texts have in common,
 each word padded with two spaces before and one after. Chinese and Japanese words are not divided by spaces, and a
 group of three of their characters would be too coarse, so they are compared in groups of two. The database itself is
-not asked: with LC_CTYPE C, which a database from before ADR 0043 or of an operator can have, `pg_trgm` ignores all
+not asked: with LC_CTYPE C, which a database from before ADR 0038 or of an operator can have, `pg_trgm` ignores all
 letters that are not ASCII.
 """
 
