@@ -20,3 +20,7 @@ def is_equal(column: str, value: str) -> str:
     After `=` the planner drops the column from the ORDER BY, as it is constant, and may choose an index without it.
     """
     return f"{column} BETWEEN {value} AND {value}"
+
+
+WITH_HASH_TABLE = "IS TRUE"
+"""After `(x IN (SELECT …))`: the list is put into a hash table, and not compared with each row in a nested loop."""

@@ -8,7 +8,8 @@ from uuid import UUID
 import asyncpg
 
 from app.kit.db import Connection
-from app.layers.documents import COLUMNS, write_documents
+from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
+from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
 
 MAX_MESSAGES = 1_000
@@ -58,37 +59,8 @@ _LIKELY = """
         SELECT m.number, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
         FROM matches m CROSS JOIN total GROUP BY m.number ORDER BY likelihood DESC, m.number LIMIT {most}
     )
-    SELECT {columns}, role, name, total.texts{more} FROM likely JOIN texts USING (number) CROSS JOIN total"""
-
-# A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
-# of a chat's characters. Without a character, all characters' texts count.
-_EVERYWHERE = """
-    SELECT row_number() OVER () AS number, f.*, lower(concat_ws(': ', f.name, f.text)) AS lowered FROM (
-        SELECT DISTINCT ON (place) d.*, c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq,
-            sent.sent_at, CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
-                ELSE c.chat_key || d.source END AS place
-        FROM chats c
-        CROSS JOIN LATERAL (
-            SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq
-            FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{}}]' ELSE c.characters END) AS p
-            WHERE $3::text IS NULL OR p.value ->> 'name' = $3
-        ) AS q
-        CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name)
-        LEFT JOIN LATERAL (
-            SELECT m.sent_at FROM messages m
-            WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.seq = d.last_seq AND m.deleted_at IS NULL
-        ) AS sent ON true
-        WHERE {which} AND ($4::text[] IS NULL OR CASE split_part(d.source, ':', 1) WHEN 'scene' THEN 'recap'
-                ELSE split_part(d.source, ':', 1) END = ANY ($4))
-            AND ($5::int IS NULL OR d.first_seq >= $5) AND ($6::int IS NULL OR d.last_seq <= $6)
-            AND ($7::timestamptz IS NULL OR sent.sent_at > $7) AND ($8::timestamptz IS NULL OR sent.sent_at < $8)
-        ORDER BY place, d.last_seq DESC
-    ) AS f"""
-
-_OF_CHAT = "c.chat_key = $1 AND c.line_id = $10"
-
-_OF_USER = """c.user_key = $1 AND c.line_status = 'current'
-            AND coalesce((c.settings -> 'search' ->> 'across_chats')::boolean, false)"""
+    SELECT {columns}, role, name, total.texts{more} FROM texts CROSS JOIN total
+    WHERE (number IN (SELECT number FROM likely)) {hashed}"""
 
 _ALL_MESSAGES = f"""
     SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
@@ -98,6 +70,48 @@ _ALL_MESSAGES = f"""
         AND m.deleted_at IS NULL AND m.kind IS NULL AND NOT m.blank AND m.hidden_by IS DISTINCT FROM 'user'
         AND m.role IN ('user', 'assistant', 'narrator')
         AND ($3::text IS NULL OR (m.role = 'assistant' AND coalesce(m.name, $3) = $3))"""  # noqa: S608
+
+# A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
+# of a chat's characters. Without a character, all characters' texts count. The time of sending is read for the results
+# alone, unless it limits them: it would be a lookup for each text.
+_EVERYWHERE = f"""
+    SELECT row_number() OVER () AS number, f.*, lower(concat_ws(': ', f.name, f.text)) AS lowered FROM (
+        (SELECT DISTINCT ON (place) {{places}}, d.*, NULL::text AS role, NULL::text AS name,
+            CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
+                ELSE c.chat_key || d.source END AS place
+        FROM chats c
+        CROSS JOIN LATERAL (
+            SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq
+            FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{{{}}}}]' ELSE c.characters END) AS p
+            WHERE $3::text IS NULL OR p.value ->> 'name' = $3
+        ) AS q
+        CROSS JOIN LATERAL ({{documents}}) AS d ({{columns}})
+        WHERE {{which}}
+        ORDER BY place, d.last_seq DESC)
+        UNION ALL
+        SELECT {{places}}, d.*, NULL FROM chats c CROSS JOIN LATERAL ({_ALL_MESSAGES}) AS d ({{columns}}, role, name)
+        WHERE {{which}}
+    ) AS f
+    WHERE ($4::text[] IS NULL OR CASE split_part(f.source, ':', 1) WHEN 'scene' THEN 'recap'
+            ELSE split_part(f.source, ':', 1) END = ANY ($4))
+        AND ($5::int IS NULL OR f.first_seq >= $5) AND ($6::int IS NULL OR f.last_seq <= $6)
+        AND (($7::timestamptz IS NULL AND $8::timestamptz IS NULL) OR EXISTS (
+            SELECT FROM messages m WHERE m.chat_key = f.chat_key AND m.line_id = f.line_id AND m.seq = f.last_seq
+                AND m.deleted_at IS NULL AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
+            {ONE_LOOKUP_EACH}))"""  # noqa: S608 - of constants
+
+_PLACES = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq"
+
+_FOUND = """number, chat_id, chat_key, line_id, characters, user_name, head_seq, (
+        SELECT m.sent_at FROM messages m WHERE m.chat_key = texts.chat_key AND m.line_id = texts.line_id
+            AND m.seq = texts.last_seq AND m.deleted_at IS NULL) AS sent_at"""
+
+_NO_DOCUMENTS = f"SELECT {', '.join(f'NULL AS {column}' for column in Document._fields)} WHERE false"
+
+_OF_CHAT = "c.chat_key = $1 AND c.line_id = $10"
+
+_OF_USER = """c.user_key = $1 AND c.line_status = 'current'
+            AND coalesce((c.settings -> 'search' ->> 'across_chats')::boolean, false)"""
 
 
 class Question(NamedTuple):
@@ -169,25 +183,34 @@ class Statements(NamedTuple):
 
 def write_search(layers: Sequence[Layer]) -> Statements:
     """Return the statements of searches over the texts of these layers, and over messages."""
-    recalled = _TEXTS.format(texts=_with_documents(layers, _MESSAGES), columns=COLUMNS)
-    everywhere = {
-        which: _EVERYWHERE.format(texts=_with_documents(layers, _ALL_MESSAGES), columns=COLUMNS, which=which)
+    documents = write_documents(layers) or _NO_DOCUMENTS
+    of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text FROM ({documents}) AS of_layers"  # noqa: S608
+    recalled = _TEXTS.format(texts=f"{of_layers} UNION ALL {_MESSAGES}", columns=COLUMNS)
+    everywhere = [
+        _EVERYWHERE.format(
+            documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
+            places=_PLACES,
+            columns=COLUMNS,
+            which=which,
+        )
         for which in (_OF_CHAT, _OF_USER)
-    }
-    more = ", number, chat_id, chat_key, line_id, characters, user_name, head_seq, sent_at"
+    ]
     return Statements(
-        _LIKELY.format(texts=recalled, patterns="$8", columns=COLUMNS, most=MAX_CANDIDATES, more=""),
+        _LIKELY.format(
+            texts=recalled, patterns="$8", columns=COLUMNS, most=MAX_CANDIDATES, more="", hashed=WITH_HASH_TABLE
+        ),
         *(
-            _LIKELY.format(texts=everywhere[which], patterns="$9", columns=COLUMNS, most=MAX_LOOKED_UP, more=more)
-            for which in (_OF_CHAT, _OF_USER)
+            _LIKELY.format(
+                texts=texts,
+                patterns="$9",
+                columns=COLUMNS,
+                most=MAX_LOOKED_UP,
+                more=f", {_FOUND}",
+                hashed=WITH_HASH_TABLE,
+            )
+            for texts in everywhere
         ),
     )
-
-
-def _with_documents(layers: Sequence[Layer], messages: str) -> str:
-    documents = write_documents(layers)
-    of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text FROM ({documents}) AS of_layers UNION ALL"  # noqa: S608
-    return f"{of_layers if documents else ''} {messages}"
 
 
 async def list_candidates(connection: Connection, statement: str, question: Question) -> list[asyncpg.Record]:
