@@ -1,6 +1,7 @@
 """The descriptor of the memories layer."""
 
 from app.bindings.models import Binding
+from app.knowledge.coverage import list_memories_learnt
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
@@ -18,6 +19,7 @@ LAYER = Layer(
     routers=routers,
     tools=(FORGET, MEMORY_LOG),
     on_bindings=on_bindings,
+    list_coverage=list_memories_learnt,
     export_state=export_state,
     documents=DOCUMENTS,
 )
