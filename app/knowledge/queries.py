@@ -150,6 +150,13 @@ _LEARNT = f"""
                 AND (h.kind = 'fact' OR s.content IS NULL) AND {_ON_LINE} {ONE_LOOKUP_EACH})
     ORDER BY o.first_seq, h.importance DESC NULLS LAST, h.learnt_at DESC, h.statement_id DESC"""  # noqa: S608
 
+_PLACES = """
+    SELECT DISTINCT ON (t.statement_id) t.statement_id, t.chat_key, t.line_id, t.first_seq
+    FROM teachings t JOIN chats l ON l.chat_key = t.chat_key AND l.line_id = t.line_id
+    WHERE t.statement_id = ANY($3) AND NOT t.hidden AND CASE WHEN t.chat_key = $1 THEN t.line_id = $2
+        ELSE t.wide_key IS NOT NULL AND l.line_status = 'current' END
+    ORDER BY t.statement_id, t.chat_key IS NOT DISTINCT FROM $1 DESC, t.first_seq DESC, t.chat_key"""
+
 
 async def list_newest(db_session: DbSession, scope: ScopeKey, kind: str) -> list[Known]:
     """Return the newest live statement of each key in one scope, as the chats' current lines have it."""
@@ -317,6 +324,18 @@ async def list_messages(db_session: DbSession, line: Line, statement_ids: Sequen
     for statement_id, message_id in await db_session.raw.fetch(_MESSAGES, *line, list(statement_ids)):
         found.setdefault(statement_id, []).append(message_id)
     return found
+
+
+async def list_places(
+    db_session: DbSession, line: Line | None, statement_ids: Sequence[UUID]
+) -> dict[UUID, tuple[UUID, UUID, int]]:
+    """Return the newest place where each statement was taught: a chat's key, its line, and a seq.
+
+    It is on `line` if that taught it, otherwise on the current line of another chat.
+    """
+    chat_key, line_id = line or (None, None)
+    rows = await db_session.raw.fetch(_PLACES, chat_key, line_id, list(statement_ids))
+    return {row["statement_id"]: (row["chat_key"], row["line_id"], row["first_seq"]) for row in rows}
 
 
 async def list_learnt(
