@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -135,13 +135,14 @@ _MESSAGES = """
     WHERE t.chat_key = $1 AND t.line_id = $2 AND t.statement_id = ANY($3) AND NOT t.hidden
     ORDER BY t.first_seq"""
 
+_TAUGHT_BY = f"""h.owner_key = coalesce(o.wide_key, o.chat_key) AND h.statement_id = o.statement_id
+        AND h.line_id = CASE WHEN o.wide_key IS NULL THEN '{CHAT_WIDE}' ELSE '{NO_LINE}' END::uuid"""
+
 # What was learnt from each message of a range and is live: a fact until its key has a newer value, a memory until it is
 # forgotten. `s` are the newer statements of its key.
 _LEARNT = f"""
     SELECT DISTINCT ON (o.first_seq) o.first_seq, h.key, h.statement_id
-    FROM teachings o JOIN statements h ON h.owner_key = coalesce(o.wide_key, o.chat_key)
-        AND h.line_id = CASE WHEN o.wide_key IS NULL THEN '{CHAT_WIDE}' ELSE '{NO_LINE}' END::uuid
-        AND h.statement_id = o.statement_id
+    FROM teachings o JOIN statements h ON {_TAUGHT_BY}
     WHERE o.chat_key = $1 AND o.line_id = $2 AND o.first_seq BETWEEN $3 AND $4 AND NOT o.hidden AND h.kind = $5
         AND h.content IS NOT NULL AND NOT EXISTS (
             SELECT FROM statements s WHERE s.owner_key = h.owner_key AND s.line_id = h.line_id AND s.kind = h.kind
@@ -156,6 +157,21 @@ _PLACES = """
     WHERE t.statement_id = ANY($3) AND NOT t.hidden AND CASE WHEN t.chat_key = $1 THEN t.line_id = $2
         ELSE t.wide_key IS NOT NULL AND l.line_status = 'current' END
     ORDER BY t.statement_id, t.chat_key IS NOT DISTINCT FROM $1 DESC, t.first_seq DESC, t.chat_key"""
+
+_WRITTEN = f"""
+    SELECT o.teaching_id, h.kind, h.key, h.content, h.operation, h.pattern
+    FROM teachings o JOIN statements h ON {_TAUGHT_BY}
+    WHERE o.chat_key = $1 AND o.line_id = $2 AND o.teaching_id = ANY($3)"""  # noqa: S608
+
+
+class Written(NamedTuple):
+    """What a statement says: its columns of these names."""
+
+    kind: str
+    key: str
+    content: str | None
+    operation: str | None
+    pattern: str | None
 
 
 async def list_newest(db_session: DbSession, scope: ScopeKey, kind: str) -> list[Known]:
@@ -324,6 +340,12 @@ async def list_messages(db_session: DbSession, line: Line, statement_ids: Sequen
     for statement_id, message_id in await db_session.raw.fetch(_MESSAGES, *line, list(statement_ids)):
         found.setdefault(statement_id, []).append(message_id)
     return found
+
+
+async def list_written(db_session: DbSession, line: Line, teaching_ids: Sequence[UUID]) -> dict[UUID, Written]:
+    """Return the statement of each of these teachings of a line."""
+    rows = await db_session.raw.fetch(_WRITTEN, *line, list(teaching_ids))
+    return {teaching_id: Written(*values) for teaching_id, *values in rows}
 
 
 async def list_places(

@@ -2,6 +2,7 @@
 
 from app.bindings.models import Binding
 from app.knowledge.coverage import list_memories_learnt
+from app.knowledge.effects import describe_writes
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
@@ -19,6 +20,7 @@ LAYER = Layer(
     routers=routers,
     tools=(FORGET, MEMORY_LOG),
     on_bindings=on_bindings,
+    describe_writes=describe_writes,
     list_coverage=list_memories_learnt,
     export_state=export_state,
     documents=DOCUMENTS,
