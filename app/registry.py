@@ -21,7 +21,7 @@ from app.layers.layer import Layer
 from app.memories.layer import LAYER as MEMORIES
 from app.memos.layer import LAYER as MEMOS
 from app.scenes.layer import LAYER as SCENES
-from app.search.in_use import search_layers
+from app.search.service import search_layers
 from app.search.tools import MEMORY_SEARCH
 from app.sessions.layer import LAYER as SESSIONS
 from app.summary.layer import LAYER as SUMMARY

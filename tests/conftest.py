@@ -7,7 +7,7 @@ commits are real. A test that needs a service without any key gets a database of
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -34,6 +34,7 @@ from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import ScriptedModel
+from tests.worker_processes import Workers
 
 settings.register_profile("memobook", deadline=None)  # the time that a test takes is no verdict
 settings.load_profile("memobook")
@@ -181,6 +182,22 @@ async def dispatcher(
 def quoting_dispatcher(database: Database, clock: SteppedClock, nothing_due: None) -> Dispatcher:
     """A worker's loop without a model."""
     return Dispatcher(JobContext(database, clock), LAYERS, slots=8, poll_s=30)
+
+
+@pytest.fixture
+async def workers(database_url: str, model: ScriptedModel, nothing_due: None) -> AsyncIterator[Workers]:
+    """Workers as processes of their own; they end with the test."""
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(Path(__file__).parent.parent),
+        "MEMOBOOK_DATABASE_URL": database_url,
+        "MEMOBOOK_LLM_BASE_URL": model.base_url,
+        "MEMOBOOK_LLM_MODEL": "scripted",
+        "MEMOBOOK_SWEEP_S": "1",
+        "MEMOBOOK_LOG_LEVEL": "error",
+    }
+    async with AsyncExitStack() as stack:
+        yield Workers(environment, stack)
 
 
 def sqlalchemy_url(url: str) -> str:

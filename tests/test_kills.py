@@ -1,80 +1,19 @@
 """Kill -9 and after: workers as real processes, killed at every moment of a memo, and Valkey under them."""
 
-import asyncio
-import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
 import psutil
-import pytest
 
 from app.kit.db import Database
-from app.kit.ids import chat_key
 from app.local.directory import DataDirectory
 from app.local.servers import running_servers
 from tests.background import locked_chat
 from tests.book import book, change, due_rows
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, talk
-
-PATIENCE_S = 40
-"""A dead worker's lease lasts 15 seconds; then the next look finds what it held."""
-
-PROGRAM = (sys.executable, "-m", "app.cli", "worker")
-
-
-class Workers:
-    """Workers as processes of their own, all on the test's database and model."""
-
-    def __init__(self, environment: dict[str, str], stack: AsyncExitStack) -> None:
-        self._environment = environment
-        self._stack = stack
-
-    async def start(self, *, stderr: int | None = None, **environment: str) -> asyncio.subprocess.Process:
-        """Start one; it is killed in the end, if it still runs."""
-        process = await asyncio.create_subprocess_exec(*PROGRAM, env=self._environment | environment, stderr=stderr)
-
-        async def end() -> None:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-
-        self._stack.push_async_callback(end)
-        return process
-
-
-@pytest.fixture
-async def workers(database_url: str, model: ScriptedModel, nothing_due: None) -> AsyncIterator[Workers]:
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": str(Path(__file__).parent.parent),
-        "MEMOBOOK_DATABASE_URL": database_url,
-        "MEMOBOOK_LLM_BASE_URL": model.base_url,
-        "MEMOBOOK_LLM_MODEL": "scripted",
-        "MEMOBOOK_SWEEP_S": "1",
-        "MEMOBOOK_LOG_LEVEL": "error",
-    }
-    async with AsyncExitStack() as stack:
-        yield Workers(environment, stack)
-
-
-async def until(database: Database, tenant: str, question: str) -> None:
-    """Ask about the chat, whose key is $1, until the answer is true."""
-    async with asyncio.timeout(PATIENCE_S), database.raw() as connection:
-        while not await connection.fetchval(f"SELECT {question}, pg_sleep(0.02)", chat_key(tenant, "c")):
-            pass
-
-
-async def until_all_is_made(database: Database, tenant: str) -> None:
-    await until(database, tenant, "NOT EXISTS (SELECT FROM work WHERE owner_key = $1)")
-
-
-async def kill(process: asyncio.subprocess.Process) -> None:
-    process.kill()
-    await process.wait()
+from tests.worker_processes import Workers, kill, until, until_all_is_made
 
 
 async def assert_one_memo_for_each_batch(api: httpx.AsyncClient, batches: int) -> None:

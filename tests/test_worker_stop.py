@@ -15,9 +15,7 @@ from tests.book import due_rows, statuses
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, talk
 from tests.test_deploy import SERVICES
-from tests.test_kills import PATIENCE_S, Workers, until_all_is_made, workers
-
-__all__ = ["workers"]  # a fixture
+from tests.worker_processes import PATIENCE_S, Workers, until_all_is_made
 
 CLOSING_S = 3
 """More than a worker needs to close its connections."""

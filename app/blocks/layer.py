@@ -8,6 +8,7 @@ from app.blocks.segment import SEGMENT, contribute
 from app.blocks.settings import BlockSettings
 from app.blocks.state import export_state
 from app.blocks.tools import MEMORY_BLOCK_UPDATE
+from app.knowledge.effects import describe_writes
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
@@ -19,6 +20,7 @@ LAYER = Layer(
     routers=routers,
     tools=(MEMORY_BLOCK_UPDATE,),
     on_bindings=on_bindings,
+    describe_writes=describe_writes,
     segments=(SEGMENT,),
     context_query=BLOCKS_OF_LINE,
     contribute=contribute,

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from app.consolidation.certainty import MOST_UNCERTAIN, is_certain
 from app.consolidation.importance import find_category, rate_sentence
 from app.consolidation.learnt import MAX_CONTENT_CHARS, PROMOTION_IMPORTANCE, Learnt, shorten
 from app.consolidation.safe_facts import find_facts
+from app.knowledge.important import LEAST_IMPORTANCE
 from app.summarising.extractive import Excerpt, Frequencies, extract_excerpts
 from app.summarising.sentences import count_words
 from app.summarising.transcript import Utterance
@@ -96,7 +98,7 @@ def _quote(
 ) -> list[Learnt]:
     def rate(excerpt: Excerpt) -> float:
         rated = given.get(excerpt.utterance.seq)
-        return rate_sentence(excerpt.said, excerpt.kind, excerpt.names) if rated is None else rated
+        return _rate(excerpt) if rated is None else rated
 
     excerpts = extract_excerpts(
         part,
@@ -116,6 +118,15 @@ def _quote(
         )
         for excerpt in excerpts
     ]
+
+
+def _rate(excerpt: Excerpt) -> float:
+    """Return the importance by the rules: so much that the block `facts` shows it only for what is certain."""
+    rating = rate_sentence(excerpt.said, excerpt.kind, excerpt.names)
+    speaks = excerpt.utterance.role in ("user", "assistant")
+    if not speaks or not is_certain(excerpt.said, excerpt.kind):
+        return min(rating, MOST_UNCERTAIN)
+    return max(rating, LEAST_IMPORTANCE) if rating > PROMOTION_IMPORTANCE else rating
 
 
 def _is_fact(excerpt: Excerpt) -> bool:

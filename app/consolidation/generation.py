@@ -1,6 +1,7 @@
 """Asks a model what can be learnt from a range of messages, or finds it by rule."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from app.consolidation.prompts import consolidation_messages
 from app.kit.job_context import PromptTemplate
 from app.kit.llm.client import ChatMessage
 from app.kit.tokens import count_tokens
-from app.layers.ask import Inquiry, ask_model
+from app.layers.ask import Inquiry, NoUsableAnswer, ask_model
 from app.layers.derived import Origin
 from app.summarising.extractive import Frequencies
 from app.summarising.fitting import DoesNotFit
@@ -24,6 +25,12 @@ ANSWER_TOKENS = 1_200
 """Room for ten items, also in scripts that take many tokens of the model's own tokenizer."""
 
 TEMPERATURE = 0.2
+
+FULL_ITEMS = 10
+"""An answer with so many items, the most that the prompt asks for, can lack some."""
+
+LEAST_DIVIDED_MESSAGES = 16
+"""A full answer about fewer messages is taken as complete. So 40 messages are read with at most seven calls."""
 
 HISTORY_MESSAGES = 500
 """The number of messages up to the end of the range whose words are counted."""
@@ -59,7 +66,7 @@ class Draft:
 async def ask_for_learnt(inquiry: Inquiry, prompt: PromptTemplate, source: Source, known: Sequence[Noted]) -> Draft:
     """Return what the model learns from `source`. Raises ModelError, NoUsableAnswer, DoesNotFit.
 
-    A range that does not fit the model's context is divided.
+    A range that does not fit the model's context is divided, and so is one with more to learn than one answer holds.
     """
     found, model = await _ask(inquiry, prompt, source, source.utterances, known)
     return Draft("model", model, prompt.version, found)
@@ -88,6 +95,48 @@ def quote_important(source: Source, history: Sequence[Utterance], learnt: Sequen
 async def _ask(
     inquiry: Inquiry, prompt: PromptTemplate, source: Source, batch: Sequence[Utterance], known: Sequence[Noted]
 ) -> tuple[list[Learnt], str]:
+    """Return what the model learns from `batch`, and the model's name.
+
+    Each half of the batch is read by itself if the batch does not fit, or if the answer has as many items as it may
+    have, so that it can lack some.
+    """
+    found: list[Learnt] = []
+    try:
+        found, model = await _ask_at_once(inquiry, prompt, source, batch, known)
+    except DoesNotFit:
+        if len(batch) == 1:
+            raise
+        return found, await _ask_halves(inquiry, prompt, source, batch, known, found)
+    if len(found) >= FULL_ITEMS and len(batch) >= LEAST_DIVIDED_MESSAGES:
+        with suppress(NoUsableAnswer):  # about the rest
+            await _ask_halves(inquiry, prompt, source, batch, known, found)
+    return found, model
+
+
+async def _ask_halves(
+    inquiry: Inquiry,
+    prompt: PromptTemplate,
+    source: Source,
+    batch: Sequence[Utterance],
+    known: Sequence[Noted],
+    found: list[Learnt],
+) -> str:
+    """Add to `found` what the model learns from each half of `batch`, and return the model's name."""
+    half, model = len(batch) // 2, ""
+    for part in (batch[:half], batch[half:]):
+        # What comes from the same messages is the first that the model might repeat.
+        near = sorted(found, key=lambda one: one.sources[-1] < part[0].seq or one.sources[0] > part[-1].seq)
+        noted = [*(Noted(one.key, one.content) for one in near), *known]
+        more, model = await _ask(inquiry, prompt, source, part, noted)
+        found += more
+    return model
+
+
+async def _ask_at_once(
+    inquiry: Inquiry, prompt: PromptTemplate, source: Source, batch: Sequence[Utterance], known: Sequence[Noted]
+) -> tuple[list[Learnt], str]:
+    """Return what one answer contains, and the model's name."""
+
     def build(budget_tokens: int) -> list[ChatMessage]:
         return consolidation_messages(
             batch,
@@ -103,16 +152,5 @@ async def _ask(
 
     material = Material([said.text for said in batch], language=source.language, names=source.speakers)
     profile = profile_for([said.seq for said in batch])
-    try:
-        answer = await ask_model(
-            inquiry, build, profile, material, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE
-        )
-    except DoesNotFit:
-        half = len(batch) // 2
-        if not half:
-            raise
-        first, _ = await _ask(inquiry, prompt, source, batch[:half], known)
-        noted = [*known, *(Noted(one.key, one.content) for one in first)]
-        second, model = await _ask(inquiry, prompt, source, batch[half:], noted)
-        return [*first, *second], model
+    answer = await ask_model(inquiry, build, profile, material, answer_tokens=ANSWER_TOKENS, temperature=TEMPERATURE)
     return answer.value, answer.model

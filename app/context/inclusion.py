@@ -67,6 +67,8 @@ def find_status(
 ) -> tuple[str, str | None]:
     """Return the status of `message` and the source that covers it: `memo:<id>`, `summary:3`, `recap:4` or None.
 
+    If nothing covers it, the source is what was learnt from it: `fact:<id>`, `memory:<id>`.
+
     Args:
         message: A message that is not deleted.
         covers: The coverage of the message by all layers; if several give the same status, the first is returned.
@@ -78,13 +80,15 @@ def find_status(
         return "verbatim", None
     if message.seq in shown.pinned:
         return "pinned", None
-    judged = [_judge(message, cover, shown, filters) for cover in covers or (None,)]
+    learnt = next((_source_of(cover) for cover in covers if cover.state == "learnt"), None)
+    covering = [cover for cover in covers if cover.state != "learnt"]
+    judged = [_judge(message, cover, shown, filters) for cover in covering or (None,)]
     status, by = min(judged, key=lambda one: _RANKS.get(one[0], _RANKS[_COVERED]))
     if status in ("expired", "none") and message.seq in shown.pinned_over_budget:
         return "out_of_budget", None  # its own budget, not that of a memo
     if status == "none" and message.hidden_by == "scenes" and message.kind != "thought":
-        return "hidden", None  # nothing covers it, so it is missing only because scenes hide it
-    return status, by
+        return "hidden", learnt  # nothing covers it, so it is missing only because scenes hide it
+    return status, (learnt or by) if status == "none" else by
 
 
 def _judge(message: PlacedMessage, cover: Coverage | None, shown: Shown, filters: Filters) -> tuple[str, str | None]:
@@ -94,7 +98,7 @@ def _judge(message: PlacedMessage, cover: Coverage | None, shown: Shown, filters
         return (reason if reason in ("excluded", "hidden") else "none"), None
     if cover is None:
         return "none", None
-    by = f"{cover.kind}:{cover.id}" if cover.id else None
+    by = _source_of(cover)
     if cover.state != "made":
         return _OF_STATE[cover.state], by
     if by in shown.in_prompt:
@@ -105,3 +109,7 @@ def _judge(message: PlacedMessage, cover: Coverage | None, shown: Shown, filters
         return "none", None
     # A memo of messages that are still in the history enters the context with the next cut.
     return ("pending" if cover.first_seq >= shown.anchor_seq else "expired"), by
+
+
+def _source_of(cover: Coverage) -> str | None:
+    return f"{cover.kind}:{cover.id}" if cover.id else None

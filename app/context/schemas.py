@@ -281,4 +281,7 @@ class InclusionOut(BaseModel):
         "otherwise the reason why it is not in the context: `out_of_budget`, `pending`, `failed`, `expired`, "
         "`excluded`, `hidden`, `none`."
     )
-    by: str | None = Field(description="The source that covers it, such as `memo:…` or `summary:3`.")
+    by: str | None = Field(
+        description="The source that covers it, such as `memo:…` or `summary:3`. With `none` or `hidden`, a fact or "
+        "memory that was learnt from it, such as `memory:…`; null if there is none."
+    )

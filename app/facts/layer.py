@@ -8,6 +8,8 @@ from app.facts.segment import SEGMENT, contribute
 from app.facts.settings import FactSettings
 from app.facts.state import export_state
 from app.facts.tools import FORGET_FACT, GET_FACTS, SET_FACT
+from app.knowledge.coverage import list_facts_learnt
+from app.knowledge.effects import describe_writes
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
@@ -19,10 +21,12 @@ LAYER = Layer(
     routers=routers,
     tools=(SET_FACT, GET_FACTS, FORGET_FACT),
     on_bindings=on_bindings,
+    describe_writes=describe_writes,
     segments=(SEGMENT,),
     context_query=NEWEST_OF_LINE,
     current_query=NEWEST_OF_CURRENT,
     contribute=contribute,
+    list_coverage=list_facts_learnt,
     documents=DOCUMENTS,
     export_state=export_state,
 )

@@ -1,5 +1,6 @@
 """What is known, and which of several scopes decides. Pure."""
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -84,3 +85,8 @@ def choose_deciding(known: Iterable[Known], character: str | None) -> dict[str, 
 
 def _order(one: Known) -> tuple[Any, ...]:
     return -one.rank, one.learnt_us, one.statement_id
+
+
+def fold(text: str) -> str:
+    """Return a text without the differences between duplicates: case, white space and compatibility forms."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

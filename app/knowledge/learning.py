@@ -1,6 +1,5 @@
 """Stores what the tools of characters say, and what was learnt from messages: in which scope, and from what."""
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +14,7 @@ from app.chats.service import get_chat
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
 from app.kit.ids import uuid7
-from app.knowledge.known import SCOPES, Known, choose_deciding
+from app.knowledge.known import SCOPES, Known, choose_deciding, fold
 from app.knowledge.reading import Viewpoint, list_live
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, Source, learn_by_messages, lock_scope, teach, teach_by_messages
@@ -111,12 +110,11 @@ async def learn_value(
     """Store a value of a key that was learnt from messages at the time `at`; return whether it is a new statement.
 
     If the key had the same value at that time, its statement gets the sources, too. `head` is that of the chat's
-    current line, locked. Raises TooManyKeys.
+    current line, locked, and the caller has locked the place (`lock_place`). Raises TooManyKeys.
     """
     view = Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
     live = await list_live(db_session, view, said.kind, said.key)
     scope = place.choose_scope(choose_deciding(live, place.character).get(said.key))
-    await lock_scope(db_session, scope)
     same = (one for one in live if one.rank == scope.rank and one.character == (scope.character or None))
     former = next((one for one in same if one.learnt_at <= at), None)
     if former is not None and former.content is not None and is_same_value(former.content, said.content or ""):
@@ -130,8 +128,4 @@ async def learn_value(
 
 def is_same_value(one: str, other: str) -> bool:
     """Return whether two values differ only in case, white space, compatibility forms and a full stop."""
-    return _fold(one) == _fold(other)
-
-
-def _fold(value: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", value).casefold().split()).rstrip(".")
+    return fold(one).rstrip(".") == fold(other).rstrip(".")

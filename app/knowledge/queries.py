@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -10,7 +10,7 @@ from sqlalchemy import func, insert, select
 
 from app.bindings.rule import TEXT_HASH
 from app.kit.db import DbSession
-from app.kit.owners import CHAT_WIDE
+from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.known import Known
 from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_history, write_is_live, write_log, write_newest
@@ -26,6 +26,7 @@ _COPIED = [column.name for column in Statement.__table__.columns if column.name 
 
 _IN_CHAT = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int")
 _IN_CHAT_WITH_OPEN = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int", with_open=True)
+_ON_LINE = write_is_live(chat="$1::uuid", line="$2::uuid", before="NULL::int")
 _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
 
 
@@ -133,6 +134,44 @@ _MESSAGES = """
     JOIN messages m ON m.chat_key = t.chat_key AND m.line_id = t.line_id AND m.seq = t.first_seq
     WHERE t.chat_key = $1 AND t.line_id = $2 AND t.statement_id = ANY($3) AND NOT t.hidden
     ORDER BY t.first_seq"""
+
+_TAUGHT_BY = f"""h.owner_key = coalesce(o.wide_key, o.chat_key) AND h.statement_id = o.statement_id
+        AND h.line_id = CASE WHEN o.wide_key IS NULL THEN '{CHAT_WIDE}' ELSE '{NO_LINE}' END::uuid"""
+
+# What was learnt from each message of a range and is live: a fact until its key has a newer value, a memory until it is
+# forgotten. `s` are the newer statements of its key.
+_LEARNT = f"""
+    SELECT DISTINCT ON (o.first_seq) o.first_seq, h.key, h.statement_id
+    FROM teachings o JOIN statements h ON {_TAUGHT_BY}
+    WHERE o.chat_key = $1 AND o.line_id = $2 AND o.first_seq BETWEEN $3 AND $4 AND NOT o.hidden AND h.kind = $5
+        AND h.content IS NOT NULL AND NOT EXISTS (
+            SELECT FROM statements s WHERE s.owner_key = h.owner_key AND s.line_id = h.line_id AND s.kind = h.kind
+                AND s.character = h.character AND s.key = h.key
+                AND (s.learnt_at, s.statement_id) > (h.learnt_at, h.statement_id)
+                AND (h.kind = 'fact' OR s.content IS NULL) AND {_ON_LINE} {ONE_LOOKUP_EACH})
+    ORDER BY o.first_seq, h.importance DESC NULLS LAST, h.learnt_at DESC, h.statement_id DESC"""  # noqa: S608
+
+_PLACES = """
+    SELECT DISTINCT ON (t.statement_id) t.statement_id, t.chat_key, t.line_id, t.first_seq
+    FROM teachings t JOIN chats l ON l.chat_key = t.chat_key AND l.line_id = t.line_id
+    WHERE t.statement_id = ANY($3) AND NOT t.hidden AND CASE WHEN t.chat_key = $1 THEN t.line_id = $2
+        ELSE t.wide_key IS NOT NULL AND l.line_status = 'current' END
+    ORDER BY t.statement_id, t.chat_key IS NOT DISTINCT FROM $1 DESC, t.first_seq DESC, t.chat_key"""
+
+_WRITTEN = f"""
+    SELECT o.teaching_id, h.kind, h.key, h.content, h.operation, h.pattern
+    FROM teachings o JOIN statements h ON {_TAUGHT_BY}
+    WHERE o.chat_key = $1 AND o.line_id = $2 AND o.teaching_id = ANY($3)"""  # noqa: S608
+
+
+class Written(NamedTuple):
+    """What a statement says: its columns of these names."""
+
+    kind: str
+    key: str
+    content: str | None
+    operation: str | None
+    pattern: str | None
 
 
 async def list_newest(db_session: DbSession, scope: ScopeKey, kind: str) -> list[Known]:
@@ -301,6 +340,32 @@ async def list_messages(db_session: DbSession, line: Line, statement_ids: Sequen
     for statement_id, message_id in await db_session.raw.fetch(_MESSAGES, *line, list(statement_ids)):
         found.setdefault(statement_id, []).append(message_id)
     return found
+
+
+async def list_written(db_session: DbSession, line: Line, teaching_ids: Sequence[UUID]) -> dict[UUID, Written]:
+    """Return the statement of each of these teachings of a line."""
+    rows = await db_session.raw.fetch(_WRITTEN, *line, list(teaching_ids))
+    return {teaching_id: Written(*values) for teaching_id, *values in rows}
+
+
+async def list_places(
+    db_session: DbSession, line: Line | None, statement_ids: Sequence[UUID]
+) -> dict[UUID, tuple[UUID, UUID, int]]:
+    """Return the newest place where each statement was taught: a chat's key, its line, and a seq.
+
+    It is on `line` if that taught it, otherwise on the current line of another chat.
+    """
+    chat_key, line_id = line or (None, None)
+    rows = await db_session.raw.fetch(_PLACES, chat_key, line_id, list(statement_ids))
+    return {row["statement_id"]: (row["chat_key"], row["line_id"], row["first_seq"]) for row in rows}
+
+
+async def list_learnt(
+    db_session: DbSession, line: Line, kind: str, first_seq: int, last_seq: int
+) -> list[tuple[int, str, UUID]]:
+    """Return (seq, key, statement id) of the most important live statement of a kind that each message taught."""
+    rows = await db_session.raw.fetch(_LEARNT, *line, first_seq, last_seq, kind)
+    return [(row["first_seq"], row["key"], row["statement_id"]) for row in rows]
 
 
 def _where(scope: ScopeKey) -> tuple[UUID, UUID, int, str]:

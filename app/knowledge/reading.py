@@ -157,6 +157,17 @@ async def list_sources_on_line(
     return {statement_id: [f"message:{one}" for one in ids] for statement_id, ids in found.items()}
 
 
+async def list_places(
+    db_session: DbSession, view: Viewpoint, statement_ids: Sequence[UUID]
+) -> dict[UUID, tuple[UUID, UUID, int]]:
+    """Return the newest place where each statement was taught and is live: a chat's key, its line, and a seq.
+
+    It is on the line that is read if that taught it, otherwise on the current line of another chat of a wide scope. A
+    statement that only a person set has none.
+    """
+    return await queries.list_places(db_session, view.line, statement_ids) if statement_ids else {}
+
+
 async def list_live(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Known]:
     """Return the live statements of a key in each scope of the view, newest first."""
     if view.line is None:

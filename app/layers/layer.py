@@ -4,7 +4,7 @@
 and the rest of the service reads the registry.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -67,6 +67,10 @@ async def _no_coverage(
     return ()
 
 
+async def _describe_nothing(_db_session: DbSession, _line: Line, _ids: Sequence[UUID]) -> Mapping[UUID, str]:
+    return {}
+
+
 async def _no_edges(_db_session: DbSession, _head: Head, _from_seq: int) -> Sequence[int]:
     return ()
 
@@ -103,6 +107,8 @@ class Layer:
         routers: Its HTTP routes; their tags appear in `/docs` in the order of the registry.
         prompts: Its prompts; a deployment can replace each of them from its prompts folder.
         tools: The tools that the model can call.
+        describe_writes: (db_session, line, binding_ids) → what calls of the tools wrote, in words without a full stop,
+            for the list of calls; ids that are left out get a general description.
         on_append: Messages were appended: schedule work that becomes due.
         on_change: Messages changed: mark rows derived from them as stale and schedule them.
         on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
@@ -155,6 +161,7 @@ class Layer:
     routers: tuple[APIRouter, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     tools: tuple[Tool, ...] = ()
+    describe_writes: Callable[[DbSession, Line, Sequence[UUID]], Awaitable[Mapping[UUID, str]]] = _describe_nothing
     on_append: Handler[MessagesAppended] = _ignore
     on_change: Handler[MessagesChanged] = _ignore
     on_truncate: Handler[LineTruncated] = _ignore

@@ -1,6 +1,6 @@
 """The operations on memories: people write, change and forget them, and everybody reads them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -21,6 +21,7 @@ from app.memories.memory import Memory
 from app.memories.queries import KIND, Choice
 from app.memories.remember import NAME, hash_content, keeping_of
 from app.memories.settings import MemorySettings
+from app.sessions.book import find_ids
 
 
 class MemoryView(NamedTuple):
@@ -175,6 +176,26 @@ async def say_forgotten(db_session: DbSession, scope: ScopeKey, memory: Memory) 
 async def list_sources(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, list[str]]:
     """Return the sources of memories among the messages of the line that is read, by the statement's id."""
     return await reading.list_sources_of(db_session, view.viewpoint, [one.statement_id for one in memories])
+
+
+async def list_sources_by_id(
+    db_session: DbSession, view: MemoryView, memory_ids: Collection[UUID], *, now: datetime
+) -> dict[UUID, list[str]]:
+    """Return the sources (`message:<id>`) of memories that are not in the archive, by the memory's id."""
+    held = await list_memories(db_session, view, Choice(archived=False), now=now) if memory_ids else []
+    memories = [memory for memory in held if memory.memory_id in memory_ids]
+    sources = await list_sources(db_session, view, memories)
+    return {memory.memory_id: sources.get(memory.statement_id, []) for memory in memories}
+
+
+async def list_sessions(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, UUID | None]:
+    """Return the session of the newest message that taught each memory, by the statement's id.
+
+    A memory that a person wrote has none. One of a wider scope can have a session of another chat.
+    """
+    places = await reading.list_places(db_session, view.viewpoint, [one.statement_id for one in memories])
+    found = await find_ids(db_session, list(places.values()))
+    return dict(zip(places, found, strict=True))
 
 
 async def _set(

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
+from app.knowledge.known import fold
+
 DEDUPE_THRESHOLD = 0.85
 
 Id = TypeVar("Id", bound=Hashable)
@@ -107,8 +109,3 @@ def _list_groups(text: str) -> Iterator[str]:
 def _share(one: frozenset[str], other: frozenset[str]) -> float:
     either = len(one | other)
     return len(one & other) / either if either else 0.0
-
-
-def fold(text: str) -> str:
-    """Return a text without the differences between duplicates: case, white space and compatibility forms."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

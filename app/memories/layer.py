@@ -1,6 +1,8 @@
 """The descriptor of the memories layer."""
 
 from app.bindings.models import Binding
+from app.knowledge.coverage import list_memories_learnt
+from app.knowledge.effects import describe_writes
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
@@ -18,6 +20,8 @@ LAYER = Layer(
     routers=routers,
     tools=(FORGET, MEMORY_LOG),
     on_bindings=on_bindings,
+    describe_writes=describe_writes,
+    list_coverage=list_memories_learnt,
     export_state=export_state,
     documents=DOCUMENTS,
 )

@@ -10,12 +10,13 @@ from uuid import UUID
 from app.chats.head import Head
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
+from app.knowledge.known import fold
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, Source, learn_by_messages, lock_scope, teach_by_messages
 from app.layers.derived import Origin
 from app.memories import queries
 from app.memories.decay import order_key
-from app.memories.dedupe import Known, compare, fold
+from app.memories.dedupe import Known, compare
 from app.memories.memory import DEFAULT_IMPORTANCE, Category
 from app.memories.queries import KIND, Choice, Keeping
 from app.memories.settings import MemorySettings

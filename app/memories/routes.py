@@ -1,6 +1,6 @@
 """The HTTP routes of memories: those of a chat, and the same ones of each wider scope."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -208,8 +208,7 @@ async def _list(
         limit=limit + 1,
     )
     found = await book.list_memories(db_session, view, choice, now=now)
-    sources = await book.list_sources(db_session, view, found[:limit])
-    items = [_memory_out(one, view, sources, now) for one in found[:limit]]
+    items = await _present(db_session, view, found[:limit], now)
     return OrjsonResponse(make_page(items, [(repr(one.order_key), one.memory_id) for one in found]))
 
 
@@ -217,8 +216,8 @@ async def _get(
     db_session: DbSession, view: MemoryView, memory_id: UUID, now: datetime, *, status: int = 200
 ) -> Response:
     memory = await book.get_memory(db_session, view, memory_id, now=now)
-    sources = await book.list_sources(db_session, view, [memory])
-    return OrjsonResponse(_memory_out(memory, view, sources, now), status_code=status)
+    (item,) = await _present(db_session, view, [memory], now)
+    return OrjsonResponse(item, status_code=status)
 
 
 async def _list_texts(
@@ -228,7 +227,21 @@ async def _list_texts(
     return OrjsonResponse(make_history_page(texts, lambda text: {"content": text.content}, limit, cursor))
 
 
-def _memory_out(memory: Memory, view: MemoryView, sources: Mapping[UUID, list[str]], now: datetime) -> dict[str, Any]:
+async def _present(
+    db_session: DbSession, view: MemoryView, memories: Sequence[Memory], now: datetime
+) -> list[dict[str, Any]]:
+    """Return memories as JSON, each with its messages and its session."""
+    sources = await book.list_sources(db_session, view, memories)
+    sessions = await book.list_sessions(db_session, view, memories)
+    half_life_days = view.settings.half_life_days
+    return [
+        _memory_out(one, half_life_days, now)
+        | {"session_id": sessions.get(one.statement_id), "sources": sources.get(one.statement_id, [])}
+        for one in memories
+    ]
+
+
+def _memory_out(memory: Memory, half_life_days: float, now: datetime) -> dict[str, Any]:
     age_days = max((now - memory.learnt_at).total_seconds(), 0) / 86_400  # another clock may have dated it
     return {
         "id": memory.memory_id,
@@ -240,10 +253,8 @@ def _memory_out(memory: Memory, view: MemoryView, sources: Mapping[UUID, list[st
         "character": memory.character,
         "origin": memory.origin,
         "edited": memory.edited,
-        "session_id": None,
-        "sources": sources.get(memory.statement_id, []),
         "pinned": memory.pinned,
         "archived": memory.archived,
-        "score": strength(memory.importance, age_days, half_life_days=view.settings.half_life_days),
+        "score": strength(memory.importance, age_days, half_life_days=half_life_days),
         "created_at": memory.learnt_at,
     }

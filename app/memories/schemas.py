@@ -84,7 +84,10 @@ class MemoryOut(BaseModel):
     character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
-    session_id: UUID | None = Field(description="The session in which it was learnt; null if that is not known.")
+    session_id: UUID | None = Field(
+        description="The session of the newest message that it was learnt from, also of another chat; null if a "
+        "person wrote it, or if that chat has no sessions."
+    )
     sources: list[str] = Field(description=SOURCES)
     pinned: bool = Field(description="Whether age and number never move it to the archive.")
     archived: bool = Field(description="Whether it is in the archive.")

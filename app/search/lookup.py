@@ -19,11 +19,10 @@ from app.knowledge.scopes import ScopeKey
 from app.memories.book import MemoryView, list_strongest
 from app.scenes.book import get_scene
 from app.search import queries
-from app.search.in_use import statements_in_use
 from app.search.queries import Wanted
 from app.search.ranking import Candidate, Scored, rank
 from app.search.schemas import ChatSearchIn, SearchIn
-from app.search.service import name_speakers, word_spoken
+from app.search.service import name_speakers, statements_in_use, word_spoken
 from app.search.snippets import make_snippet
 from app.search.stems import stemmer_of
 from app.search.words import find_terms, list_patterns

@@ -10,14 +10,16 @@ import asyncpg
 
 from app.chats.characters import Characters, find_sole
 from app.kit.db import Connection
+from app.layers.layer import Layer
 from app.search.choice import Hit
-from app.search.in_use import statements_in_use
-from app.search.queries import MAX_MESSAGE_TOKENS, Question, list_candidates
+from app.search.queries import MAX_MESSAGE_TOKENS, Question, Statements, list_candidates, write_search
 from app.search.ranking import Candidate, rank
 from app.search.words import list_patterns
 
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""
+
+_statements: Statements | None = None  # of the layers that this process searches
 
 
 class Searched(NamedTuple):
@@ -39,6 +41,19 @@ class Searched(NamedTuple):
     character: str | None
     speakers: Mapping[str, str]
     before_seq: int | None = None
+
+
+def search_layers(layers: Sequence[Layer]) -> None:
+    """Search the texts of these layers in this process. Called by `app/registry.py`."""
+    global _statements
+    _statements = write_search(layers)
+
+
+def statements_in_use() -> Statements:
+    """Return the SQL statements of searches. Raises RuntimeError if no layers are registered yet."""
+    if _statements is None:
+        raise RuntimeError("no layers are registered for searches: import app.registry first")
+    return _statements
 
 
 def name_speakers(characters: Characters, user_name: str | None) -> dict[str, str]:

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.chats.service import get_line
 from app.kit.wire import Text
 from app.layers.tool import Tool, ToolCall
-from app.memories.book import MemoryView, view_chat
-from app.memories.found import list_sources_by_id
+from app.memories.book import MemoryView, list_sources_by_id, view_chat
 from app.search.choice import Hit
 from app.search.queries import list_message_ids
 from app.search.service import Searched, name_speakers, search

@@ -6,17 +6,20 @@ from datetime import datetime
 from uuid import UUID
 
 import asyncpg
+import orjson
 
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import SessionReason
 from app.chats.models import ChatLine
 from app.chats.revision import record_nothing
 from app.chats.service import get_line
+from app.chats.settings import effective
 from app.kit.db import DbSession, defer
 from app.sessions import queries
 from app.sessions.errors import SessionNotFound
 from app.sessions.handlers import end_by_hand
 from app.sessions.open_session import NAME, OpenSession
+from app.sessions.settings import SessionSettings
 
 MOST_COUNTED = 1_000
 """The most messages of a session that are counted, so that the time of a list does not grow with its sessions."""
@@ -66,6 +69,19 @@ async def get_session(db_session: DbSession, ref: ChatRef, number: int, *, line:
     if not found:
         raise SessionNotFound(f"There is no session {number} on this line.")
     return found[0]
+
+
+async def find_ids(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
+    """Return the id of the session in which each place is: a chat's key, a line of it, and a seq.
+
+    None on a line that never had a break, if its sessions are switched off.
+    """
+    if not places:
+        return []
+    found = await queries.list_ids_at(db_session, places)
+    undivided = {place[:2] for place, session_id in zip(places, found, strict=True) if session_id is None}
+    only = await _find_only_ids(db_session, sorted(undivided)) if undivided else {}
+    return [session_id or only.get(place[:2]) for place, session_id in zip(places, found, strict=True)]
 
 
 async def end_session(db_session: DbSession, ref: ChatRef, *, now: datetime) -> tuple[bool, Listed]:
@@ -122,6 +138,15 @@ async def _only_session(db_session: DbSession, chat: ChatLine) -> Listed:
         began_at=chat.created_at,
         ended_at=None,
     )
+
+
+async def _find_only_ids(db_session: DbSession, lines: Sequence[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], UUID]:
+    """Return the id of the only session of each line whose sessions are switched on."""
+    return {
+        line: OpenSession.from_json(line[0], orjson.loads(stored) if stored else None).session_id
+        for line, settings, stored in await queries.list_undivided(db_session, lines, NAME)
+        if SessionSettings.of(effective(orjson.loads(settings))).enabled
+    }
 
 
 def _shown(messages: int) -> int | None:

@@ -49,6 +49,18 @@ _BEGUN_AFTER = """
     SELECT session_id, first_seq, reason, began_at FROM sessions
     WHERE chat_key = $1 AND line_id = $2 AND first_seq > $3 AND number > 1 ORDER BY number"""
 
+_AT = """
+    SELECT (
+        SELECT s.session_id FROM sessions s
+        WHERE s.chat_key = p.chat_key AND s.line_id = p.line_id AND s.first_seq <= p.seq
+        ORDER BY s.number DESC LIMIT 1) AS session_id
+    FROM unnest($1::uuid[], $2::uuid[], $3::int[]) WITH ORDINALITY AS p (chat_key, line_id, seq, at) ORDER BY p.at"""
+
+_UNDIVIDED = """
+    SELECT c.chat_key, c.line_id, c.settings::text AS settings, (c.cursors -> $3)::text AS stored
+    FROM unnest($1::uuid[], $2::uuid[]) AS p (chat_key, line_id)
+    JOIN chats c ON c.chat_key = p.chat_key AND c.line_id = p.line_id"""
+
 _IN_SESSION = "chat_key = $1 AND line_id = $2 AND seq >= $3 AND seq < $4"
 
 # The message that a reply answers can be in the session before.
@@ -116,3 +128,17 @@ async def count_session(db_session: DbSession, head: Head, first_seq: int, befor
     """Return whether any message from `first_seq` to before `before_seq` is left, and how many turns end there."""
     row = await db_session.raw.fetchrow(_COUNT, *head.line, first_seq, before_seq)
     return (False, 0) if row is None else (row["has_messages"], row["turns"])
+
+
+async def list_ids_at(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
+    """Return the session that has each place, a line and a seq; None on lines without rows."""
+    rows = await db_session.raw.fetch(_AT, *([one[column] for one in places] for column in range(3)))
+    return [row["session_id"] for row in rows]
+
+
+async def list_undivided(
+    db_session: DbSession, lines: Sequence[tuple[UUID, UUID]], name: str
+) -> list[tuple[tuple[UUID, UUID], str, str | None]]:
+    """Return the settings and the cursor `name` of lines, as JSON texts."""
+    rows = await db_session.raw.fetch(_UNDIVIDED, [key for key, _ in lines], [line_id for _, line_id in lines], name)
+    return [((row["chat_key"], row["line_id"]), row["settings"], row["stored"]) for row in rows]

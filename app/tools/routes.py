@@ -31,7 +31,7 @@ from app.layers.tool import Tool, ToolCall
 from app.tools import toolbox
 from app.tools.errors import WrongArguments
 from app.tools.schemas import CallOut, CallQuery, DiscardedOut, DiscardQuery, ToolResultOut, ToolsOut
-from app.tools.wording import Format, word_argument_error, word_tool, word_wrong
+from app.tools.wording import Format, status_of, word_argument_error, word_effect, word_tool, word_wrong
 
 ToolName = Annotated[Text, Path(description="The tool's name.", examples=["save_memory"])]
 
@@ -93,26 +93,37 @@ async def discard_calls(
 
 
 async def list_calls(
-    ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    ref: ReadingChat,
+    db_session: Db,
+    layers: Layers,
+    line: Line = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
-    """List the tool calls that wrote something, oldest first, each with its reply; dropped calls are left out."""
+    """List the tool calls that wrote something, oldest first, each with its reply and its effect.
+
+    Calls that only read, were refused, or were dropped or discarded have no effect and are left out.
+    """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     calls = await bindings.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
     more = len(calls) > limit
+    effects = await toolbox.describe_calls(db_session, layers, calls[:limit])
     return OrjsonResponse(
         {
-            "items": [_call_out(call) for call in calls[:limit]],
+            "items": [_call_out(call, effects[call.binding_id]) for call in calls[:limit]],
             "next_cursor": encode_cursor(calls[limit - 1].binding_id) if more else None,
         }
     )
 
 
-def _call_out(call: Binding) -> dict[str, Any]:
+def _call_out(call: Binding, effect: str) -> dict[str, Any]:
+    status = status_of(call.is_open, call.matches)
     return {
         "id": call.binding_id,
         "tool": call.tool,
         "character": call.character or None,
-        "status": "open" if call.is_open else "shown" if call.matches else "hidden",
+        "status": status,
+        "effect": word_effect(effect, status),
         "message_id": call.message_id,
         "at_seq": call.at_seq,
         "created_at": call.created_at,

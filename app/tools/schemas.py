@@ -66,6 +66,7 @@ class CallOut(BaseModel):
         description="`open` until the reply is there. Then `shown` while the reply has the text that it had when it "
         "was bound, and `hidden` while it has another one, or is deleted or hidden by a person."
     )
+    effect: str = Field(description="What it wrote and whether that is shown, in words; long texts are shortened.")
     message_id: str | None = Field(
         description="The id of the reply; of an open call, the message that it named, or null."
     )

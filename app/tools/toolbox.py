@@ -1,8 +1,11 @@
 """The tools of all layers, and those that need several layers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
+from app.bindings.models import Binding
 from app.chats.settings import ChatSettings
+from app.kit.db import DbSession
 from app.layers.layer import Layer
 from app.layers.tool import Tool
 from app.search.tools import MEMORY_SEARCH
@@ -30,4 +33,16 @@ def get_tool(layers: Sequence[Layer], name: str) -> Tool:
     if found is None:
         known = ", ".join(tool.name for tool in tools)
         raise ToolNotFound(f"There is no such tool. The tools are: {known}.")
+    return found
+
+
+async def describe_calls(
+    db_session: DbSession, layers: Sequence[Layer], calls: Sequence[Binding]
+) -> Mapping[UUID, str]:
+    """Return what each call of a line wrote, by its id, in words without a full stop."""
+    found = {one.binding_id: f"Wrote into the layer {one.layer} (entry {one.binding_id})" for one in calls}
+    for layer in layers:
+        if of_layer := [one for one in calls if one.layer == layer.name]:
+            line = (of_layer[0].chat_key, of_layer[0].line_id)
+            found |= await layer.describe_writes(db_session, line, [one.binding_id for one in of_layer])
     return found

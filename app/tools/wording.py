@@ -9,6 +9,14 @@ from app.kit.validation_errors import error_location, word_error
 
 Format = Literal["openai", "anthropic"]
 
+CallStatus = Literal["open", "shown", "hidden"]
+
+_STATUSES: Mapping[CallStatus, str] = {
+    "open": "It is open until its reply is appended.",
+    "shown": "It is shown.",
+    "hidden": "It is hidden, because its reply has another text, is deleted or is hidden.",
+}
+
 _SCHEMA_KEYS = ("type", "description", "enum", "items", "default")
 """The keywords of a field's schema that are sent to a model.
 
@@ -68,3 +76,13 @@ def word_argument_error(error: Mapping[str, Any]) -> str:
     field, kind = str(error_location(error)[-1]), error["type"]
     known = _WRONG.get(kind)
     return known.format(field=field, **error.get("ctx", {})) if known else f"{field} {word_error(error)}"
+
+
+def status_of(is_open: bool, matches: bool) -> CallStatus:
+    """Return the status of a call with such a binding."""
+    return "open" if is_open else "shown" if matches else "hidden"
+
+
+def word_effect(written: str, status: CallStatus) -> str:
+    """Return the effect of a call: what it wrote, and whether that is shown now."""
+    return f"{written}. {_STATUSES[status]}"

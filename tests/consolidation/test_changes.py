@@ -225,6 +225,35 @@ async def test_changes_while_it_is_off_are_read_when_it_is_on(
     assert (await sentences(api), await facts(api)) == ({DOG}, {"nickname": "Skipper"})
 
 
+async def test_what_is_due_when_it_is_switched_off_is_dropped(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await begin(api)
+    await turn(api, 1, "My brother is a ferryman.")
+    await begin(api, status=200, consolidation={"enabled": False})
+    await turn(api, 2, "Call me Captain.")
+    await learn_all(dispatcher, clock)
+    await begin(api, status=200)
+    await edit(api, "m1", content="My brother Tomas is a ferryman.")
+    await turn(api, 3, "I have a dog.")
+    await learn_all(dispatcher, clock)
+    assert (await sentences(api), await facts(api), len(model.requests)) == ({DOG}, {}, 1)
+
+
+async def test_switched_off_for_a_moment_it_loses_nothing(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await begin(api, turns=2)
+    await turn(api, 1, "My brother is a ferryman.")
+    await turn(api, 2, "It rains.")
+    await turn(api, 3, "I have a dog.")
+    await begin(api, turns=2, status=200, consolidation={"enabled": False})
+    await begin(api, turns=2, status=200)
+    await turn(api, 4, "It snows.")
+    await learn_all(dispatcher, clock)
+    assert await sentences(api) == {FERRY, DOG}
+
+
 async def test_a_deleted_reply_and_its_new_one_are_read(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:

@@ -25,7 +25,7 @@ from tests.consolidation.learning import (
     turn,
 )
 from tests.facts.asking import delete_fact, set_fact
-from tests.scripted_model import ScriptedModel, says
+from tests.scripted_model import Request, ScriptedModel, says
 from tests.statements import watched
 from tests.talk import append, get, ok, put, said, talk
 
@@ -327,6 +327,48 @@ async def test_a_range_that_does_not_fit_is_divided(
     await append(api, [said(40, content="My brother Tomas is a ferryman.")])
     await learn_all(dispatcher, clock)
     assert await sentences(api) == {FERRY}
+
+
+def answers_with_ten(request: Request) -> str:
+    """A memory of each message that is not known yet, but at most ten, as the prompt asks for."""
+    known = {one["memory"] for one in quoted(request, "known")}
+    told = [(number, str(one["message"])) for number, one in enumerate(quoted(request), start=1)]
+    return "\n".join([memory(text, number) for number, text in told if text not in known][:10]) or "NONE"
+
+
+async def test_a_full_answer_is_not_all(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = answers_with_ten
+    await begin(api, memories={"dedupe_threshold": 1})
+    await append(api, talk(1, 40))
+    assert await learn_all(dispatcher, clock) == 1
+    assert await sentences(api) == {str(one["content"]) for one in talk(1, 40)}
+    assert [len(quoted(request)) for request in model.requests] == [40, 20, 10, 10, 20, 10, 10]
+
+
+async def test_a_full_answer_about_few_messages_is_all(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "\n".join(memory(f"Mira owns {n} boats.", 1) for n in range(15))
+    await begin(api, memories={"dedupe_threshold": 1})
+    await append(api, talk(1, 4))
+    await learn_all(dispatcher, clock)
+    assert (len(await memories(api)), len(model.requests)) == (12, 1)
+
+
+async def test_a_full_answer_stays_if_the_rest_is_refused(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.script(answers_with_ten)
+    model.otherwise = "I'm sorry, but I can't help with that."
+    await begin(api, memories={"dedupe_threshold": 1})
+    await append(api, talk(1, 40))
+    for wait_s in (0.0, *RETRY_DELAYS_S):
+        clock.step(wait_s)
+        await learn_all(dispatcher, clock)
+    assert await sentences(api) == {str(one["content"]) for one in talk(1, 10)}
+    assert {one["origin"] for one in await memories(api)} == {"model"}
 
 
 async def test_an_answer_that_is_cut_off_gives_its_whole_items(

@@ -57,6 +57,16 @@ def test_an_old_message_that_nothing_stands_for_is_not_there() -> None:
     assert find_status(Said(), [], IN_WINDOW, Filters()) == ("none", None)
 
 
+def test_what_was_learnt_is_named_where_nothing_covers() -> None:
+    learnt = Coverage(3, 3, "memory", "9", "learnt")
+    named = Shown(ANCHOR_SEQ, in_prompt={"memory:9"})
+    assert find_status(Said(), [learnt], named, Filters()) == ("none", "memory:9")
+    assert find_status(Said(), [_cover("empty"), learnt], named, Filters()) == ("none", "memory:9")
+    assert find_status(Said(), [learnt, _cover()], LEFT_WINDOW, Filters()) == ("expired", BY)
+    assert find_status(Said(hidden_by="scenes"), [learnt], named, Filters()) == ("hidden", "memory:9")
+    assert find_status(Said(excluded=True), [learnt], named, Filters()) == ("excluded", None)
+
+
 @pytest.mark.parametrize("kind", ["summary", "recap"])
 def test_a_message_is_in_the_version_in_use_that_covers_it(kind: Kind) -> None:
     third, fourth = _cover(kind=kind, cover_id="3"), _cover(kind=kind, cover_id="4")

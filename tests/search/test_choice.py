@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kit.tokens import count_tokens
-from app.search.choice import HEADING, MAX_MISFITS, Hit, choose, word
-from app.search.words import split_words
+from app.search.choice import HEADING, LEAST_SCORE, MAX_MISFITS, Hit, choose, word
+from app.search.ranking import Candidate, rank
+from app.search.words import find_terms, split_words
 
 WORDS = ["key", "lamp", "lantern", "sea", "日本の", "Kai:", "\n"]
 contents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
@@ -82,6 +83,33 @@ def test_results_are_one_line_each_newest_last() -> None:
         "- [message] Kai: The lamp is out.",
     ]
     assert [(one.kind, one.id) for one in chosen] == [("memory", "2"), ("memory", "1"), ("message", "m9")]
+
+
+def test_a_result_far_below_the_best_is_left_out() -> None:
+    query = "Where did Mira hide the brass key of the lantern room?"
+    texts = [
+        "Mira hid the brass key of the lantern room under the third stair.",
+        "The lantern was lit.",
+        *(f"Mira rows out to buoy {n}, mends a net, counts gulls and boats, and comes back late." for n in range(60)),
+    ]
+    candidates = [Candidate(f"message:m{at}", text) for at, text in enumerate(texts)]
+    ranked = rank(find_terms(query), candidates, total=400)
+    hits = [
+        Hit(one.source, texts[int(one.source.removeprefix("message:m"))], None, 0, 0, one.score, one.parts)
+        for one in ranked
+    ]
+    assert len(hits) == len(texts)
+    chosen = choose(hits, left_out=(), shown=(), limit_tokens=500, count=count_tokens)
+    assert {one.id for one in chosen} == {"m0", "m1"}
+    paused = choose(hits, left_out={"message:m0"}, shown=(), limit_tokens=500, count=count_tokens)
+    assert [one.id for one in paused] == ["m1"], "the best one is the measure even while it pauses"
+
+
+def test_a_weak_result_has_a_share_of_the_best_score() -> None:
+    scores = [1.0, LEAST_SCORE, LEAST_SCORE - 0.01]
+    hits = [Hit(f"memory:{at}", f"lamp {at}", None, 0, 0, one, {"text": one}) for at, one in enumerate(scores)]
+    chosen = choose(hits, left_out=(), shown=(), limit_tokens=500, count=count_tokens)
+    assert {one.id for one in chosen} == {"0", "1"}
 
 
 def test_a_long_result_leaves_room_for_a_short_one() -> None:

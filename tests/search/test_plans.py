@@ -6,7 +6,7 @@ import httpx
 
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.search.in_use import statements_in_use
+from app.search.service import statements_in_use
 from tests.search.finding import begin_long, message
 from tests.talk import Json, append
 

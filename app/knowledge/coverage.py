@@ -1,0 +1,24 @@
+"""What was learnt from messages, for the inclusion report."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from app.chats.coverage import Coverage
+from app.kit.db import DbSession
+from app.knowledge import queries
+
+
+async def list_facts_learnt(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> Sequence[Coverage]:
+    """Return a live fact that was learnt from each message of a range, or set by a tool in it."""
+    found = await queries.list_learnt(db_session, (chat_key, line_id), "fact", first_seq, last_seq)
+    return [Coverage(seq, seq, "fact", str(statement_id), "learnt") for seq, _, statement_id in found]
+
+
+async def list_memories_learnt(
+    db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
+) -> Sequence[Coverage]:
+    """Return the most important of the live memories that were learnt from each message of a range."""
+    found = await queries.list_learnt(db_session, (chat_key, line_id), "memory", first_seq, last_seq)
+    return [Coverage(seq, seq, "memory", memory_id, "learnt") for seq, memory_id, _ in found]
