@@ -8,6 +8,7 @@ from app.facts.segment import SEGMENT, contribute
 from app.facts.settings import FactSettings
 from app.facts.state import export_state
 from app.facts.tools import FORGET_FACT, GET_FACTS, SET_FACT
+from app.knowledge.liveness import MAY_KNOW
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
@@ -22,6 +23,7 @@ LAYER = Layer(
     segments=(SEGMENT,),
     context_query=NEWEST_OF_LINE,
     current_query=NEWEST_OF_CURRENT,
+    queried_if=MAY_KNOW,
     contribute=contribute,
     documents=DOCUMENTS,
     export_state=export_state,
