@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.context.tables import BASE, SegmentTables
-from app.layers.layer import NOTHING, Layer
+from app.layers.layer import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class InUse:
 
 _in_use = InUse()
 
+_NOTHING = "NULL::text"
+
 
 def use_layers(layers: Sequence[Layer]) -> None:
     """Use these layers for the contexts of this process. Called by `app/registry.py`."""
@@ -45,7 +47,7 @@ def use_layers(layers: Sequence[Layer]) -> None:
         tables.keep_recalled(),
         queries,
         queries | faster,
-        queries | faster | dict.fromkeys(conditions, NOTHING),
+        queries | faster | dict.fromkeys(conditions, _NOTHING),
         " OR ".join(f"({condition})" for condition in dict.fromkeys(conditions.values())) or None,
     )
 

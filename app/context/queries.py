@@ -74,14 +74,15 @@ _CONTEXT = """
         c.characters::text AS characters, c.user_name, c.user_persona, c.system_prompt, c.settings::text AS settings,
         c.time_zone, c.context_cache::text AS context_cache, (c.cursors -> '{pauses}' -> 'seen_s')::text AS pauses,
         b.seq AS before_seq, ({history})::text AS history, ({pinned})::text AS pinned{needs_all}{queries}
-    FROM chats c LEFT JOIN LATERAL ({before}) b ON true CROSS JOIN LATERAL ({budget}) o
+    FROM chats c {before} CROSS JOIN LATERAL ({budget}) o
     WHERE c.chat_key = $1 AND {which}"""
 
-_NO_MESSAGE = "SELECT NULL::int AS seq"
+# Without an outer join, the planner knows that `b.seq` is NULL, and leaves out what depends on it, also subqueries.
+_NO_MESSAGE = "CROSS JOIN (SELECT NULL::int AS seq) b"
 
-_MESSAGE = """
+_MESSAGE = """LEFT JOIN LATERAL (
     SELECT m.seq FROM messages m
-    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.message_id = $4 AND m.deleted_at IS NULL"""
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.message_id = $4 AND m.deleted_at IS NULL) b ON true"""
 
 _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.line_id = '{NO_LINE}'"  # noqa: S608
 

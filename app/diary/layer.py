@@ -14,7 +14,7 @@ from app.diary.routes import router
 from app.diary.segment import RECENT, SEGMENT, contribute
 from app.diary.settings import DiarySettings
 from app.diary.tools import SAVE_MEMORY
-from app.layers.layer import NOTHING, Layer
+from app.layers.layer import Layer
 from app.narratives.models import NarrativeVersion
 
 LAYER = Layer(
@@ -36,7 +36,6 @@ LAYER = Layer(
     refresh_cache=refresh_cache,
     segments=(SEGMENT, RECENT),
     context_query=BEFORE_MESSAGE,
-    current_query=NOTHING,
     contribute=contribute,
     documents=DOCUMENTS,
 )

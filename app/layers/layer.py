@@ -38,9 +38,6 @@ from app.summarising.prompts import Prompt
 
 Event = TypeVar("Event", bound=LineEvent, contravariant=True)
 
-NOTHING = "NULL::text"
-"""The `current_query` of a layer that queries only for contexts of other lines, or before a message."""
-
 Handler = Callable[[DbSession, Event], Awaitable[None]]
 """Handles an event in the transaction that caused it. It may change the event's head, which is written afterwards."""
 

@@ -1,6 +1,6 @@
 """The layer of scenes and their running recap."""
 
-from app.layers.layer import NOTHING, Layer
+from app.layers.layer import Layer
 from app.narratives.models import NarrativeVersion
 from app.scenes.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.scenes.detection.detect_job import DETECT_BREAK
@@ -43,7 +43,6 @@ LAYER = Layer(
     refresh_cache=refresh_cache,
     segments=(SEGMENT,),
     context_query=FORMER_RECAP,
-    current_query=NOTHING,
     contribute=contribute,
     documents=DOCUMENTS,
 )

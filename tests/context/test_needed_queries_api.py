@@ -7,7 +7,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.context.queries import RecentChats
+from app.context.in_use import in_use
+from app.context.queries import RecentChats, write_statement
+from app.kit.db import Database
 from tests.blocks.asking import put_block
 from tests.facts.asking import CHAT, USER, begin, note, set_fact
 from tests.memories.asking import write
@@ -101,6 +103,16 @@ async def test_a_chat_without_a_user_is_asked_once(app: FastAPI, api: httpx.Asyn
     await set_fact(api, "brother", BRIEF, under=USER)
     found, asked = await ask(app, api)
     assert (knows(found), len(asked)) == (False, 1)
+
+
+@pytest.mark.parametrize("before", [False, True])
+async def test_former_memories_are_planned_only_with_before(database: Database, before: bool) -> None:
+    statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True, before=before)
+    given = (uuid4(), uuid4(), None, *(["m1"] if before else []))
+    async with database.raw() as connection:
+        plan = str(await connection.fetchval(f"EXPLAIN (FORMAT json) {statement}", *given))
+    assert "messages" in plan
+    assert [table in plan for table in ("diary_entries", "narrative_versions")] == [before, before]
 
 
 def test_the_chats_that_were_read_last_are_remembered() -> None:
