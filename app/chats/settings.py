@@ -185,7 +185,7 @@ class ChatSettings(Section):
     pinned: PinnedSettings = Field(PinnedSettings(), description="Pinned messages.")
     recall: RecallSettings = Field(RecallSettings(), description="Recall. With `auto`, contexts have no `ETag`.")
 
-    @property
+    @cached_property
     def max_messages(self) -> int:
         """The number of history messages from which on a cut no longer waits."""
         history = self.history
