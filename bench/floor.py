@@ -24,8 +24,7 @@ import uvicorn
 import uvloop
 
 from app.chats.heads import LOCK_CURRENT, WRITE_HEAD
-from app.context.in_use import in_use
-from app.context.queries import find_context
+from app.context.queries import find_current
 from app.kit.auth import DEFAULT_TENANT
 from app.kit.db import Connection
 from app.kit.ids import chat_key
@@ -59,7 +58,7 @@ class Floor:
 
     async def _context(self, key: UUID) -> list[asyncpg.Record]:
         async with self._pool.acquire() as connection:
-            row = await find_context(cast("Connection", connection), DEFAULT_TENANT, key, None, in_use().queries or {})
+            row = await find_current(cast("Connection", connection), DEFAULT_TENANT, key)
         return [row] if row else []
 
     async def _append(self, key: UUID, body: bytes) -> list[asyncpg.Record]:

@@ -9,6 +9,7 @@ from app.blocks.settings import BlockSettings
 from app.blocks.state import export_state
 from app.blocks.tools import MEMORY_BLOCK_UPDATE
 from app.knowledge.effects import describe_writes
+from app.knowledge.liveness import MAY_KNOW
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
@@ -23,6 +24,7 @@ LAYER = Layer(
     describe_writes=describe_writes,
     segments=(SEGMENT,),
     context_query=BLOCKS_OF_LINE,
+    queried_if=MAY_KNOW,
     contribute=contribute,
     export_state=export_state,
 )

@@ -21,9 +21,11 @@ SEGMENT = SegmentSpec(
 
 def contribute(view: View) -> Contributed:
     """Return the blocks that have a text, in the order of their labels; those at the end exceed the budget first."""
+    if view.queried is None:
+        return Contributed()
     settings = BlockSettings.of(view.settings)
     placement = place(settings)
-    if placement is None or view.queried is None:
+    if placement is None:
         return Contributed()
     log, important = orjson.loads(view.queried)
     found = fold([Known(*row) for row in log], view.character, [Important(*row) for row in important])

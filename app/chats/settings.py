@@ -194,7 +194,7 @@ class ChatSettings(Section):
     recall: RecallSettings = Field(RecallSettings(), description="Recall. With `auto`, contexts have no `ETag`.")
     search: SearchSettings = Field(SearchSettings(), description="Searches.")
 
-    @property
+    @cached_property
     def max_messages(self) -> int:
         """The number of history messages from which on a cut no longer waits."""
         history = self.history

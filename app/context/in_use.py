@@ -16,6 +16,8 @@ class InUse:
         query_tables: The same for contexts with a query: what it found is trimmed after the memos.
         queries: The scalar subqueries of the layers that have one, by the layer's name; None before registration.
         current_queries: The same for contexts of the current line that are not before a message.
+        least_queries: The same for those of a line that does not need the queries of layers with a condition.
+        needs_all: The condition on which a line needs `current_queries`; None if no layer has a condition.
 
     """
 
@@ -23,9 +25,13 @@ class InUse:
     query_tables: SegmentTables = BASE
     queries: Mapping[str, str] | None = None
     current_queries: Mapping[str, str] | None = None
+    least_queries: Mapping[str, str] | None = None
+    needs_all: str | None = None
 
 
 _in_use = InUse()
+
+_NOTHING = "NULL::text"
 
 
 def use_layers(layers: Sequence[Layer]) -> None:
@@ -34,8 +40,16 @@ def use_layers(layers: Sequence[Layer]) -> None:
     specs = [spec for layer in layers for spec in layer.segments]
     queries = {layer.name: layer.context_query for layer in layers if layer.context_query}
     faster = {layer.name: layer.current_query for layer in layers if layer.current_query}
+    conditions = {layer.name: layer.queried_if for layer in layers if layer.queried_if}
     tables = SegmentTables.of(specs)
-    _in_use = InUse(tables, tables.keep_recalled(), queries, queries | faster)
+    _in_use = InUse(
+        tables,
+        tables.keep_recalled(),
+        queries,
+        queries | faster,
+        queries | faster | dict.fromkeys(conditions, _NOTHING),
+        " OR ".join(f"({condition})" for condition in dict.fromkeys(conditions.values())) or None,
+    )
 
 
 def in_use() -> InUse:

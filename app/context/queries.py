@@ -1,5 +1,6 @@
 """The one SQL statement of a context: the line's row, its history, its pinned messages and the layers' subqueries."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,7 @@ from app.chats.covering_layer import edges_in_effect
 from app.chats.prompt_cache import CURSOR as PAUSES
 from app.chats.settings import ChatSettings, effective_json
 from app.context.calls import drop_unanswered
+from app.context.in_use import in_use
 from app.context.segments import UNREAD, HistoryMessage
 from app.kit.db import Connection
 from app.kit.ids import tenant_key
@@ -71,21 +73,24 @@ _CONTEXT = """
         c.anchor_seq, c.last_cut::text AS last_cut,
         c.characters::text AS characters, c.user_name, c.user_persona, c.system_prompt, c.settings::text AS settings,
         c.time_zone, c.context_cache::text AS context_cache, (c.cursors -> '{pauses}' -> 'seen_s')::text AS pauses,
-        b.seq AS before_seq, ({history})::text AS history, ({pinned})::text AS pinned{queries}
-    FROM chats c LEFT JOIN LATERAL ({before}) b ON true CROSS JOIN LATERAL ({budget}) o
+        b.seq AS before_seq, ({history})::text AS history, ({pinned})::text AS pinned{needs_all}{queries}
+    FROM chats c {before} CROSS JOIN LATERAL ({budget}) o
     WHERE c.chat_key = $1 AND {which}"""
 
-_NO_MESSAGE = "SELECT NULL::int AS seq"
+# Without an outer join, the planner knows that `b.seq` is NULL, and leaves out what depends on it, also subqueries.
+_NO_MESSAGE = "CROSS JOIN (SELECT NULL::int AS seq) b"
 
-_MESSAGE = """
+_MESSAGE = """LEFT JOIN LATERAL (
     SELECT m.seq FROM messages m
-    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.message_id = $4 AND m.deleted_at IS NULL"""
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.message_id = $4 AND m.deleted_at IS NULL) b ON true"""
 
 _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.line_id = '{NO_LINE}'"  # noqa: S608
 
 
 @lru_cache(maxsize=8)
-def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool, before: bool = False) -> str:
+def write_statement(
+    queries: tuple[tuple[str, str], ...], *, of_current: bool, before: bool = False, needs_all: str | None = None
+) -> str:
     """Return the statement of a context.
 
     Its arguments are the keys of the chat and of the tenant; the context's `max_tokens`, or None for the chat's; with
@@ -95,12 +100,14 @@ def write_statement(queries: tuple[tuple[str, str], ...], *, of_current: bool, b
         queries: (layer name, scalar subquery on `c` and `b`); the result of each is the column `q_<name>`.
         of_current: Whether the line is the chat's current one.
         before: Whether only messages before a given one count. `b.seq` is its seq, or NULL if there is none.
+        needs_all: A condition on `c`, whose result is the column `needs_all`; None for no such column.
 
     """
     return _CONTEXT.format(
         pauses=PAUSES,
         history=_HISTORY,
         pinned=_PINNED,
+        needs_all=f", ({needs_all}) AS needs_all" if needs_all else "",
         queries="".join(f", ({query}) AS q_{name}" for name, query in queries),
         budget=_BUDGET,
         before=_MESSAGE if before else _NO_MESSAGE,
@@ -127,6 +134,57 @@ async def find_context(
     statement = write_statement(tuple(queries.items()), of_current=line_id is None, before=before is not None)
     optional = [one for one in (before, line_id) if one is not None]
     return await connection.fetchrow(statement, chat_key, tenant_key(tenant), max_tokens, *optional)
+
+
+class RecentChats:
+    """The keys of the chats that needed all queries when they were read last in this process.
+
+    It only decides which statement is sent first, so it may be wrong. It contains nothing but keys, of the chats that
+    were read last.
+    """
+
+    def __init__(self, max_chats: int) -> None:
+        self._max_chats = max_chats
+        self._keys: OrderedDict[UUID, None] = OrderedDict()
+
+    def __contains__(self, chat_key: UUID) -> bool:
+        return chat_key in self._keys
+
+    def note(self, chat_key: UUID, *, needs_all: bool) -> None:
+        """Note whether a chat that was just read needs all queries."""
+        if not needs_all:
+            self._keys.pop(chat_key, None)
+            return
+        self._keys[chat_key] = None
+        self._keys.move_to_end(chat_key)
+        if len(self._keys) > self._max_chats:
+            self._keys.popitem(last=False)
+
+
+_recent = RecentChats(10_000)  # at most 3 MB
+
+
+async def find_current(
+    connection: Connection, tenant: str, chat_key: UUID, max_tokens: int | None = None
+) -> asyncpg.Record | None:
+    """Return what `find_context` returns for a chat's current line, with the queries of the layers in use.
+
+    PostgreSQL prepares a subquery for each execution even if a condition then skips it, and that is most of what the
+    subqueries of a chat cost that needs none of them. So the first statement does without them, and its row contains
+    the condition: if it is true, the whole statement follows. The next context of the chat begins with that one.
+    """
+    used = in_use()
+    attempts = [used.current_queries or {}]
+    if used.needs_all and chat_key not in _recent:
+        attempts.insert(0, used.least_queries or {})
+    for queries in attempts:
+        statement = write_statement(tuple(queries.items()), of_current=True, needs_all=used.needs_all)
+        row = await connection.fetchrow(statement, chat_key, tenant_key(tenant), max_tokens)
+        needs_all = row is not None and bool(used.needs_all and row["needs_all"])
+        if not needs_all:
+            break
+    _recent.note(chat_key, needs_all=needs_all)
+    return row
 
 
 def read_history(stored: str | None) -> Sequence[HistoryMessage]:

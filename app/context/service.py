@@ -19,7 +19,7 @@ from app.context.formats import is_said, render
 from app.context.in_use import in_use
 from app.context.parts import Fitted, Omission, Parts
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
-from app.context.queries import Source, find_context, read_material
+from app.context.queries import Source, find_context, find_current, read_material
 from app.context.recalling import Found, find_recalled, fit_recalled, is_recalling, present, remember
 from app.context.schemas import MAX_TOKENS, ContextOptions, ContextQuery, OwnSegment
 from app.context.segments import UNREAD, HistoryMessage, RenderOptions, Segment
@@ -121,10 +121,12 @@ async def _read_row(
     Raises ChatNotFound, LineNotFound, MessageNotFound and BeforeHistory.
     """
     limit = max_tokens or options.max_tokens
-    is_current = options.line is None and options.before is None
-    queries = (in_use().current_queries if is_current else in_use().queries) or {}
     async with database.raw(ref.tenant) as connection:
-        row = await find_context(connection, ref.tenant, ref.key, options.line, queries, options.before, limit)
+        if options.line is None and options.before is None:
+            row = await find_current(connection, ref.tenant, ref.key, limit)
+        else:
+            queries = in_use().queries or {}
+            row = await find_context(connection, ref.tenant, ref.key, options.line, queries, options.before, limit)
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))
     ref.check(row["user_id"])

@@ -10,6 +10,7 @@ from app.facts.state import export_state
 from app.facts.tools import FORGET_FACT, GET_FACTS, SET_FACT
 from app.knowledge.coverage import list_facts_learnt
 from app.knowledge.effects import describe_writes
+from app.knowledge.liveness import MAY_KNOW
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
@@ -25,6 +26,7 @@ LAYER = Layer(
     segments=(SEGMENT,),
     context_query=NEWEST_OF_LINE,
     current_query=NEWEST_OF_CURRENT,
+    queried_if=MAY_KNOW,
     contribute=contribute,
     list_coverage=list_facts_learnt,
     documents=DOCUMENTS,

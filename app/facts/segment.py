@@ -28,9 +28,11 @@ _contributed = TextCache[Contributed](max_chars=4_000_000)  # the facts of a few
 
 def contribute(view: View) -> Contributed:
     """Return the facts that hold, the oldest first; if they exceed the budget, the newest are kept."""
+    if view.queried is None:
+        return Contributed()
     settings = FactSettings.of(view.settings)
     placement = place(settings)
-    if placement is None or view.queried is None:
+    if placement is None:
         return Contributed()
     limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None
     given = (view.character, placement, limit)

@@ -26,6 +26,15 @@ OWNERS_OF_CHAT = f"""
     SELECT {TENANT_KEY}, '{NO_LINE}', 3, '', NULL"""  # noqa: S608 - constants only
 """The scopes that a chat's row `c` sees, with the rank of each. A character is known under its former names, too."""
 
+MAY_KNOW = f"""
+    SELECT true FROM statements s WHERE s.owner_key = ANY (ARRAY[c.chat_key, c.user_key, {TENANT_KEY}])
+    ORDER BY s.owner_key LIMIT 1"""  # noqa: S608
+"""A scalar subquery: true if any scope that the chat's row `c` sees has a statement, live or not; otherwise NULL.
+
+It is read from the table itself, so no write has to maintain it. The ORDER BY keeps the planner to the index, in which
+it is a lookup for each scope, even if most rows belong to one owner.
+"""
+
 CHAT_ITSELF = f"""
     SELECT c.chat_key AS owner_key, '{CHAT_WIDE}'::uuid AS line_id, 0 AS rank, ''::text AS character,
         NULL::text AS current_name"""

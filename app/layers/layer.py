@@ -149,6 +149,8 @@ class Layer:
             that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
         current_query: The subquery for contexts of the current line that are not before a message, if another one is
             faster than `context_query` there; its value has to lead to the same contribution.
+        queried_if: An SQL condition on `c`, cheaper than the query, that is true if `current_query` may find something.
+            Where it is not, contexts of the current line do without the query, and `View.queried` is None.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """
@@ -187,6 +189,7 @@ class Layer:
     segments: tuple[SegmentSpec, ...] = ()
     context_query: str | None = None
     current_query: str | None = None
+    queried_if: str | None = None
     contribute: Callable[[View], Contributed] = _contribute_nothing
 
     @property

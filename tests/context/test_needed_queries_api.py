@@ -1,0 +1,126 @@
+"""A context sends the queries of layers that most chats do not need only for the chats that need them."""
+
+from collections.abc import Awaitable, Callable
+from uuid import uuid4
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.context.in_use import in_use
+from app.context.queries import RecentChats, write_statement
+from app.kit.db import Database
+from tests.blocks.asking import put_block
+from tests.facts.asking import CHAT, USER, begin, note, set_fact
+from tests.memories.asking import write
+from tests.statements import watched
+from tests.talk import Json, append, context, cut_off, put, talk
+
+BRIEF = "Tomas is a ferryman."
+SCOPES = {"chat": CHAT, "character": f"{USER}/characters/Kai", "user": USER, "global": "/v1"}
+
+
+async def set_the_fact(api: httpx.AsyncClient, under: str) -> None:
+    await set_fact(api, "brother", BRIEF, under=under)
+
+
+async def put_the_block(api: httpx.AsyncClient, under: str) -> None:
+    await put_block(api, BRIEF, under=under)
+
+
+async def write_the_memory(api: httpx.AsyncClient, under: str) -> None:
+    await write(api, BRIEF, under=under, importance=0.8)
+
+
+WRITERS = {"fact": set_the_fact, "block": put_the_block, "memory": write_the_memory}
+
+
+async def ask(app: FastAPI, api: httpx.AsyncClient) -> tuple[Json, list[str]]:
+    """The context, and the statements that it took."""
+    async with watched(app.state.database) as statements:
+        found = await context(api)
+    return found, statements.asked
+
+
+def knows(found: Json) -> bool:
+    return any(BRIEF in segment["text"] for segment in found["segments"])
+
+
+async def test_what_a_chat_does_not_need_is_not_asked(app: FastAPI, api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await begin(api, "other")
+    await append(api, talk(1, 2))
+    await set_fact(api, "brother", BRIEF, under="/v1/chats/other")
+    await set_fact(api, "brother", BRIEF, under="/v1/users/another")
+    _, (statement,) = await ask(app, api)
+    assert "FROM messages" in statement
+    assert "teachings" not in statement
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("kind", WRITERS)
+async def test_what_is_known_is_in_the_next_context(
+    app: FastAPI, api: httpx.AsyncClient, kind: str, scope: str
+) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    assert not knows((await ask(app, api))[0])
+    write_it: Callable[[httpx.AsyncClient, str], Awaitable[None]] = WRITERS[kind]
+    await write_it(api, SCOPES[scope])
+    found, asked = await ask(app, api)
+    assert (knows(found), len(asked)) == (True, 2)
+    again, asked = await ask(app, api)
+    assert (again, len(asked)) == (found, 1)
+
+
+async def test_what_a_chat_needs_no_longer_is_not_asked(app: FastAPI, api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 3))
+    await note(api, "brother", BRIEF)
+    await append(api, talk(4, 4))
+    for expected in (2, 1, 1):
+        found, asked = await ask(app, api)
+        assert (knows(found), len(asked)) == (True, expected)
+    await cut_off(api, 4)
+    found, (last,) = await ask(app, api)
+    _, (statement,) = await ask(app, api)
+    assert not knows(found)
+    assert ("teachings" in last, "teachings" in statement) == (True, False)
+
+
+async def test_another_user_of_the_chat_brings_what_is_known(app: FastAPI, api: httpx.AsyncClient) -> None:
+    await put(api, user_id="nell")
+    await append(api, talk(1, 2))
+    await set_fact(api, "brother", BRIEF, under=USER)
+    assert not knows((await ask(app, api))[0])
+    await put(api, status=200, user_id="mira")
+    assert knows((await ask(app, api))[0])
+
+
+async def test_a_chat_without_a_user_is_asked_once(app: FastAPI, api: httpx.AsyncClient) -> None:
+    await put(api)
+    await append(api, talk(1, 2))
+    await set_fact(api, "brother", BRIEF, under=USER)
+    found, asked = await ask(app, api)
+    assert (knows(found), len(asked)) == (False, 1)
+
+
+@pytest.mark.parametrize("before", [False, True])
+async def test_former_memories_are_planned_only_with_before(database: Database, before: bool) -> None:
+    statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True, before=before)
+    given = (uuid4(), uuid4(), None, *(["m1"] if before else []))
+    async with database.raw() as connection:
+        plan = str(await connection.fetchval(f"EXPLAIN (FORMAT json) {statement}", *given))
+    assert "messages" in plan
+    assert [table in plan for table in ("diary_entries", "narrative_versions")] == [before, before]
+
+
+def test_the_chats_that_were_read_last_are_remembered() -> None:
+    first, second, third = (uuid4() for _ in range(3))
+    recent = RecentChats(2)
+    for chat in (first, second, first, third):
+        recent.note(chat, needs_all=True)
+    assert [chat in recent for chat in (first, second, third)] == [True, False, True]
+    recent.note(first, needs_all=False)
+    recent.note(second, needs_all=False)
+    assert [chat in recent for chat in (first, second, third)] == [False, False, True]
