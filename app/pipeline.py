@@ -99,7 +99,7 @@ class Pipeline:
             ChatEdited: self._on_chat_edited,
             LayerChanged: self._on_layer_changed,
             ChatForked: knowledge.on_fork,
-            CurrentLineReplaced: knowledge.on_line_replaced,
+            CurrentLineReplaced: self._on_line_replaced,
             OwnerErased: self._on_owner_erased,
             WorkScheduled: self._on_work_scheduled,
         }
@@ -221,6 +221,12 @@ class Pipeline:
             await self._on_cut(db_session, LineEvent(head=head, now=now, settle_s=db_session.settle_s), cut)
         await self._refresh_caches(db_session, head)
         await update_head(db_session, head)
+
+    async def _on_line_replaced(self, db_session: DbSession, event: CurrentLineReplaced) -> None:
+        """Raise the revisions of the users and tenants whose other chats show something of this chat."""
+        await knowledge.on_line_replaced(db_session, event)
+        for layer in self._layers:
+            await layer.on_line_replaced(db_session, event)
 
     async def _on_owner_erased(self, db_session: DbSession, event: OwnerErased) -> None:
         """Let the layers erase data about a chat or a user that is not in rows under its key."""

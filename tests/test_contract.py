@@ -15,6 +15,7 @@ def test_a_range_is_first_seq_and_last_seq() -> None:
 def test_every_list_has_a_single_get() -> None:
     lists = {path for path, answer in _reads() if answer.startswith("Page_")}
     parts = {
+        "/v1/chats/{chat_id}/diary/shared",  # entries of other chats
         "/v1/chats/{chat_id}/inclusion",
         "/v1/chats/{chat_id}/messages/{message_id}/revisions",
         "/v1/chats/{chat_id}/tools/calls",

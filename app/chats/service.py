@@ -25,6 +25,7 @@ from app.kit.errors import Invalid, Unavailable
 from app.kit.fast_path import placed
 from app.kit.ids import chat_key, user_key, uuid7
 from app.kit.owners import NO_LINE, Owner, OwnerErased
+from app.kit.scopes import raise_scope_of
 from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
 
@@ -46,10 +47,14 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
         raise Forbidden("A token that is limited to a chat cannot change the chat's user.")
     record(db_session, head.line, SETTINGS)
     await queries.update_line(db_session, head.line, _line_changes(chat, put))
-    await queries.update_chat(db_session, ref.key, _chat_changes(chat, put))
+    changes, former_key = _chat_changes(chat, put), chat.user_key
+    await queries.update_chat(db_session, ref.key, changes)
     await db_session.refresh(chat)
     if not created:
         defer(db_session, ChatEdited(ref.key, head.line_id))
+        if "user_key" in changes:  # the users' other chats can show something of this one
+            for key in filter(None, (former_key, chat.user_key)):
+                raise_scope_of(db_session, key, is_tenant=False)
     return chat, created
 
 

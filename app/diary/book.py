@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
+
 from app.bindings import service as bindings
 from app.bindings.rule import Target
 from app.bindings.service import Call
@@ -15,6 +17,7 @@ from app.chats.characters import (
     current_name,
     find_meant,
     find_sole,
+    list_names,
     quote_names,
     word_unknown,
 )
@@ -25,6 +28,7 @@ from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import unschedule
 from app.chats.service import get_line
+from app.chats.settings import effective
 from app.diary import queries
 from app.diary.bound import take_over
 from app.diary.errors import EntryNotFound
@@ -39,6 +43,9 @@ from app.diary.handlers import (
 from app.diary.held import folded_source
 from app.diary.models import DiaryEntry
 from app.diary.segment import contribute
+from app.diary.settings import DiarySettings
+from app.diary.shared import queries as shared
+from app.diary.shared.merging import Elsewhere, held_of, read_others
 from app.kit.db import DbSession, defer
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import uuid7
@@ -115,6 +122,26 @@ async def list_entries(
     if not entries and after is None and character is not None:
         choose_diary(chat.characters, character, part="query")
     return await _list(db_session, chat, entries)
+
+
+async def list_shared(
+    db_session: DbSession, ref: ChatRef, *, line: UUID | None, character: str | None
+) -> list[tuple[str, Elsewhere, bool]]:
+    """Return (character, entry, whether contexts contain it) of the newest entries of the user's other chats, by time.
+
+    Raises ChatNotFound, LineNotFound, Invalid.
+    """
+    chat = await get_line(db_session, ref, line)
+    if character is not None:
+        character = choose_diary(chat.characters, current_name(chat.characters, character), part="query")
+    queried = await shared.read_shared(db_session, (chat.chat_key, chat.line_id))
+    sources = sources_of(chat, character, queried)
+    names = list_names(chat.characters) if character is None else [character]
+    held = {name: held_of(chat.context_cache.get(NAME, {}), name) for name in names}
+    rows = orjson.loads(queried)["shared"] if queried else {"rows": ()}
+    found = [(name, one) for name in names for one in read_others(rows, name, held[name])]
+    found.sort(key=lambda pair: pair[1].key)
+    return [(name, one, f"diary:{one.entry.entry_id}" in sources) for name, one in found]
 
 
 async def get_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, *, line: UUID | None = None) -> Listed:
@@ -201,18 +228,29 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
         return Folded(name)
     version = await narratives.read_version(db_session, place, narrative_of(name), link.version)
     counted = await queries.count_folded(db_session, place, name, link.last_unit, at_most=MOST_COUNTED)
-    return Folded(name, version, *counted, in_prompt=folded_source(link.version) in sources_of(chat, name))
+    return Folded(
+        name, version, *counted, in_prompt=folded_source(link.version) in await find_sources(db_session, chat, name)
+    )
 
 
-def sources_of(chat: ChatLine, character: str | None = None) -> frozenset[str]:
+async def find_sources(db_session: DbSession, chat: ChatLine, character: str | None = None) -> frozenset[str]:
     """Return the sources that contexts contain of one diary or of all: `diary:<entry_id>`, `diary:folded:<version>`.
 
     Each diary is looked up in its character's prompt, the unnamed diary in the default prompt.
     """
+    queried = None
+    if DiarySettings.of(effective(chat.settings)).is_shared:
+        queried = await shared.read_shared(db_session, (chat.chat_key, chat.line_id))
+    return sources_of(chat, character, queried)
+
+
+def sources_of(chat: ChatLine, character: str | None = None, queried: str | None = None) -> frozenset[str]:
+    """Return what `find_sources` returns, given what is `queried` of the user's other chats."""
     cast = chat.characters
-    names = chat.context_cache.get(NAME, {}).get("characters", {}) if character is None else [character]
+    cached = chat.context_cache.get(NAME, {}).get("characters", {})
+    names = {*cached, *(list_names(cast) if queried else ())} if character is None else [character]
     prompts = {name or find_sole(cast) for name in names if not name or accepts(cast, name)}
-    return list_sources(contribute, chat, NAME, characters=prompts)
+    return list_sources(contribute, chat, NAME, characters=prompts, queried=queried)
 
 
 def choose_diary(characters: Characters, named: str | None, *, part: str) -> str:
@@ -239,7 +277,7 @@ def choose_diary(characters: Characters, named: str | None, *, part: str) -> str
 
 async def _list(db_session: DbSession, chat: ChatLine, entries: Sequence[DiaryEntry]) -> list[Listed]:
     """Return entries with the replies that they are bound to, and whether contexts contain them."""
-    sources = sources_of(chat)
+    sources = await find_sources(db_session, chat)
     ids = [entry.entry_id for entry in entries if entry.identity is not None]
     places = await bindings.list_places(db_session, (chat.chat_key, chat.line_id), ids)
     return [

@@ -99,7 +99,7 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
     The chat may also have a new time zone, which changes all dates, or a name for its character.
     """
     head, now, settle_s = event.head, event.now, event.settle_s
-    if NAME not in head.cursors:
+    if NAME not in head.cursors and not DiarySettings.of(head.settings).is_shared:
         return
     line = head.line
     note_outdated(head)

@@ -2,8 +2,9 @@
 
 A line's cursor has three fields. `number` is the highest number of an entry. `period` is the open period, whose turns
 lead to the next entry of the service. `outdated` lists the characters whose diaries have changed since they were
-cached; true means all. The diaries of a line share the numbers, so no number is used twice. An entry of the service
-gets its number when it is scheduled, so that entries are in story order, even if a later one is written first.
+cached; true means all, and `cut` that nothing but the anchor has changed, of all. The diaries of a line share the
+numbers, so no number is used twice. An entry of the service gets its number when it is scheduled, so that entries are
+in story order, even if a later one is written first.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from app.chats.characters import list_names
 from app.chats.events import AnchorMoved, MessagesAppended
 from app.chats.head import Head
 from app.chats.heads import find_cache, update_cache
@@ -19,6 +21,8 @@ from app.diary import queries
 from app.diary.folding import find_fold, step_hash
 from app.diary.held import Held, find_held, find_lost, hold, word_held, word_recent
 from app.diary.settings import DiarySettings
+from app.diary.shared.merging import Own
+from app.diary.shared.service import hold_shared, note_shared
 from app.diary.wording import Written, count_lines, word_entry
 from app.diary.writers import choose_writers
 from app.kit import work_queue
@@ -38,6 +42,9 @@ WRITE = "write:"
 ENTRY = "entry:"
 """The prefix of the work keys of stale entries: `entry:<entry_id>`."""
 
+
+_BY_CUT = "cut"
+"""The value of `outdated` if nothing has changed but the anchor."""
 
 MOST_RECENT = 100
 """The maximum number of entries that are read for `diary_recent`: more than its lines can show.
@@ -83,8 +90,12 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 async def on_cut(_db_session: DbSession, event: AnchorMoved) -> None:
     """Make the cached texts of all diaries again: what the history lost is in `diary` from now on."""
-    if NAME in event.head.cursors:
-        note_outdated(event.head)
+    head = event.head
+    if NAME in head.cursors or DiarySettings.of(head.settings).is_shared:
+        is_first = not head.cursors.get(NAME, {}).get("outdated")
+        note_outdated(head)
+        if is_first:
+            head.cursors[NAME]["outdated"] = _BY_CUT
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
@@ -101,22 +112,31 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
     cached = await find_cache(db_session, *line, NAME)
     former = cached.get("characters", {})
     stays = cached.get("anchor_seq") == head.anchor_seq and head.head_seq > 0
-    is_partial = stays and outdated is not True
+    is_partial = stays and isinstance(outdated, list)
     before_seq = head.anchor_seq if "anchor_seq" in cached or not former else None
+    cast = await queries.read_cast(db_session, line)
+    is_shared = DiarySettings.of(head.settings).is_shared and cast.user_key is not None
+    if outdated != _BY_CUT:
+        note_shared(db_session, cast.user_key, former, is_shared=is_shared)
     names = outdated if is_partial else await queries.list_names(db_session, line)
-    time_zone = (await queries.read_cast(db_session, line)).time_zone
+    if is_shared and not is_partial:
+        names = list(dict.fromkeys([*names, *list_names(cast.characters)]))
     texts = dict(former) if is_partial else {}
     present = {*former, *names} if is_partial else names
     for name in names:
         held = find_held(former, name, present) if stays else None
-        texts[name] = await _word_texts(db_session, head, name, held, before_seq, time_zone)
+        own, texts[name] = await _word_texts(db_session, head, name, held, before_seq, cast.time_zone)
+        if is_shared:
+            chosen = former.get(name, {}).get("shared") if stays else None
+            is_first = not cached and isinstance(outdated, list)
+            texts[name] = await hold_shared(db_session, head, name, own, texts[name], chosen, is_first=is_first)
     await update_cache(db_session, *line, NAME, {"anchor_seq": head.anchor_seq, "characters": texts} if texts else None)
 
 
 async def _word_texts(
     db_session: DbSession, head: Head, character: str, held: Held | None, before_seq: int | None, time_zone: str
-) -> dict[str, Any]:
-    """Return the texts of a diary as they are cached, and what `diary` holds.
+) -> tuple[Own, dict[str, Any]]:
+    """Return a diary entry by entry, and its texts as they are cached, with what `diary` holds.
 
     `held` is what it has held so far, or None at a cut; see `_choose`.
     """
@@ -146,7 +166,7 @@ async def _word_texts(
         texts |= segment | {"last_seq": last_seq}
     if segment := word_recent(recent, time_zone):
         texts["recent"] = segment
-    return texts
+    return Own.of(time_zone, held.version, folded, holds, recent, settings.lines), texts
 
 
 async def _choose(
@@ -264,7 +284,7 @@ def note_outdated(head: Head, character: str | None = None) -> None:
     """Mark the cached text of a diary, or of all diaries, as outdated until `refresh_cache` runs."""
     cursor = head.cursors.setdefault(NAME, {"number": 0})
     former = cursor.get("outdated") or []
-    if character is None or former is True:
+    if character is None or former in (True, _BY_CUT):
         cursor["outdated"] = True
     elif character not in former:
         cursor["outdated"] = [*former, character]

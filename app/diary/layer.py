@@ -9,10 +9,11 @@ from app.diary.handlers import NAME, on_append, on_cut, refresh_cache
 from app.diary.models import DiaryEntry
 from app.diary.naming import on_rename
 from app.diary.prompts import DIARY, DIARY_ENTRY
-from app.diary.queries import BEFORE_MESSAGE, DOCUMENTS
+from app.diary.queries import DOCUMENTS, OF_CURRENT, OF_LINE
 from app.diary.routes import router
 from app.diary.segment import RECENT, SEGMENT, contribute
 from app.diary.settings import DiarySettings
+from app.diary.shared.service import erase_owner, on_line_replaced
 from app.diary.tools import SAVE_MEMORY
 from app.layers.layer import Layer
 from app.narratives.models import NarrativeVersion
@@ -33,9 +34,12 @@ LAYER = Layer(
     on_rename=on_rename,
     on_settings_changed=on_settings_changed,
     on_cut=on_cut,
+    on_line_replaced=on_line_replaced,
     refresh_cache=refresh_cache,
     segments=(SEGMENT, RECENT),
-    context_query=BEFORE_MESSAGE,
+    context_query=OF_LINE,
+    current_query=OF_CURRENT,
     contribute=contribute,
     documents=DOCUMENTS,
+    erase_owner=erase_owner,
 )

@@ -1,4 +1,4 @@
-"""The table of diary entries."""
+"""The table of diary entries, and the index of the chats that share their diaries."""
 
 from datetime import datetime
 from uuid import UUID
@@ -7,11 +7,19 @@ from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
+from app.chats.models import ChatLine
 from app.kit.db import Table
 from app.layers.derived import MessageRangeColumns
 
 Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
+
+
+Index(
+    "ix_chats_diaries",
+    ChatLine.user_key,
+    postgresql_where=text("line_status = 'current' AND settings #>> '{diary,scope}' = 'character'"),
+)
 
 
 class DiaryEntry(MessageRangeColumns, Table):

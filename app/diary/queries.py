@@ -10,6 +10,7 @@ from sqlalchemy import insert, select, tuple_, update
 
 from app.chats.characters import Characters
 from app.diary.models import DiaryEntry
+from app.diary.shared.queries import CREATED_US, SHARED, SHARES
 from app.diary.wording import Written
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
@@ -23,19 +24,21 @@ Line = tuple[UUID, UUID]
 _HOLDS = """deleted_at IS NULL AND content <> '' AND NOT hidden
     AND (origin <> 'model' OR ($3 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
+_WRITTEN = f"entry_id, number, at_seq, content, dated_at, {CREATED_US.format('')}"
+
 _NEWEST = f"""
-    SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
+    SELECT {_WRITTEN} FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number > $5
         AND ($6::int IS NULL OR number < $6) AND ($7::int IS NULL OR at_seq < $7) AND number <> ALL($8::int[])
     ORDER BY number DESC LIMIT $9"""  # noqa: S608 - constants only
 
 _NUMBERED = f"""
-    SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
+    SELECT {_WRITTEN} FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number = ANY($5::int[])
     ORDER BY number"""  # noqa: S608
 
 _STEP = f"""
-    SELECT entry_id, number, at_seq, content, dated_at FROM diary_entries
+    SELECT {_WRITTEN} FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND {_HOLDS} AND character = $4 AND number BETWEEN $5 AND $6
     ORDER BY number LIMIT $7"""  # noqa: S608
 
@@ -90,21 +93,29 @@ DOCUMENTS = """
         AND e.character = coalesce(q.character, '') AND NOT e.hidden
         AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)"""
 
-BEFORE_MESSAGE = """
+_BEFORE_MESSAGE = f"""
     CASE WHEN b.seq IS NOT NULL THEN (
-        SELECT json_build_object('time_zone', c.time_zone, 'entries', (
-            SELECT json_agg(
-                json_build_array(e.character, e.origin, e.entry_id, e.number, e.at_seq, e.content, e.dated_at)
-                ORDER BY e.number)
-            FROM (
-                SELECT * FROM diary_entries e
-                WHERE e.chat_key = c.chat_key AND e.line_id = c.line_id AND e.deleted_at IS NULL AND e.content <> ''
-                    AND NOT e.hidden AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)
-                    AND e.at_seq < b.seq
-                ORDER BY e.number DESC LIMIT 500
-            ) AS e))::text
-    ) END"""
-"""A scalar subquery for the context of a message: the newest valid entries of all diaries from before it."""
+        SELECT json_agg(
+            json_build_array(e.character, e.origin, e.entry_id, e.number, e.at_seq, e.content, e.dated_at,
+                {CREATED_US.format("e.")}) ORDER BY e.number)
+        FROM (
+            SELECT * FROM diary_entries e
+            WHERE e.chat_key = c.chat_key AND e.line_id = c.line_id AND e.deleted_at IS NULL AND e.content <> ''
+                AND NOT e.hidden AND (e.origin <> 'model' OR e.source_hash IS NOT DISTINCT FROM e.current_hash)
+                AND e.at_seq < b.seq
+            ORDER BY e.number DESC LIMIT 500
+        ) AS e
+    ) END"""  # noqa: S608
+
+OF_LINE = f"""
+    CASE WHEN b.seq IS NOT NULL OR ({SHARES}) THEN json_build_object(
+        'time_zone', c.time_zone, 'entries', {_BEFORE_MESSAGE}, 'shared', {SHARED})::text END"""
+"""A scalar expression for contexts: the entries of other chats, if the line shares its diaries. For the context of a
+message, it also has the newest valid entries of all diaries from before it."""
+
+OF_CURRENT = f"""
+    CASE WHEN {SHARES} THEN json_build_object('shared', {SHARED})::text END"""
+"""The same for a context that is not before a message."""
 
 _SAYS_SOMETHING = (DiaryEntry.deleted_at.is_(None), DiaryEntry.content != "")
 
@@ -117,6 +128,7 @@ class Cast(NamedTuple):
         language: BCP 47, if the chat has one.
         time_zone: IANA name of the chat's zone.
         user_name: The user's name, if the chat has it.
+        user_key: The user's key, if the chat has a user.
 
     """
 
@@ -124,6 +136,7 @@ class Cast(NamedTuple):
     language: str | None
     time_zone: str
     user_name: str | None = None
+    user_key: UUID | None = None
 
 
 class Turns(NamedTuple):
@@ -138,7 +151,8 @@ class Turns(NamedTuple):
 async def read_cast(db_session: DbSession, line: Line) -> Cast:
     """Return what diaries need of the line; defaults if the line is gone."""
     row = await db_session.raw.fetchrow(
-        "SELECT characters::text, language, time_zone, user_name FROM chats WHERE chat_key = $1 AND line_id = $2",
+        "SELECT characters::text, language, time_zone, user_name, user_key FROM chats"
+        " WHERE chat_key = $1 AND line_id = $2",
         *line,
     )
     return Cast((), None, "UTC") if row is None else Cast(orjson.loads(row[0]), *row[1:])

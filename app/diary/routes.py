@@ -7,7 +7,8 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.diary import book
-from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut
+from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut, SharedEntryOut
+from app.diary.shared.merging import Elsewhere
 from app.kit.auth import KeyedRoute
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
@@ -52,6 +53,18 @@ async def get_folded_diary(
     former one has become invalid.
     """
     return OrjsonResponse(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
+
+
+@router.get("/shared", response_model=Page[SharedEntryOut])
+async def list_shared_diary(
+    ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
+) -> Response:
+    """List what the chat's characters wrote in the user's other chats, by time, if `diary.scope` is `character`.
+
+    These are the newest entries, and those that the prompt holds. All are on one page.
+    """
+    listed = await book.list_shared(db_session, ref, line=line, character=character)
+    return OrjsonResponse({"items": [_shared_out(*one) for one in listed], "next_cursor": None})
 
 
 @router.post("", status_code=201, response_model=EntryOut)
@@ -106,6 +119,20 @@ def _entry_out(listed: book.Listed) -> dict[str, Any]:
         "prompt_version": entry.prompt_version,
         "dated_at": entry.dated_at,
         "created_at": entry.created_at,
+    }
+
+
+def _shared_out(character: str, one: Elsewhere, in_prompt: bool) -> dict[str, Any]:
+    entry = one.entry
+    return {
+        "id": entry.entry_id,
+        "chat_id": one.chat_id,
+        "character": character,
+        "content": entry.content,
+        "origin": one.origin,
+        "in_prompt": in_prompt,
+        "dated_at": entry.dated_at,
+        "created_at": one.created_at,
     }
 
 

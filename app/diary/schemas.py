@@ -60,6 +60,22 @@ class EntryOut(BaseModel):
     created_at: datetime = Field(description="When it was written.")
 
 
+class SharedEntryOut(BaseModel):
+    """An entry that a character of the chat wrote in another chat of the same user."""
+
+    id: UUID = Field(description="The entry's id, in the other chat.")
+    chat_id: str = Field(description="The other chat.")
+    character: str = Field(description="The character whose diary it is in.")
+    content: str = Field(description="The text.")
+    origin: Origin = Field(description=ORIGIN)
+    in_prompt: bool = Field(
+        description="Whether a context of this chat for the character contains it, unless a small `max_tokens` trims "
+        "it."
+    )
+    dated_at: datetime = Field(description="The time in the other chat's story.")
+    created_at: datetime = Field(description="When it was written; it orders the entries of all chats.")
+
+
 class EntryIn(RequestModel):
     """An entry that a person writes."""
 

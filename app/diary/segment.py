@@ -7,8 +7,9 @@ from uuid import UUID
 
 import orjson
 
-from app.diary.held import word_known
+from app.diary.held import Held, word_known
 from app.diary.settings import DiarySettings
+from app.diary.shared.merging import Choice, Own, choose_until, read_others, word_merged
 from app.diary.wording import Written
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, place
 
@@ -22,12 +23,16 @@ RECENT = SegmentSpec("diary_recent", after="history", trimmed_before="diary")
 
 def contribute(view: View) -> Contributed:
     """Return the diary of the character whose prompt it is, or the unnamed diary if it is no character's prompt."""
-    cached = view.cached.get("characters", {}).get(view.character or "")
+    cached = view.cached.get("characters", {}).get(view.character or "", {})
     placement = place(DiarySettings.of(view.settings))
-    if placement is None or not cached:
+    queried = orjson.loads(view.queried) if view.queried else {}
+    shared = queried.get("shared") if view.character else None
+    if placement is None or not (cached or shared):
         return Contributed()
-    if view.before_seq is not None and "held" in cached:
-        cached = _before(view, cached)
+    if shared or "own" in cached:
+        cached = _merge(view, cached, queried)
+    elif view.before_seq is not None and "held" in cached:
+        cached = _before(view, cached, queried)
     segments = []
     if "text" in cached:
         item = Item(cached["text"], cached["tokens"], tuple(cached["sources"]))
@@ -41,14 +46,37 @@ def contribute(view: View) -> Contributed:
     return Contributed(segments)
 
 
-def _before(view: View, cached: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merge(view: View, cached: Mapping[str, Any], queried: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the segments of a diary that is shared.
+
+    As long as nothing is cached of it, it holds the entries from before the chat began.
+    """
+    lines = DiarySettings.of(view.settings).lines
+    shared = queried.get("shared") or {"rows": (), "began_us": 0}
+    own = Own.from_json(cached["own"]) if "own" in cached else Own(shared["time_zone"])
+    if view.before_seq is not None and "held" in cached:
+        held = Held.from_json(cached["held"])
+        knows_diary = view.is_known(cached.get("last_seq", 0))
+        own = own.before(_read_known(view, queried), held, knows_diary=knows_diary)
+    choice = Choice.from_json(cached["shared"]) if "shared" in cached else Choice()
+    others = read_others(shared, view.character, choice.held)
+    if "shared" not in cached:
+        choice = choose_until(own, others, lines, shared["began_us"])
+    return word_merged(own, others, choice, lines)
+
+
+def _before(view: View, cached: Mapping[str, Any], queried: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the segments of the diary for a context before a message."""
-    settings = DiarySettings.of(view.settings)
-    found = orjson.loads(view.queried)
-    known = [
-        Written(UUID(entry_id), number, at_seq, content, datetime.fromisoformat(dated_at))
-        for character, origin, entry_id, number, at_seq, content, dated_at in found["entries"] or ()
-        if character == (view.character or "") and (settings.enabled or origin != "model")
+    known = _read_known(view, queried)
+    lines, knows_diary = DiarySettings.of(view.settings).lines, view.is_known(cached.get("last_seq", 0))
+    return word_known(cached, known, queried["time_zone"], lines, knows_diary=knows_diary)
+
+
+def _read_known(view: View, queried: Mapping[str, Any]) -> list[Written]:
+    """Return the newest entries of the diary from before the message that the context is for."""
+    enabled = DiarySettings.of(view.settings).enabled
+    return [
+        Written(UUID(entry_id), number, at_seq, content, datetime.fromisoformat(dated_at), created_us)
+        for character, origin, entry_id, number, at_seq, content, dated_at, created_us in queried["entries"] or ()
+        if character == (view.character or "") and (enabled or origin != "model")
     ]
-    knows_diary = view.is_known(cached.get("last_seq", 0))
-    return word_known(cached, known, found["time_zone"], settings.lines, knows_diary=knows_diary)

@@ -1,6 +1,6 @@
 """The settings of diaries. Pure."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,11 @@ class DiarySettings(LayerSettings, PlacementSettings):
         description="Whether diaries are folded and the service may write into them. "
         "Entries that a character or a person wrote are shown in either case.",
     )
+    scope: Literal["chat", "character"] = Field(
+        "chat",
+        description="`character` shares the diaries with the user's other chats with the same characters that have "
+        "this setting too: the prompt then also shows what the character wrote there, as long as it holds there.",
+    )
     lines: int = Field(50, ge=1, le=500, description="The number of a diary's last lines in the prompt.")
     auto_write_turns: int | None = Field(
         None,
@@ -25,3 +30,8 @@ class DiarySettings(LayerSettings, PlacementSettings):
         description="The number of turns after which the service writes an entry if the character has not called "
         "the tool; null is off.",
     )
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the diaries are shared, if the chat has a user."""
+        return self.scope == "character"

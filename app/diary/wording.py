@@ -14,13 +14,14 @@ RECENT_HEADING = "## Diary, newest entries"
 
 
 class Written(NamedTuple):
-    """The fields of an entry that prompts and folds need."""
+    """The fields of an entry that prompts and folds need; `created_us` is in microseconds since 1970."""
 
     entry_id: UUID
     number: int
     at_seq: int
     content: str
     dated_at: datetime
+    created_us: int = 0
 
 
 class Excerpt(NamedTuple):
@@ -41,9 +42,10 @@ def word_date(at: datetime, time_zone: str) -> str:
     return f"{at.astimezone(ZoneInfo(time_zone)):%m/%d}"
 
 
-def word_entry(content: str, date: str) -> str:
-    """Return an entry under its date."""
-    return f"## {date} — memo entry\n" + "\n".join(content.strip().splitlines())
+def word_entry(content: str, date: str, *, is_elsewhere: bool = False) -> str:
+    """Return an entry under its date; `is_elsewhere` marks an entry of another chat."""
+    place = ", in another conversation" if is_elsewhere else ""
+    return f"## {date} — memo entry{place}\n" + "\n".join(content.strip().splitlines())
 
 
 def count_lines(text: str) -> int:
@@ -64,11 +66,11 @@ def cut_to_lines(folded: str, entries: Sequence[str], limit: int) -> Excerpt:
         left -= needed
         kept += 1
     if entries and not kept:
-        return Excerpt("", (_last_lines(entries[-1], limit),))
+        return Excerpt("", (last_lines(entries[-1], limit),))
     shown = entries[len(entries) - kept :]
     if kept < len(entries):
         return Excerpt("", shown)
-    return Excerpt(_last_lines(folded, left - bool(kept)), shown)
+    return Excerpt(last_lines(folded, left - bool(kept)), shown)
 
 
 def word_diary(heading: str, excerpt: Excerpt) -> str:
@@ -77,5 +79,6 @@ def word_diary(heading: str, excerpt: Excerpt) -> str:
     return "\n\n".join((heading, *texts)) if texts else ""
 
 
-def _last_lines(text: str, limit: int) -> str:
+def last_lines(text: str, limit: int) -> str:
+    """Return the last `limit` lines of a text; empty if `limit` is not positive."""
     return "\n".join(text.split("\n")[-limit:]) if limit > 0 else ""

@@ -62,6 +62,9 @@ CONNECT_S = 5.0
 _ROLLBACK_S = 5.0
 """Longer than the server needs to end a cancelled statement."""
 
+_MAX_STATEMENT_BYTES = 65_536
+"""Longer statements are prepared and planned each time. asyncpg's default of 15 KiB is less than a context's has."""
+
 _SESSION_SETTINGS = {
     "application_name": "memobook",
     "jit": "off",
@@ -236,6 +239,7 @@ class Database:
             connect_args={
                 "timeout": CONNECT_S,
                 "command_timeout": statement_s,
+                "max_cacheable_statement_size": _MAX_STATEMENT_BYTES,
                 "server_settings": _SESSION_SETTINGS,
             },
         )

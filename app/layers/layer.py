@@ -18,6 +18,7 @@ from app.chats.coverage import Coverage
 from app.chats.events import (
     AnchorMoved,
     CharacterRenamed,
+    CurrentLineReplaced,
     LineEvent,
     LineTruncated,
     MessagesAppended,
@@ -84,6 +85,10 @@ async def _erase_nothing_else(_db_session: DbSession, _event: OwnerErased, *, no
     """Do nothing, because the layer stores data about an owner only in rows under the owner's key."""
 
 
+async def _ignore_line(_db_session: DbSession, _event: CurrentLineReplaced) -> None:
+    """Do nothing, because no other chat shows anything of the layer's rows."""
+
+
 async def _keep_cache(_db_session: DbSession, _head: Head) -> None:
     """Do nothing, because the layer stores no data on the line's row."""
 
@@ -118,6 +123,8 @@ class Layer:
         on_rename: A character has a new name: store it wherever the layer stores the name, except in `filters`.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
+        on_line_replaced: Another line of the chat became the current one: raise the revisions of those whose other
+            chats show something of it.
         on_session: A session ended, by hand or in the append that is being handled: schedule work that is due then.
             The history is cut afterwards.
         end_sessions: (db_session, event) → the sessions that end before one of the appended messages, in order. Called
@@ -172,6 +179,7 @@ class Layer:
     on_rename: Handler[CharacterRenamed] = _ignore
     on_settings_changed: Handler[SettingsChanged] = _ignore
     on_cut: Handler[AnchorMoved] = _ignore
+    on_line_replaced: Callable[[DbSession, CurrentLineReplaced], Awaitable[None]] = _ignore_line
     on_session: Handler[SessionBroken] = _ignore
     end_sessions: Callable[[DbSession, MessagesAppended], Awaitable[Sequence[SessionBroken]]] = _end_no_session
     covered_through: Callable[[DbSession, Head, int, int], Awaitable[int | None]] = _covers_nothing

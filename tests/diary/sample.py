@@ -83,6 +83,7 @@ SAMPLE = LayerSample(
     missing={"/diary": "entry_not_found"},
     in_presets={
         "diary.enabled": (False, True, False, False, False, True),
+        "diary.scope": ("chat",) * 6,
         "diary.lines": (50, 50, 50, 50, 50, 50),
         "diary.auto_write_turns": (None, None, None, None, None, None),
     },

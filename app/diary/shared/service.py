@@ -1,0 +1,69 @@
+"""Chooses what a diary holds of the user's other chats, and raises the user's revision when those change."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from app.chats.events import CurrentLineReplaced
+from app.chats.head import Head
+from app.diary.settings import DiarySettings
+from app.diary.shared import queries
+from app.diary.shared.merging import Own, choose, choose_until
+from app.kit.db import DbSession
+from app.kit.owners import Owner, OwnerErased
+from app.kit.scopes import raise_scope, raise_scope_of
+
+
+async def hold_shared(
+    db_session: DbSession,
+    head: Head,
+    character: str,
+    own: Own,
+    texts: Mapping[str, Any],
+    chosen: Mapping[str, Any] | None,
+    *,
+    is_first: bool,
+) -> dict[str, Any]:
+    """Return what is cached of a diary that is shared: its own entries, and which of other chats it holds.
+
+    Args:
+        db_session: Open unit of work.
+        head: The line's head.
+        character: The character.
+        own: The diary of the line itself.
+        texts: What is cached of a diary that is not shared.
+        chosen: What it has held of other chats so far; None to choose that again.
+        is_first: Whether nothing is cached of any diary yet, because the chat has had no cut and no entry: contexts
+            have held the entries from before the chat began.
+
+    """
+    if chosen is None:
+        lines = DiarySettings.of(head.settings).lines
+        began_us, others = await queries.list_newest(db_session, head.line, character)
+        choice = choose_until(own, others, lines, began_us) if is_first else choose(own, others, lines)
+        chosen = choice.to_json()
+    kept = {name: texts[name] for name in ("held", "last_seq") if name in texts}
+    return {**kept, "own": own.to_json(), "shared": chosen}
+
+
+def note_shared(
+    db_session: DbSession, user_key: UUID | None, former: Mapping[str, Mapping[str, Any]], *, is_shared: bool
+) -> None:
+    """Raise the user's revision if the line shares its diaries, or has shared them; `former` are its cached texts."""
+    if user_key is not None and (is_shared or any("shared" in texts for texts in former.values())):
+        raise_scope_of(db_session, user_key, is_tenant=False)
+
+
+async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced) -> None:
+    """Raise the user's revision if the chat has shared diaries on any line."""
+    for user_key in await queries.list_sharing_users(db_session, event.chat_key):
+        raise_scope_of(db_session, user_key, is_tenant=False)
+
+
+async def erase_owner(db_session: DbSession, event: OwnerErased, **_: Any) -> None:
+    """Raise the revision of the user of an erased chat, if the chat may have shared its diaries."""
+    if event.chat_key is None or event.user_id is None:
+        return
+    owner = Owner.of_user(event.tenant, event.user_id)
+    if await queries.has_shared(db_session, owner):
+        raise_scope(db_session, owner)

@@ -1,0 +1,26 @@
+"""The statement of a context is long, and its plan costs ten times its execution: it is prepared once a connection."""
+
+import httpx
+
+from app.context.in_use import in_use
+from app.context.queries import find_context
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from tests.talk import append, put, talk
+
+USES = 3
+
+
+async def test_a_connection_prepares_the_statement_once(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await put(api, user_id="mira", characters=[{"name": "Kai"}])
+    await append(api, talk(1, 2))
+    queries = in_use().queries or {}
+    async with database.raw() as connection:
+        for _ in range(USES):
+            await find_context(connection, tenant, chat_key(tenant, "c"), None, queries, "m2")
+        used = await connection.fetch(
+            "SELECT generic_plans + custom_plans AS uses FROM pg_prepared_statements WHERE statement LIKE '%last_cut%'"
+        )
+    assert max(row["uses"] for row in used) >= USES
