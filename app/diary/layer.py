@@ -13,6 +13,7 @@ from app.diary.queries import DOCUMENTS, OF_CURRENT, OF_LINE
 from app.diary.routes import router
 from app.diary.segment import RECENT, SEGMENT, contribute
 from app.diary.settings import DiarySettings
+from app.diary.shared.queries import SHARES
 from app.diary.shared.service import erase_owner, on_line_replaced
 from app.diary.tools import SAVE_MEMORY
 from app.layers.layer import Layer
@@ -39,6 +40,7 @@ LAYER = Layer(
     segments=(SEGMENT, RECENT),
     context_query=OF_LINE,
     current_query=OF_CURRENT,
+    queried_if=SHARES,
     contribute=contribute,
     documents=DOCUMENTS,
     erase_owner=erase_owner,

@@ -107,7 +107,8 @@ async def test_a_chat_without_a_user_is_asked_once(app: FastAPI, api: httpx.Asyn
 
 @pytest.mark.parametrize("before", [False, True])
 async def test_former_memories_are_planned_only_with_before(database: Database, before: bool) -> None:
-    statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True, before=before)
+    queries = (in_use().queries if before else in_use().least_queries) or {}
+    statement = write_statement(tuple(queries.items()), of_current=True, before=before)
     given = (uuid4(), uuid4(), None, *(["m1"] if before else []))
     async with database.raw() as connection:
         plan = str(await connection.fetchval(f"EXPLAIN (FORMAT json) {statement}", *given))
