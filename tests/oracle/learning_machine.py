@@ -65,7 +65,7 @@ class LearningSettings(Settings):
             **super().to_json(),
             "memos": {"enabled": False, "include_system": self.include_system},
             "memories": {"learn_scope": self.scope},
-            # What another chat of the user learns changes the contexts of frozen lines, which are compared.
+            # What another chat learns in a wide scope changes the contexts of frozen lines, which are compared.
             "blocks": {"from_memories": self.scope == "chat"},
             "consolidation": {"enabled": True, "every_turns": self.turns},
         }
@@ -76,7 +76,7 @@ def draw_settings(draw: st.DrawFn) -> LearningSettings:
     """Draw settings under which ranges and cuts end within a few messages."""
     keep, grow, turns = draw(st.integers(2, 4)), draw(st.integers(0, 3)), draw(st.sampled_from([1, 1, 2, 5]))
     most, max_turns = keep + grow + draw(st.sampled_from([2, 10, 32])), draw(st.sampled_from([0, 0, 2, 3]))
-    scope = draw(st.sampled_from(["chat", "user"]))
+    scope = draw(st.sampled_from(["chat", "character", "user", "global"]))
     return LearningSettings(0, 0, keep, grow, most, draw(st.booleans()), turns, scope, max_turns=max_turns)
 
 
@@ -124,9 +124,9 @@ class LearningMachine(ChatMachine):
         self.request("PUT", self.chat.path, 200, {"settings": self.line.settings.to_json()})
 
     def new_text(self) -> str:
-        """Return a text; every fourth has a word to learn, because an answer about 40 messages has at most 12 items."""
+        """Return a text; every other one has a word to learn."""
         number = next(self.counter)
-        return f"lamp w{number}w" if next(self.texts) % 4 == 0 else f"lamp {number}"
+        return f"lamp w{number}w" if next(self.texts) % 2 == 0 else f"lamp {number}"
 
     # --- the comparison ---
 
@@ -145,6 +145,7 @@ class LearningMachine(ChatMachine):
         for chat, snapshot in self.settle_chats():
             assert not snapshot.work
             assert self.said(chat, read=True) <= self.known(chat)
+            assert self.exported(chat) == self.known(chat)
             self.check(chat, may_advance=True)
 
     def known(self, chat: Chat) -> set[str]:
@@ -152,11 +153,16 @@ class LearningMachine(ChatMachine):
         listed = self.request("GET", f"{chat.path}/memories", 200, limit=500)["items"]
         return set(WORD.findall(" ".join(item["content"] for item in listed)))
 
+    def exported(self, chat: Chat) -> set[str]:
+        """Return the unique words of the memories that the state of a chat contains."""
+        state = self.request("GET", f"{chat.path}/state", 200)["layers"]["memories"]
+        return set(WORD.findall(" ".join(item["content"] for item in state)))
+
     def said(self, chat: Chat, *, read: bool) -> set[str]:
         """Return the unique words that can be learnt now; with `read`, only those that must have been learnt."""
         settings = chat.line.settings
         assert isinstance(settings, LearningSettings)
-        chats = self.chats if settings.scope == "user" else [chat]
+        chats = [chat] if settings.scope == "chat" else self.chats
         texts = [
             message.text
             for one in chats
