@@ -54,9 +54,10 @@ class _Found(NamedTuple):
         return str(self.row["source"]).partition(":")[2]
 
     @property
-    def range(self) -> tuple[UUID, UUID, int, int]:
-        """The messages that it is about: the chat's key, the line's id, the first and the last seq."""
-        return *self.line, self.row["first_seq"], self.row["last_seq"]
+    def ranges(self) -> Collection[tuple[int, int]]:
+        """The messages that it comes from, as ranges of seqs: of a memory, the first and the last that taught it."""
+        first, last = self.row["first_seq"], self.row["last_seq"]
+        return dict.fromkeys([(first, first), (last, last)]) if self.kind == "memory" else [(first, last)]
 
     @property
     def line(self) -> tuple[UUID, UUID]:
@@ -141,7 +142,7 @@ async def _answer(
 
 
 def _rank(rows: Sequence[Row], terms: Sequence[str], stem: Stem) -> list[_Found]:
-    """Return the texts that have a word of the query, best first."""
+    """Return the texts that have a word of the query or a similar one, best first."""
     by_number = {str(row["number"]): row for row in rows}
     candidates = [
         Candidate(
@@ -168,8 +169,11 @@ def _word(row: Row) -> str:
 
 async def _list_sources(db_session: DbSession, found: Sequence[_Found]) -> list[Sequence[str]]:
     """Return the messages that each result comes from: of a memory, the first and the last one that taught it."""
-    ranges = [one.range for one in found]
-    ids = await queries.list_source_ids(db_session.raw, ranges, MAX_SOURCES) if ranges else []
+    ranges = [(at, *one.line, first, last) for at, one in enumerate(found) for first, last in one.ranges]
+    ids = await queries.list_source_ids(db_session.raw, [of for _, *of in ranges], MAX_SOURCES) if ranges else []
+    messages: dict[int, list[str]] = {}
+    for (at, *_), of_range in zip(ranges, ids, strict=True):
+        messages.setdefault(at, []).extend(f"message:{message_id}" for message_id in of_range)
     facts: dict[tuple[UUID, UUID], list[UUID]] = {}
     for one in found:
         if one.kind == "fact" and one.row["chat_key"]:
@@ -178,15 +182,7 @@ async def _list_sources(db_session: DbSession, found: Sequence[_Found]) -> list[
     for line, statement_ids in facts.items():
         listed = await list_sources_on_line(db_session, line, statement_ids)
         taught |= {str(statement_id): sources for statement_id, sources in listed.items()}
-    return [
-        taught.get(one.id, ()) if one.kind == "fact" else _sources_of(one, messages)
-        for one, messages in zip(found, ids, strict=True)
-    ]
-
-
-def _sources_of(one: _Found, message_ids: Sequence[str]) -> list[str]:
-    ends = [message_ids[0], message_ids[-1]] if one.kind == "memory" and message_ids else message_ids
-    return [f"message:{message_id}" for message_id in dict.fromkeys(ends)]
+    return [taught.get(one.id, ()) if one.kind == "fact" else messages.get(at, ()) for at, one in enumerate(found)]
 
 
 def _present(found: Sequence[_Found], sources: Sequence[Sequence[str]], terms: Sequence[str], stem: Stem) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -13,7 +13,7 @@ from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
 
 MAX_MESSAGES = 1_000
-"""How many seqs before the history are recalled, the newest ones. Without an index, each message there is read."""
+"""How many seqs before the history recall searches, the newest ones. No index finds words: each message is read."""
 
 MAX_MESSAGES_LOOKED_UP = 10_000
 """How many seqs of a chat a person's search covers, the newest ones."""
@@ -72,8 +72,8 @@ _ALL_MESSAGES = f"""
         AND ($3::text IS NULL OR (m.role = 'assistant' AND coalesce(m.name, $3) = $3))"""  # noqa: S608
 
 # A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
-# of a chat's characters. Without a character, all characters' texts count. The time of sending is read for the results
-# alone, unless it limits them: it would be a lookup for each text.
+# of a chat's characters. Without a character, all characters' texts count. The time of sending is read only for
+# the results, because it costs a lookup for each text; if the search is limited by it, it is read for all.
 _EVERYWHERE = f"""
     SELECT row_number() OVER () AS number, f.*, lower(concat_ws(': ', f.name, f.text)) AS lowered FROM (
         (SELECT DISTINCT ON (place) {{places}}, d.*, NULL::text AS role, NULL::text AS name,
@@ -167,11 +167,11 @@ class Wanted(NamedTuple):
 
 
 class Statements(NamedTuple):
-    """The statements of searches over the texts of the same layers.
+    """The statements of the three searches. All of them find the texts of the layers, and messages.
 
     Attributes:
-        recall: For a context or a tool: messages that have left the history (`list_candidates`).
-        of_chat: For a person: all messages of a line (`look_up_in_chat`).
+        recall: For a context or a tool: the texts, and messages that have left the history (`list_candidates`).
+        of_chat: For a person: the texts, and the newest messages of a line, with the history (`look_up_in_chat`).
         of_user: The same in all chats of a user that have `search.across_chats` (`look_up_of_user`).
 
     """
@@ -236,9 +236,7 @@ async def look_up_of_user(
     return await connection.fetch(statement, user_key, *wanted[1:], wanted.patterns)
 
 
-async def list_source_ids(
-    connection: Connection, ranges: Sequence[tuple[UUID, UUID, int, int]], most: int
-) -> list[list[str]]:
+async def list_source_ids(connection: Connection, ranges: Sequence[Sequence[Any]], most: int) -> list[list[str]]:
     """Return the ids of the messages of each range (chat's key, line's id, first and last seq), in their order.
 
     Of a range of more than `most` messages, only the newest are returned.

@@ -77,6 +77,14 @@ async def test_every_layer_is_searched(api: httpx.AsyncClient, learn: Learner) -
         assert {hit["kind"] for hit in (await search(api, "green glass", kinds=[kind]))["hits"]} == {kind}
 
 
+async def test_a_memory_names_the_ends_of_what_taught_it(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, [message(n, f"We sail on, day {n}.") for n in range(1, 71)])
+    await learn("Green glass calms Mira.", "m1", "m9", "m70")
+    (hit,) = (await search(api, "glass", kinds=["memory"]))["hits"]
+    assert hit["sources"] == ["message:m1", "message:m70"]
+
+
 async def test_a_fact_names_the_messages_that_taught_it(api: httpx.AsyncClient) -> None:
     await begin(api, preset="agent", consolidation={"enabled": False})
     await append(api, [message(1, "I am Mira."), message(2, "Hello, Mira.")])
