@@ -46,7 +46,7 @@ from app.web.schema import Api, reading_order
 MAX_BODY_BYTES = 8 * 1024 * 1024
 
 DESCRIPTION = """Append messages and get the context of the next model call.
-In the background, old messages become memories: memos, a summary, diaries or scenes.
+In the background, old messages become memories: memos, a summary, diaries, scenes, facts or long-term memories.
 
 Start with `PUT /v1/chats/{chat_id}`, append with `POST /v1/chats/{chat_id}/messages`, and read
 `GET /v1/chats/{chat_id}/context`. The memo book is at `GET /v1/chats/{chat_id}/memos`.

@@ -22,7 +22,7 @@ NAME = "blocks"
 KIND = "block"
 
 MAX_OPERATIONS = 50
-"""After so many operations of a scope, the next one has to write the whole text, so that reading stays fast."""
+"""After so many operations of a scope without a `replace`, the next one must write the whole text: reads stay fast."""
 
 
 class Edit(NamedTuple):
@@ -49,7 +49,7 @@ class Edit(NamedTuple):
 async def list_blocks(db_session: DbSession, view: Viewpoint, *, with_open: bool = False) -> Mapping[str, Block]:
     """Return the blocks that were written into or begin with memories, by label, in the order of the labels.
 
-    `with_open` includes what tool calls wrote whose replies are still to come.
+    `with_open` includes what was written by tool calls that still wait for their reply.
     """
     log = await reading.list_log(db_session, view, KIND, with_open=with_open)
     return fold(log, view.character, await queries.list_important(db_session, view))
@@ -103,10 +103,10 @@ async def write_in_scope(db_session: DbSession, scope: ScopeKey, label: str, tex
 async def edit_in_chat(
     db_session: DbSession, ref: ChatRef, edit: Edit, *, character: str | None, now: datetime
 ) -> None:
-    """Edit the text that a chat has, for a person: of wider scopes too, but they keep theirs.
+    """Edit the text of a block as a chat sees it, for a person. A text of a wider scope stays as it is there.
 
-    `character` is the character whose block is meant; by default, it is the only one. Raises ChatNotFound, Invalid,
-    BlockNotFound, PatternNotFound, BlockTooLong.
+    `character` is the character whose block is meant; by default, the only character of the chat. Raises ChatNotFound,
+    Invalid, BlockNotFound, PatternNotFound, BlockTooLong.
     """
     check_label(edit.label)
     head = await lock_head(db_session, ref)

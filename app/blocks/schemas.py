@@ -16,8 +16,8 @@ from app.layers.derived import EDITED, ORIGIN, Origin
 BlockText = Annotated[Text, Field(max_length=MAX_CHARS)]
 
 _SOURCES = (
-    f"{SOURCES} The text of the block `facts` begins with the most important memories, as `memory:<id>`, until a "
-    "person or a tool writes the whole block; if nothing was written, its `origin` is `extractive`."
+    f"{SOURCES} Until a person or a tool writes the whole block `facts`, its text begins with the most important "
+    "memories, and these are its sources, as `memory:<id>`; if nothing was written, its `origin` is `extractive`."
 )
 _LABEL = f"One of {', '.join(f'`{label}`' for label in LABELS)}."
 

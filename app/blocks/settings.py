@@ -14,8 +14,8 @@ class BlockSettings(LayerSettings, PlacementSettings):
 
     enabled: bool = Field(
         True,
-        description="Whether blocks may be written from what is learnt. Blocks that a character or a person wrote are "
-        "shown in either case.",
+        description="Whether the tool `memory_block_update` is offered, and the block `facts` may begin with memories. "
+        "Blocks that a character or a person wrote are shown in either case.",
     )
     from_memories: bool = Field(
         True,

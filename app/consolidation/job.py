@@ -52,7 +52,7 @@ class _Range:
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Range | None:
-    """Return the range; None if the line is gone, the layer is off, or it is read already and has not changed."""
+    """Return the range; None if the line is gone, the layer is off, or the range was read and has not changed since."""
     line = claimed.owner.line
     head = await read_head(db_session, *line)
     if head is None or not ConsolidationSettings.of(head.settings).enabled:

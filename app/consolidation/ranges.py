@@ -27,7 +27,7 @@ _TICKS_OF_RANGE = MOST_MESSAGES * _TICKS_OF_MESSAGE
 
 
 class Due(NamedTuple):
-    """A range that is to be read for the first time, both ends inclusive, and the time from which it dates."""
+    """A range that is to be read, both ends inclusive, and the time that what is learnt from it gets."""
 
     first_seq: int
     last_seq: int
@@ -51,7 +51,7 @@ def key_of(first_seq: int) -> str:
 
 
 def close(filling: OpenPeriod, last_seq: int) -> tuple[list[Period], OpenPeriod]:
-    """Return the open range as one that ends at `last_seq`, and the next one; nothing changes if it begins later."""
+    """Return the open range, closed at `last_seq`, and the next open one. A range that begins later stays open."""
     if filling.first_seq > last_seq:
         return [], filling
     following = OpenPeriod(last_seq + 1, awaits_reply=filling.awaits_reply)
@@ -79,7 +79,7 @@ def date_ranges(periods: Sequence[Period], now: datetime) -> list[Due]:
 def date_items(first_seq: int, newest_seqs: Sequence[int]) -> list[timedelta]:
     """Return how long after its range each item that was learnt from it is dated.
 
-    What comes from a later message is newer, also if the range was read at another time and gave other items. Items
+    What comes from a later message is newer, also after the range was read again and gave other items. Items
     from the same message are dated in their order.
 
     Args:

@@ -25,7 +25,7 @@ from app.search.words import find_terms, find_terms_of_messages
 SEGMENT = "recalled"
 
 _WHOLE = ("fact", "summary", "recap")
-"""Kinds of which a context has the whole, or none because a person wants none."""
+"""Kinds that recall does not search: the context has these texts anyway, unless the settings leave them out."""
 
 _SPEAKING = {"user", "assistant", "narrator"}
 
@@ -120,7 +120,9 @@ async def find_recalled(
 def fit_recalled(
     found: Found | None, parts: Parts, max_tokens: int, render_options: RenderOptions
 ) -> tuple[Fitted, Sequence[Hit], Sequence[Omission]]:
-    """Return the fitted context with as many results as fit, the results, and what of them `max_tokens` left out.
+    """Return the fitted context with results that fit, these results, and what of them `max_tokens` left out.
+
+    If not all fit, the limit is halved until the rest fits, so more can be left out than necessary.
 
     Raises like `fit`.
     """

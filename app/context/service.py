@@ -1,4 +1,8 @@
-"""Assembles the context of the next model call: one SQL statement, then pure functions. Nothing is written."""
+"""Assembles the context of the next model call: mostly one SQL statement, then pure functions.
+
+A second statement follows if layers need more (`find_current`), and one for recall. Nothing is written to PostgreSQL;
+what was recalled is remembered in Redis.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -39,7 +43,7 @@ _LEFT_BY_STEPS = 16
 
 
 class TextsMissing(Exception):
-    """A message fits into the context whose text was not read."""
+    """The text of a message that fits into the context was not read."""
 
 
 async def assemble_context(
@@ -94,9 +98,10 @@ async def _assemble(
     memory: RecallMemory | None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the context of a row, with what it recalls; read everything if a message fits that was not read.
+    """Return the context of a row, with what it recalls.
 
-    That is rare: a format has shortened a newer message, which ended with much white space.
+    If a message fits whose text was not read, the row is read again with all texts. That is rare: it happens if a newer
+    message ends with much white space, which a format drops.
     """
     source = read_material(row, layers, options.character)
     found = None
@@ -347,7 +352,7 @@ def _window_out(source: Source, fitted: Fitted) -> dict[str, Any]:
 
 
 def _head_of(row: asyncpg.Record) -> int:
-    """Return the seq of the line's head, or, of a context for a message, the seq before that message."""
+    """Return the last seq that the context can contain: the head, or with `before` the seq before that message."""
     head_seq: int = row["head_seq"] if row["before_seq"] is None else row["before_seq"] - 1
     return head_seq
 

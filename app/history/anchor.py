@@ -47,7 +47,7 @@ async def cut_after_append(
     *,
     session_seq: int | None = None,
 ) -> Cut | None:
-    """Decide on a session's or a cold cut before the new messages, then on a full or forced cut with them.
+    """Decide on a session's or a cold cut, without the new messages; then on a full or forced cut, with them.
 
     `session_seq` is the seq of the message that begins a new session; None if none of the new messages does. Return
     the last cut that was made, or None.
@@ -71,7 +71,7 @@ async def cut_if_settled(
     if head.cut_waits:
         head.cut_waits = False
         cut = await _cut_full(db_session, head, layers, now) if _is_full(head) else None
-    session_seq = _cursor_of(head).session_seq  # a full cut has cleared it
+    session_seq = _cursor_of(head).session_seq  # None if the full cut was made, which clears it
     if session_seq is not None:
         cut = await cut_at_break(db_session, head, session_seq, layers, now=now)
         if cut and _is_full(head):
@@ -216,7 +216,7 @@ async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[Cover
 async def _await(
     db_session: DbSession, head: Head, decision: Wait, layers: Sequence[CoveringLayer], now: datetime
 ) -> None:
-    """Schedule what a cut waits for; if it cannot be made, the next append decides again."""
+    """Schedule what a cut waits for; if a layer cannot make that, the next append decides on the cut again."""
     match decision:
         case AwaitCoverage(target):
             _wait(head, waits=await _request_coverage(db_session, head, target, layers, now))

@@ -49,7 +49,8 @@ class WorkItem(Table):
 
     `failed_at` is set when the last attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
-    `first_due_at` is when the item began to wait: when it was first scheduled, or when its last attempt failed.
+    `first_due_at` is when the item began to wait: when it was first scheduled, when its last attempt failed, or when it
+    was made due again.
     `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item became
     due for its current reason. `progress` is what the attempts since then have made, for the next attempt.
     """
@@ -136,7 +137,7 @@ async def schedule(
 
     If an item with the same key is already due, it is updated:
 
-    - The settle time starts again, but the item ripens at most 30 s after it was first scheduled.
+    - The settle time starts again, but the item ripens at most 30 s (MAX_WAIT_S) after `first_due_at`.
     - A new payload replaces the old one. Without a new payload the old one stays.
     - The lease is cleared, because the source has changed. A worker that holds it cannot save its result.
     - The attempts start at zero. The refused answers are forgotten, and what the attempts have made is dropped.

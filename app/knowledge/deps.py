@@ -19,7 +19,10 @@ CharacterName = Annotated[
 ]
 OfCharacter = Annotated[
     Name | None,
-    Query(description="The character whose scope the chat sees, with those of all; by default the chat's only one."),
+    Query(
+        description="The character whose scope counts, besides those of the chat, the user and the tenant; "
+        "by default the chat's only character."
+    ),
 ]
 
 

@@ -29,7 +29,7 @@ class Place:
         tenant: The chat's tenant.
         chat_key: The chat's key.
         user_id: The chat's user, if it has one.
-        character: The character that it is about, if it is one.
+        character: The character that what is learnt is about; None if that is not exactly one character.
         settings: The chat's settings of learning.
 
     """

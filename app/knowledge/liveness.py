@@ -1,8 +1,9 @@
 """SQL that decides which statements are live, and which of them hold. Composed of constants.
 
-A statement `s` is live if a person set it, or if one of its teachings is live: its message has the text that it was
-taught with, and its line is the one that is read. Of the chat that is read, this is the line that is read, and with
-`before` only what was taught before that message counts. Of all other chats, it is the current line.
+A statement `s` is live if a person set it, or if one of its teachings is live. A teaching is the row that says which
+message of which line taught the statement. It is live while that message has the text that it taught with, and its line
+counts. In the chat that is read, only the line that is read counts, and with the parameter `before` only the messages
+before that one. In every other chat, only the current line counts.
 """
 
 from app.kit.owners import CHAT_WIDE, NO_LINE
@@ -31,8 +32,8 @@ MAY_KNOW = f"""
     ORDER BY s.owner_key LIMIT 1"""  # noqa: S608
 """A scalar subquery: true if any scope that the chat's row `c` sees has a statement, live or not; otherwise NULL.
 
-It is read from the table itself, so no write has to maintain it. The ORDER BY keeps the planner to the index, in which
-it is a lookup for each scope, even if most rows belong to one owner.
+It is read from the table itself, so no write has to maintain it. Because of the ORDER BY the planner uses the index, so
+the query is one lookup for each scope, even if most rows belong to one owner.
 """
 
 CHAT_ITSELF = f"""
@@ -66,7 +67,7 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
         chat: SQL for the key of the chat that is read; NULL for none.
         line: SQL for the id of the line of that chat.
         before: SQL for the seq of the message before which it was taught; NULL for any.
-        with_open: Whether statements of the chat count whose replies are still to come.
+        with_open: Whether statements of the chat count if the tool calls that made them still wait for their reply.
 
     """
     hidden = f"t.hidden AND NOT (t.chat_key = {chat} AND {_IS_OPEN})" if with_open else "t.hidden"
@@ -168,8 +169,8 @@ def write_versions(owners: str, is_live: str, kind: str) -> str:
 def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: str | None = None) -> str:
     """Return the query of the most important memories that hold in each of `owners`.
 
-    Its columns are those of `Important`. A memory holds with its newest live text, unless a person forgot it, or put it
-    into the archive. The query reads the most important ones one by one until it has found enough that hold.
+    Its columns are those of `Important`. A memory holds with its newest live text, unless it was forgotten, or put
+    into the archive by a person. The query reads the most important ones until it has found enough that hold.
 
     Args:
         owners: The query of the scopes.

@@ -42,8 +42,8 @@ _LISTS: Final = ("local_preload_libraries", "search_path", "session_preload_libr
 async def convert_databases(postgres: Postgres, say: Say) -> None:
     """Replace the embedded databases whose LC_CTYPE is C. Raises LocalError if the server fails meanwhile.
 
-    The service works with the old databases, too. So if this machine has no C.UTF-8, the disk has too little space or a
-    copy is not equal, `say` is called with the reason and the old database remains.
+    The service works with the old databases, too. So if this machine has no C.UTF-8, they remain, without a message. If
+    the disk has too little space, or a copy fails or is not equal, `say` is called with the reason and they remain.
     """
     connection = await postgres.connect("postgres")
     try:
@@ -98,7 +98,7 @@ async def _drop_leftovers(connection: Connection) -> None:
 
 
 async def _replace(postgres: Postgres, connection: Connection, name: str) -> str | None:
-    """Replace a database by a copy with the new LC_CTYPE. Returns why not, if it remains."""
+    """Replace a database by a copy with the new LC_CTYPE. Return None, or the reason why the old database remains."""
     new, old = name + _NEW, name + _OLD
     await _create(connection, name, new)
     source = postgres.client("pg_dump", "--format=custom", "--compress=none", f"--dbname={name}")

@@ -49,7 +49,7 @@ async def view_chat(
 ) -> MemoryView:
     """Return the view of a line, the current one by default. Raises ChatNotFound, LineNotFound, Invalid.
 
-    `character` is the character whose memories count; by default, it is the only one.
+    `character` is the character whose memories count; by default, the only character of the chat.
     """
     chat = await get_line(db_session, ref, line)
     viewpoint = await reading.view_chat(db_session, ref, line=line, character=character)
@@ -120,8 +120,8 @@ async def change_in_scope(
 ) -> None:
     """Change a memory for a person, in the scope of the view. Raises MemoryNotFound, MemoryOfCharacter.
 
-    A new text is a new statement, which is live on all lines. The other fields are those of the memory, so that they
-    make nothing live that was learnt.
+    A new text is a new statement, which is live on all lines. The other fields are changed on all texts
+    of the memory without a new statement: a new one would make a learnt text live on all lines.
     """
     scope = view.viewpoint.scope
     await lock_scope(db_session, scope)

@@ -36,7 +36,7 @@ class LearntMemory(NamedTuple):
         importance: From 0 to 1.
         tags: Short words.
         sources: The messages that it was learnt from, at least one.
-        after: How long after the time of all sentences that are learnt together, so that they have an order.
+        after: Its time minus the time `at` of `remember`. It differs between sentences, so that they have an order.
 
     """
 
@@ -57,7 +57,7 @@ class Remembered(NamedTuple):
             `supersedes`: it is a text of a known memory, and the older ones are its history. `forgotten`: nothing was
             stored, because the memory was forgotten. `untaught`: nothing was stored, because the line has no source
             any more.
-        memory_id: The memory; None for `untaught`.
+        memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """
 
@@ -97,8 +97,8 @@ async def remember(
         scope: Where the memories belong to.
         learnt: The sentences.
         settings: The chat's settings of memories.
-        at: When they were learnt; each of them `after` that. A sentence does not hold in place of one that was learnt
-            later.
+        at: When they were learnt; the field `after` of each is added to it. A sentence does not replace the text of a
+            memory that was learnt later.
         now: The service's time, by which memories fade into the archive.
 
     """
@@ -137,7 +137,7 @@ def keeping_of(settings: MemorySettings, now: datetime) -> Keeping:
 
 
 def hash_content(content: str) -> bytes:
-    """Return the hash of a text without the differences between duplicates (`dedupe.compare`)."""
+    """Return the hash of a text, the same for texts that differ only in case, white space and compatibility forms."""
     return hashlib.sha256(fold(content).encode()).digest()[:16]
 
 
@@ -164,7 +164,7 @@ async def _store(
     held: dict[UUID, _Held],
     at: datetime,
 ) -> Remembered:
-    """Insert a memory, or a text of the memory `former`, which holds unless that of `former` was learnt later."""
+    """Insert a memory, or a new text of the memory `former`. Its present text goes on holding if learnt later."""
     statement_id = uuid7()
     memory_id = former.known.id if former else statement_id
     more = {"category": learnt.category, "importance": learnt.importance, "tags": list(learnt.tags)}

@@ -29,7 +29,7 @@ Archived = Annotated[bool, Query(description="Whether to list the memories of th
 Day = Annotated[
     date | None,
     Query(
-        ge=FIRST_DAY, le=LAST_DAY, description="Only those that were learnt on this day, in the time zone of the chat."
+        ge=FIRST_DAY, le=LAST_DAY, description="Only those learnt on this day, in the chat's time zone, otherwise UTC."
     ),
 ]
 

@@ -89,7 +89,7 @@ class MemoryOut(BaseModel):
         "person wrote it, or if that chat has no sessions."
     )
     sources: list[str] = Field(description=SOURCES)
-    pinned: bool = Field(description="Whether age and number never move it to the archive.")
+    pinned: bool = Field(description="Whether it stays out of the archive, however old it is and however many exist.")
     archived: bool = Field(description="Whether it is in the archive.")
     score: float = Field(
         description="What is left of its importance now: it halves every `memories.half_life_days` days."

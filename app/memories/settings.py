@@ -22,7 +22,7 @@ class MemorySettings(LearningSettings):
         1_000,
         ge=1,
         le=100_000,
-        description="How many memories are kept out of the archive: those whose importance has faded least.",
+        description="How many memories are kept out of the archive: the strongest, of whose importance most is left.",
     )
     forget_below: float | None = Field(
         None,
@@ -34,6 +34,6 @@ class MemorySettings(LearningSettings):
         DEDUPE_THRESHOLD,
         ge=0,
         le=1,
-        description="A learnt memory that is more similar than this to a known one replaces it (0 to 1, the share of "
-        "the groups of three letters that both have).",
+        description="A learnt memory that is more similar than this to a known one becomes its new text, unless a "
+        "person wrote the present one (0 to 1, the share of the groups of three letters that both have).",
     )

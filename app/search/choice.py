@@ -67,14 +67,14 @@ def choose(
 ) -> list[Hit]:
     """Return the best results whose lines fit into the limit together with the heading, oldest first.
 
-    A result that scores far below the best one, chosen or not, is left out. A result that
-    does not fit is left out, and a shorter one after it may still fit, until MAX_MISFITS did not.
+    A result that scores far below the best one is left out, even if the best one is
+    left out itself. If a result does not fit, shorter ones after it are tried, until MAX_MISFITS results did not fit.
 
     Args:
         hits: The results, best first.
         left_out: The sources that must not be chosen.
-        shown: Texts that the context contains anyway. A result whose words are all in one of them, in a row, is left
-            out, and so is one with the same words as a better one.
+        shown: Texts that the context contains anyway. A result is left out if one of them, or
+            a better result, contains all of its words in a row.
         limit_tokens: The limit for the whole text (`word`).
         count: Returns the tokens of a text.
         least_score: The least share of the best score that a result must have.

@@ -20,10 +20,10 @@ LEAST_SIMILARITY = 0.45
 
 IMPORTANCE_BONUS = 0.05
 RECENCY_BONUS = 0.03
-"""The most that importance and recency add to a score, of which the words are up to 1."""
+"""The most that importance and that recency add to a score. The words of the query add at most 1."""
 
 NEIGHBOUR_SHARE = 0.25
-"""How much of the better one of its two neighbours is added to the score of a message."""
+"""A message gets this share of the part `text` of its better neighbour, the message before or after it."""
 
 _SATURATION = 1.2
 _LENGTH = 0.5  # how much a long text is discounted, from 0 to 1
@@ -39,8 +39,8 @@ class Candidate:
         text: The text.
         importance: From 0 to 1; None if it has none.
         last_seq: The last message that it is about; 0 if it is about no message of the line.
-        recency: From 0 to 1, for the newest message of its chat.
-        spoken_in: Of a message: the key of its chat, in which `last_seq` is its seq; otherwise None.
+        recency: From 0 to 1; 1 is the newest message of its line.
+        spoken_in: Of a message: the id of its line, on which `last_seq` is its seq; otherwise None.
 
     """
 

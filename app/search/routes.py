@@ -39,5 +39,5 @@ async def _of_user(user_id: UserId, caller: Reader) -> Caller:
 async def search_user_memories(
     user_id: UserId, caller: Annotated[Caller, Depends(_of_user)], body: SearchIn, db_session: Db, clock: Now
 ) -> OrjsonResponse:
-    """Search all chats of a user that have the setting `search.across_chats`, on their current lines."""
+    """Search what is known of a user, and the current lines of the user's chats that have `search.across_chats`."""
     return OrjsonResponse(await search_user(db_session, caller.tenant, user_id, body, now=clock()))

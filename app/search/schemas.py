@@ -32,8 +32,8 @@ class SearchIn(RequestModel):
     before: UtcDatetime | None = Field(None, description="Only what is about messages that were sent before this time.")
     character: Name | None = Field(
         None,
-        description="Only messages of this character, its diary, and what its prompt could contain; by default those "
-        "of all characters and of the user.",
+        description="Only messages of this character, its diary, and what its prompt could contain. By default the "
+        "messages of the user and of all characters, with all that belongs to these.",
     )
 
 
@@ -70,7 +70,8 @@ class HitOut(BaseModel):
     score: float = Field(description="The sum of `parts`.")
     parts: Parts = Field(description="What the score is made of.")
     sources: Sequence[str] = Field(
-        description="The messages it comes from (`message:<id>`), oldest first; of more than 50, the newest 50. Empty "
+        description="The messages it comes from (`message:<id>`), oldest first; of a memory, the first and the last "
+        "one; of other texts about more than 50, the newest 50. Empty "
         "if it comes from no message of the chat."
     )
     first_seq: int | None = Field(description="The first message that it is about; null if there is none.")
@@ -82,7 +83,7 @@ class SearchOut(BaseModel):
     """Search results."""
 
     mode: Literal["hybrid", "text"] = Field(
-        description="`text`: only words were compared, because no embeddings are configured."
+        description="`text`: only words were compared. `hybrid`, with embeddings, does not occur in this version."
     )
     hits: list[HitOut] = Field(
         description="The results, best first. Fewer than the limit if their texts would exceed 4 MiB."

@@ -60,7 +60,7 @@ def _find(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) ->
 
 
 def _find_inside(found: re.Match[str], word: str, terms: Sequence[str]) -> Iterator[_Match]:
-    """Yield each place of a run of characters that is a term."""
+    """Yield each place of a term in a text without spaces between words (the group `spaceless` of WORD)."""
     for term in terms:
         at = word.find(term)
         while at != -1:
