@@ -11,6 +11,9 @@ from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
+MAX_QUOTED_CHARS = 120
+"""A quotation of what a call wrote has at most this many characters."""
+
 HASH_BYTES = 16
 
 TEXT_HASH = f"substr(sha256(convert_to(m.content, 'UTF8')), 1, {HASH_BYTES})"
@@ -201,3 +204,9 @@ def is_discarded(one: Open, changed: Iterable[Changed]) -> bool:
 def hash_text(content: str) -> bytes:
     """Return the hash of a reply's text; `TEXT_HASH` computes the same."""
     return hashlib.sha256(content.encode()).digest()[:HASH_BYTES]
+
+
+def quote(text: str) -> str:
+    """Return a text on one line, in quotation marks and at most MAX_QUOTED_CHARS long, for `Layer.describe_writes`."""
+    words = " ".join(text.split())
+    return f"“{words if len(words) <= MAX_QUOTED_CHARS else f'{words[: MAX_QUOTED_CHARS - 1]}…'}”"

@@ -6,14 +6,17 @@ that may never be shown.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from uuid import UUID
 
 from app.bindings.events import BindingsChanged, Bound
+from app.bindings.rule import quote
 from app.chats.characters import list_active, list_names
 from app.chats.head import Head
 from app.chats.scheduling import unschedule
 from app.diary import change_queries, queries
 from app.diary.handlers import NAME, WRITE, begin_period, note_entries, take_number
 from app.kit.db import DbSession
+from app.lines.line_copy import Line
 
 
 async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
@@ -32,6 +35,14 @@ async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
     for character in sorted(changed):
         numbers = changed[character]
         await note_entries(db_session, head, character, numbers, now=event.now, settle_s=event.settle_s)
+
+
+async def describe_writes(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Return what each call of `save_memory` wrote, by its id: a sentence without its full stop."""
+    found = await queries.list_contents(db_session, line, entry_ids)
+    return {
+        entry_id: f"Wrote {quote(content)} into the diary (entry {entry_id})" for entry_id, content in found.items()
+    }
 
 
 async def take_over(db_session: DbSession, head: Head, character: str, at_seq: int, *, is_open: bool = False) -> None:

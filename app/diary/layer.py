@@ -1,7 +1,7 @@
 """The descriptor of the diary layer."""
 
 from app.bindings.models import Binding
-from app.diary.bound import on_bindings
+from app.diary.bound import describe_writes, on_bindings
 from app.diary.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.diary.entry_job import REWRITE_ENTRY, WRITE_ENTRY
 from app.diary.fold_job import FOLD_DIARY
@@ -31,6 +31,7 @@ LAYER = Layer(
     on_change=on_change,
     on_truncate=on_truncate,
     on_bindings=on_bindings,
+    describe_writes=describe_writes,
     on_move=on_move,
     on_rename=on_rename,
     on_settings_changed=on_settings_changed,

@@ -117,6 +117,10 @@ OF_CURRENT = f"""
     CASE WHEN {SHARES} THEN json_build_object('shared', {SHARED})::text END"""
 """The same for a context that is not before a message."""
 
+_CONTENTS = """
+    SELECT entry_id, content FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND entry_id = ANY($3) AND deleted_at IS NULL"""
+
 _SAYS_SOMETHING = (DiaryEntry.deleted_at.is_(None), DiaryEntry.content != "")
 
 
@@ -161,6 +165,12 @@ async def read_cast(db_session: DbSession, line: Line) -> Cast:
 async def list_names(db_session: DbSession, line: Line) -> list[str]:
     """Return the names of the characters with diaries, including diaries whose entries are all soft-deleted."""
     return [row["name"] for row in await db_session.raw.fetch(_NAMES, *line)]
+
+
+async def list_contents(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the texts of entries that are not deleted, by their ids."""
+    rows = await db_session.raw.fetch(_CONTENTS, *line, list(entry_ids))
+    return {row["entry_id"]: row["content"] for row in rows}
 
 
 async def list_newest(

@@ -45,7 +45,7 @@ async def test_each_tool_says_what_it_wrote(api: httpx.AsyncClient, learn: Learn
         f"Appended “Mira likes a cup.” to the block “user” (statement {ids[3]}). {SHOWN}",
         f"Replaced “a cup” by “tea” in the block “user” (statement {ids[4]}). {SHOWN}",
         f"Forgot the memory {memory['id']} (statement {ids[5]}). {SHOWN}",
-        f"Wrote into the layer diary (entry {ids[6]}). {SHOWN}",
+        f"Wrote “She gave me her compass.” into the diary (entry {ids[6]}). {SHOWN}",
     ]
 
 
