@@ -13,7 +13,7 @@ from app.context.budget import fit
 from app.context.parts import Fitted, Omission, Parts
 from app.context.queries import Source
 from app.context.schemas import ContextQuery
-from app.context.segments import RenderOptions, Segment
+from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
 from app.search.choice import Hit, choose, word
@@ -95,7 +95,7 @@ async def find_recalled(
         rows = await find(
             connection, searched, terms, now=now, kinds_left_out=_WHOLE, left_out=there, most_tokens=limit_tokens
         )
-    hits = await rank_found(rows, searched, terms)
+    hits = [hit for hit in await rank_found(rows, searched, terms) if not _is_said(hit, history)]
     if not hits:
         return None
     line = (ref.key, row["line_id"])
@@ -115,6 +115,11 @@ async def find_recalled(
         newest_seq,
         remembered,
     )
+
+
+def _is_said(hit: Hit, history: Sequence[HistoryMessage]) -> bool:
+    """Return whether a result is a memory of messages that are all in the history."""
+    return bool(history) and hit.kind == "memory" and hit.first_seq >= history[0].seq
 
 
 def fit_recalled(
