@@ -10,7 +10,7 @@ import re
 from app.summarising.sentences import Kind
 
 MOST_UNCERTAIN = 0.69
-"""The most importance of a quoted sentence that states nothing of the kind."""
+"""The highest importance of a quoted sentence that is not certain, too low for the block `facts`."""
 
 _IDENTITY = re.compile(
     r"\b[Mm]y (?:full |first |last |real |middle |nick)?name(?:['’]s| is)\b"

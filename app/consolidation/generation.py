@@ -30,10 +30,10 @@ FULL_ITEMS = 10
 """An answer with so many items, the most that the prompt asks for, can lack some."""
 
 LEAST_DIVIDED_MESSAGES = 16
-"""A full answer about fewer messages is taken as complete. So 40 messages are read with at most seven calls."""
+"""A full answer about fewer messages is taken as complete. So 40 messages that fit need at most seven answers."""
 
 HISTORY_MESSAGES = 500
-"""The number of messages up to the end of the range whose words are counted."""
+"""In how many messages words are counted: the last ones up to the end of the range."""
 
 
 class Noted(NamedTuple):
@@ -52,7 +52,7 @@ class Draft:
         model: The model, if one did.
         version: The version of the prompt or of the rules.
         learnt: Facts and memories.
-        promoted: Memories that quote messages, because their caller called them important.
+        promoted: Memories that quote messages to which the caller gave a high importance.
 
     """
 
@@ -97,8 +97,8 @@ async def _ask(
 ) -> tuple[list[Learnt], str]:
     """Return what the model learns from `batch`, and the model's name.
 
-    Each half of the batch is read by itself if the batch does not fit, or if the answer has as many items as it may
-    have, so that it can lack some.
+    If the batch does not fit, its halves are read instead. If the answer has FULL_ITEMS items, it can lack some: then
+    each half of a batch of at least LEAST_DIVIDED_MESSAGES is read again.
     """
     found: list[Learnt] = []
     try:
@@ -124,7 +124,7 @@ async def _ask_halves(
     """Add to `found` what the model learns from each half of `batch`, and return the model's name."""
     half, model = len(batch) // 2, ""
     for part in (batch[:half], batch[half:]):
-        # What comes from the same messages is the first that the model might repeat.
+        # Items that come from these messages are listed first: the model is most likely to repeat those.
         near = sorted(found, key=lambda one: one.sources[-1] < part[0].seq or one.sources[0] > part[-1].seq)
         noted = [*(Noted(one.key, one.content) for one in near), *known]
         more, model = await _ask(inquiry, prompt, source, part, noted)

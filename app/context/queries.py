@@ -34,7 +34,8 @@ _OF_LINE = """
     WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.kind IS NULL
         AND (b.seq IS NULL OR m.seq < b.seq)"""
 
-# The token limit of a context, before the token factor. With the OFFSET it is computed once, not for every message.
+# The token limit of a context in tokens of the column `tokens`, to which the token factor is not applied. With the
+# OFFSET it is computed once, not for every message.
 _BUDGET = f"""
     SELECT coalesce($3::int, (c.settings ->> 'context_tokens')::int, {_defaults.context_tokens})
         / coalesce((c.settings ->> 'token_factor')::float8, {_defaults.token_factor}) + 1 AS budget OFFSET 0"""
@@ -53,7 +54,10 @@ _HISTORY = _ENTRIES.format(
 )
 
 EXACT_PINNED_TOKENS = 100_000
-"""Pinned messages of up to this many tokens are read even if they do not fit, so that the refusal gives the sum."""
+"""The newest pinned messages, up to this many tokens together, are read even if they do not fit the limit.
+
+So the error that `max_tokens` is too small says exactly how many tokens are needed.
+"""
 
 # Messages that scenes hide are never in the history, but can still be pinned. `m.pinned` is written as in the partial
 # index, so that a chat without pinned messages costs only one lookup in it. Each pinned message costs at least its
@@ -169,9 +173,10 @@ async def find_current(
 ) -> asyncpg.Record | None:
     """Return what `find_context` returns for a chat's current line, with the queries of the layers in use.
 
-    PostgreSQL prepares a subquery for each execution even if a condition then skips it, and that is most of what the
-    subqueries of a chat cost that needs none of them. So the first statement does without them, and its row contains
-    the condition: if it is true, the whole statement follows. The next context of the chat begins with that one.
+    PostgreSQL prepares a subquery for each execution even if a condition then skips it. If a chat needs none of the
+    subqueries, that is most of what they cost. So the first statement leaves out those that have a condition, and its
+    row contains the conditions: if one is true, the statement with all subqueries follows. The next context of the chat
+    begins with that one.
     """
     used = in_use()
     attempts = [used.current_queries or {}]

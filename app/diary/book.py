@@ -127,9 +127,10 @@ async def list_entries(
 async def list_shared(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, character: str | None
 ) -> list[tuple[str, Elsewhere, bool]]:
-    """Return (character, entry, whether contexts contain it) of the newest entries of the user's other chats, by time.
+    """Return the newest entries of the user's other chats, and those that the segment `diary` holds, by time.
 
-    Raises ChatNotFound, LineNotFound, Invalid.
+    Each is a tuple: the character, the entry, and whether contexts contain it. Raises ChatNotFound, LineNotFound,
+    Invalid.
     """
     chat = await get_line(db_session, ref, line)
     if character is not None:
@@ -176,8 +177,8 @@ async def save_memory(
 ) -> UUID:
     """Insert an entry that the character writes, and return its id. Raises ChatNotFound, Invalid, Conflict.
 
-    The entry is bound to a reply, and hidden until the reply is appended. A retry returns the id of the first entry and
-    changes nothing, even if that entry was edited or deleted since then.
+    The entry is bound to a reply, and hidden until the reply is appended; in a chat without messages it is shown at
+    once. A retry returns the id of the first entry and changes nothing, even if that entry was edited or deleted since.
     """
     head = await lock_head(db_session, ref)
     name = await _choose_diary(db_session, head, character, part="query")
@@ -196,8 +197,8 @@ async def edit_entry(
 ) -> None:
     """Change the fields of an entry in `given`: content, kept; None resets `kept`.
 
-    No model rewrites a text that a person replaced. Such an entry, and an entry that is kept, does not depend on a
-    reply. Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote.
+    No model rewrites a text that a person wrote. An entry with such a text, and an entry that is kept, does not depend
+    on a reply. Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote.
     """
     head, entry = await _lock_entry(db_session, ref, entry_id)
     values: dict[str, Any] = {}
@@ -264,8 +265,8 @@ def choose_diary(characters: Characters, named: str | None, *, part: str) -> str
         named: The name in the request, or None.
         part: The part of the request that has the name: `body` or `query`.
 
-    Raises Invalid if the chat has characters, but none of that name, or if the request names none and the chat has no
-    sole character.
+    Raises Invalid if the chat has characters, but none of that name, or if the request names none and the chat has
+    characters, but not exactly one that is active.
     """
     if named is not None and not accepts(characters, named):
         raise _unclear(part, word_unknown(characters))

@@ -21,6 +21,6 @@ def available_ctype() -> str | None:
 
 
 def has_locale(name: str) -> bool:
-    """Return whether the C library has the locale. A process of its own asks, because `setlocale` affects the whole."""
+    """Return whether the C library has the locale. Asks in a new process, because `setlocale` would change this one."""
     command = (sys.executable, "-I", "-S", "-c", _TRY, name)
     return subprocess.run(command, cwd="/", env={}, capture_output=True, check=False).returncode == 0

@@ -1,7 +1,8 @@
 """Batches: the ranges of messages that memos cover. Pure.
 
-A batch is formed once, by the append that fills it. It extends from the seq after the previous batch to its last
-eligible message. It keeps the size and the filters that it was opened with: changed settings apply to later batches.
+A batch is formed once, by the append that fills it, or by a backfill. A batch that an append fills extends from the
+seq after the previous batch to its last eligible message. It keeps the size and the filters that it was opened with:
+changed settings apply to later batches.
 """
 
 from collections.abc import Iterable, Mapping

@@ -76,8 +76,8 @@ async def get_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID, *, line
 async def set_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datetime) -> tuple[bool, list[Listed]]:
     """Set a break on a message; an existing break stays as it is.
 
-    Returns whether the break is new, and the scenes on both sides of it. Raises ChatNotFound, or Invalid if there is no
-    message with this seq or it was deleted.
+    Returns whether the break is new, and the scenes on both sides of it; without messages after the break, only the one
+    before it. Raises ChatNotFound, or Invalid if there is no message with this seq or it was deleted.
     """
     head = await lock_head(db_session, ref)
     await _check_seq(db_session, head, seq)

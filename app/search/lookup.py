@@ -28,15 +28,15 @@ from app.search.stems import stemmer_of
 from app.search.words import find_terms, list_patterns
 
 MAX_SOURCES = 50
-"""A result names at most this many messages that it comes from."""
+"""A result names at most this many messages that it comes from; only a fact names all that taught it."""
 
 MAX_WIDE_MEMORIES = 1_000
-"""Of the memories of a user's own scope, the strongest are searched."""
+"""Of the memories of a user's own scope, at most this many are searched, the strongest."""
 
 Stem = Callable[[str], str] | None
 
 Row = Mapping[str, Any]
-"""A text that was found, as `queries.look_up_in_chat` returns it."""
+"""A text that was found, with the columns that `queries.look_up_in_chat` returns."""
 
 
 class _Found(NamedTuple):

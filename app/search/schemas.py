@@ -28,12 +28,16 @@ class SearchIn(RequestModel):
     kinds: Annotated[list[Kind], Field(min_length=1, max_length=7)] | None = Field(
         None, description="Only results of these kinds; by default all. The recaps of scenes are of the kind `recap`."
     )
-    after: UtcDatetime | None = Field(None, description="Only what is about messages that were sent after this time.")
-    before: UtcDatetime | None = Field(None, description="Only what is about messages that were sent before this time.")
+    after: UtcDatetime | None = Field(
+        None, description="Only messages that were sent after this time, and texts whose newest message was."
+    )
+    before: UtcDatetime | None = Field(
+        None, description="Only messages that were sent before this time, and texts whose newest message was."
+    )
     character: Name | None = Field(
         None,
         description="Only messages of this character, its diary, and what its prompt could contain. By default the "
-        "messages of the user and of all characters, with all that belongs to these.",
+        "messages of all speakers, and what the prompt of any character could contain.",
     )
 
 
@@ -50,8 +54,10 @@ class Parts(BaseModel):
     vector: float = Field(description="How similar the meaning is; 0 in the mode `text`.")
     text: float = Field(description="The words of the query, and similar words; 1 for the result with the best words.")
     importance: float = Field(description="What the importance adds, at most 0.05.")
-    recency: float = Field(description="What the age adds, at most 0.03.")
-    neighbours: float = Field(description="Of a message: what the messages before and after it add, at most 0.25.")
+    recency: float = Field(description="What its position in the chat adds: 0.03 at the end, less before.")
+    neighbours: float = Field(
+        description="Of a message: what the message before or after it adds, whichever is better; at most 0.25."
+    )
 
 
 class HitOut(BaseModel):
@@ -71,11 +77,11 @@ class HitOut(BaseModel):
     parts: Parts = Field(description="What the score is made of.")
     sources: Sequence[str] = Field(
         description="The messages it comes from (`message:<id>`), oldest first; of a memory, the first and the last "
-        "one; of other texts about more than 50, the newest 50. Empty "
+        "one; of a fact, all that taught it; of other texts about more than 50, the newest 50. Empty "
         "if it comes from no message of the chat."
     )
-    first_seq: int | None = Field(description="The first message that it is about; null if there is none.")
-    last_seq: int | None = Field(description="The last message that it is about, inclusive.")
+    first_seq: int | None = Field(description="The seq of the first message that it is about; null if there is none.")
+    last_seq: int | None = Field(description="The seq of the last message that it is about, likewise.")
     sent_at: datetime | None = Field(description="When that last message was sent.")
 
 

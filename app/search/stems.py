@@ -53,7 +53,10 @@ _lock = threading.Lock()  # a stemmer holds the word that it works on
 
 
 def stemmer_of(language: str | None) -> Callable[[str], str] | None:
-    """Return the function that returns the stem of a folded word in a language (BCP 47); None if there is none."""
+    """Return the function that stems words of a language (BCP 47); None if there is no algorithm for the language.
+
+    The words have to be normalised by `words.fold` before.
+    """
     algorithm = _ALGORITHMS.get((language or "").partition("-")[0].lower())
     return partial(_stem, algorithm) if algorithm else None
 

@@ -142,7 +142,8 @@ def _document_call(tools: list[Tool]) -> Any:
     ) -> Response:
         """Run a tool that the model has called. The body is the arguments of the call.
 
-        The same call, sent again within ten minutes and before the newest message has changed, changes nothing.
+        The same call, sent again within ten minutes, changes nothing, as long as no message was appended meanwhile and
+        the newest one was not changed.
 
         What the tool writes belongs to a reply, and contexts contain it only while that reply has the same text. If the
         newest message is a reply, of any character, what the tool writes belongs to that reply. If the newest message
@@ -155,7 +156,7 @@ def _document_call(tools: list[Tool]) -> Any:
         no reply follows the message that makes the call; or you call the tool before you append the message that is
         answered.
 
-        When the end of the chat is cut off, what its replies wrote is deleted.
+        When the end of the chat is cut off, what belongs to the replies that are cut off is deleted.
         """
         raise NotImplementedError(ref, tool, query, arguments)
 

@@ -4,8 +4,8 @@ What the line itself has is cached on its row, entry by entry; the entries of ot
 an entry that is taken back there vanishes at once. The segment `diary` holds the entries that were chosen at the cut,
 those of other chats by their ids. Others that are newer are in `diary_recent`.
 
-Entries of other chats take at most half of the lines, or the lines that the diary of the line itself leaves. A fold
-contains entries of its own chat only.
+Entries of other chats take at most half of the text lines of the segment, or, if these are more, all text lines that
+the chat's own entries do not need. A fold contains entries of its own chat only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -106,7 +106,7 @@ class Own:
         folded: Its last lines.
         held: The entries that `diary` holds, in order.
         recent: The newest entries of `diary_recent`, in order.
-        older_tokens: The o200k tokens of older ones.
+        older_tokens: How many tokens the entries of `diary_recent` have that are older than `recent`.
 
     """
 
@@ -178,7 +178,7 @@ def count_most(lines: int) -> int:
 
 
 def choose(own: Own, others: Sequence[Elsewhere], lines: int) -> Choice:
-    """Return what the segment `diary` holds of `others`, which are by time: the newest for which it has room."""
+    """Return what the segment `diary` holds of `others` (sorted by time): the newest for which it has room."""
     kept = _cut(others, own, lines)[1]
     dropped = others[: len(others) - kept]
     held = [(one.chat_key, str(one.entry.entry_id)) for one in others[len(others) - kept :]]
@@ -199,7 +199,10 @@ def held_of(cached: Mapping[str, Any], character: str) -> Sequence[tuple[str, st
 
 
 def read_others(shared: Mapping[str, Any], character: str | None, held: Sequence[tuple[str, str]]) -> list[Elsewhere]:
-    """Return the entries of other chats about a character, by time; of several copies of an entry, the one held."""
+    """Return the entries of a character in other chats, sorted by time.
+
+    Of several copies of an entry, which forks have, the one that `diary` holds is returned, or else the first one.
+    """
     rows = next((rows for name, rows in shared["rows"] or () if name == character), None)
     found: dict[UUID, Elsewhere] = {}
     for one in map(Elsewhere.from_row, rows or ()):
@@ -210,7 +213,7 @@ def read_others(shared: Mapping[str, Any], character: str | None, held: Sequence
 
 
 def word_merged(own: Own, others: Sequence[Elsewhere], choice: Choice, lines: int) -> dict[str, Any]:
-    """Return the segments of a diary with entries of other chats, in the form in which those without are cached."""
+    """Return the segments of a diary with entries of other chats, in the form in which unshared diaries are cached."""
     ids = {entry_id for _, entry_id in choice.held}
     held = [one for one in others if str(one.entry.entry_id) in ids]
     newer = [one for one in others if str(one.entry.entry_id) not in ids]
@@ -260,7 +263,10 @@ def _cut(others: Sequence[Elsewhere], own: Own, lines: int) -> tuple[Sequence[st
 
 
 def _order(entries: Sequence[Written], time_zone: str) -> list[_Piece]:
-    """Return entries of the line in their order, which no time changes: none is before its predecessor."""
+    """Return entries of the line in their order, with times for merging.
+
+    An entry that is older than its predecessor gets the time of the predecessor, so that sorting keeps the order.
+    """
     pieces, latest_us = [], 0
     for entry in entries:
         latest_us = max(latest_us, entry.created_us)
@@ -269,7 +275,7 @@ def _order(entries: Sequence[Written], time_zone: str) -> list[_Piece]:
 
 
 def _rewrite(pieces: Sequence[_Piece], texts: Sequence[str]) -> list[_Piece]:
-    """Return the last of `pieces` with these texts, of which the first may be shortened."""
+    """Return the last `len(texts)` pieces, with `texts` instead of their own; the first text may be shortened."""
     last = pieces[len(pieces) - len(texts) :]
     return [piece._replace(text=text) for piece, text in zip(last, texts, strict=True)]
 

@@ -19,7 +19,10 @@ from app.kit.planner import ONE_LOOKUP_EACH
 _WRITES_BY_SERVICE = [name for name, preset in PRESETS.items() if preset.get("diary", {}).get("enabled")]
 
 SETTING = "settings #>> '{diary,scope}' = 'character'"
-"""The condition of the partial index `ix_chats_diaries`. No preset has this scope."""
+"""Whether a line has `diary.scope: character`: the condition of the partial index `ix_chats_diaries`.
+
+It reads only the stored settings of the chat, because no preset sets this scope.
+"""
 
 SHARES = f"c.user_key IS NOT NULL AND c.{SETTING}"
 """Whether the line `c` shares its diaries."""
@@ -40,8 +43,8 @@ _OTHER = f"""o.user_key = c.user_key AND o.line_status = 'current' AND o.{SETTIN
 
 _NAMES = """(SELECT p.value ->> 'name' UNION SELECT jsonb_array_elements_text(p.value -> 'aliases'))"""
 
-# A fork has copies of entries, with their ids. What the line itself has is not shown a second time. The copies are the
-# older entries of a diary, so it is enough to leave them out of the newest ones.
+# A fork has copies of entries, with their ids. What the line itself has is not shown a second time. Entries that are no
+# copies are newer than the copies of the same diary. So the limit can be applied first, and the copies left out then.
 _NOT_OWN = """NOT EXISTS (
         SELECT FROM diary_entries m
         WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.entry_id = e.entry_id)"""

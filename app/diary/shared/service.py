@@ -31,10 +31,10 @@ async def hold_shared(
         head: The line's head.
         character: The character.
         own: The diary of the line itself.
-        texts: What is cached of a diary that is not shared.
+        texts: What would be cached of this diary if it were not shared.
         chosen: What it has held of other chats so far; None to choose that again.
-        is_first: Whether nothing is cached of any diary yet, because the chat has had no cut and no entry: contexts
-            have held the entries from before the chat began.
+        is_first: Whether nothing is cached of any diary yet, because the chat has had no cut and no entry. Until now,
+            contexts had in `diary` what was written before the chat began, so the same is chosen.
 
     """
     if chosen is None:
