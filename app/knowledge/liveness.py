@@ -160,10 +160,9 @@ def write_versions(owners: str, is_live: str, kind: str) -> str:
     For keys with few former values. Each statement costs the lookup of its teachings, but no steps from key to key.
     """
     return f"""
-    SELECT o.rank, o.current_name, s.* FROM ({owners}) AS o
-    JOIN statements s ON s.owner_key = o.owner_key AND s.line_id = o.line_id
-        AND s.kind = '{kind}' AND s.character = o.character
-    WHERE {is_live}"""  # noqa: S608
+    SELECT o.rank, o.current_name, s.* FROM ({owners}) AS o CROSS JOIN LATERAL (
+        SELECT * FROM statements s WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id
+            AND s.kind = '{kind}' AND s.character = o.character AND {is_live} {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 
 
 def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: str | None = None) -> str:

@@ -114,7 +114,8 @@ DOCUMENTS = f"""
         j.importance::float8
     FROM judged j CROSS JOIN LATERAL (
         SELECT min(t.first_seq) AS first_seq, max(t.first_seq) AS last_seq FROM teachings t
-        WHERE t.statement_id = j.statement_id AND t.chat_key = c.chat_key AND t.line_id = c.line_id AND NOT t.hidden
+        WHERE t.statement_id = j.statement_id AND t.chat_key IS NOT DISTINCT FROM c.chat_key
+            AND t.line_id IS NOT DISTINCT FROM c.line_id AND NOT t.hidden
             AND (q.before_seq IS NULL OR t.first_seq < q.before_seq)
         {ONE_LOOKUP_EACH}) AS t
     WHERE NOT j.is_archived"""  # noqa: S608
