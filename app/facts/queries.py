@@ -41,6 +41,6 @@ _SOLE_CHARACTER = """(
 DOCUMENTS = f"""
     SELECT 'fact:' || f.statement_id, f.key || ': ' || f.content, 0, 0, NULL::text, NULL::float8 FROM (
         SELECT DISTINCT ON (n.key) n.* FROM ({write_newest(OWNERS_OF_CHAT, _LIVE_NOW, "fact")}) AS n
-        WHERE n.character IS NULL OR n.character = {_SOLE_CHARACTER}
+        WHERE n.character IS NULL OR n.character = coalesce(q.character, {_SOLE_CHARACTER})
         ORDER BY n.key, n.rank, n.learnt_us DESC, n.statement_id DESC) AS f
     WHERE f.content IS NOT NULL"""  # noqa: S608

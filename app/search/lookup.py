@@ -8,10 +8,12 @@ from uuid import UUID
 
 import orjson
 
+from app.chats.characters import accepts, find_meant, word_unknown
 from app.chats.chat_lock import ChatRef
 from app.chats.service import get_line
 from app.facts.book import list_held
 from app.kit.db import DbSession
+from app.kit.errors import Invalid
 from app.kit.ids import user_key
 from app.kit.paging import MAX_PAGE_BYTES, count_fitting
 from app.knowledge.reading import Viewpoint, list_sources_on_line
@@ -25,10 +27,13 @@ from app.search.schemas import ChatSearchIn, SearchIn
 from app.search.service import name_speakers, statements_in_use, word_spoken
 from app.search.snippets import make_snippet
 from app.search.stems import stemmer_of
-from app.search.words import find_terms, list_patterns
+from app.search.words import find_short_terms, find_terms, list_patterns
 
 MAX_SOURCES = 50
 """A result names at most this many messages that it comes from; only a fact names all that taught it."""
+
+MOST_RANKED_CHARS = 2_000_000
+"""Together, texts with more characters than this are compared only up to a part of it each, at least 6,000."""
 
 MAX_WIDE_MEMORIES = 1_000
 """Of the memories of a user's own scope, at most this many are searched, the strongest."""
@@ -66,12 +71,20 @@ class _Found(NamedTuple):
 
 
 async def search_chat(db_session: DbSession, ref: ChatRef, asked: ChatSearchIn, *, now: datetime) -> dict[str, Any]:
-    """Return what a chat knows about a query (`SearchOut`). Raises ChatNotFound, LineNotFound, SceneNotFound."""
+    """Return what a chat knows about a query (`SearchOut`).
+
+    Raises ChatNotFound, LineNotFound, SceneNotFound, and Invalid for a character that the chat does not have.
+    """
     chat = await get_line(db_session, ref, asked.line)
     scene = await get_scene(db_session, ref, asked.scene, line=asked.line) if asked.scene else None
     stem = stemmer_of(chat.language)
-    terms = find_terms(asked.query)
+    terms = [*find_terms(asked.query), *find_short_terms(asked.query)]
+    if asked.character is not None and not accepts(chat.characters, asked.character):
+        message = word_unknown(chat.characters)
+        raise Invalid(f"character: {message}", errors=[{"loc": ["body", "character"], "msg": message}])
     wanted = _wanted(asked, terms, stem, now)
+    if asked.character is not None:
+        wanted = wanted._replace(character=find_meant(chat.characters, asked.character))
     if scene is not None and scene.scene is not None:
         wanted = wanted._replace(first_seq=scene.first_seq, last_seq=scene.scene.last_seq)
     line = (ref.key, chat.line_id)
@@ -86,7 +99,7 @@ async def search_user(
 
     The answer is a `SearchOut`.
     """
-    terms = find_terms(asked.query)
+    terms = [*find_terms(asked.query), *find_short_terms(asked.query)]
     wanted, statement = _wanted(asked, terms, None, now), statements_in_use().of_user
     rows: list[Row] = []
     if terms:
@@ -144,10 +157,11 @@ async def _answer(
 def _rank(rows: Sequence[Row], terms: Sequence[str], stem: Stem) -> list[_Found]:
     """Return the texts that have a word of the query or a similar one, best first."""
     by_number = {str(row["number"]): row for row in rows}
+    most_chars = MOST_RANKED_CHARS // max(len(rows), 100)
     candidates = [
         Candidate(
             number,
-            _word(row),
+            _word(row)[:most_chars],
             row["importance"],
             row["last_seq"],
             row["last_seq"] / (row["head_seq"] or 1),

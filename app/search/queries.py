@@ -40,8 +40,17 @@ _MESSAGES = f"""
         AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))
         AND (q.before_seq IS NULL OR m.seq < q.before_seq)"""  # noqa: S608
 
+# Texts with letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
+_LOWERED = """' ' || CASE
+            WHEN octet_length({text}.text) = length({text}.text)
+                AND octet_length({text}.name) IS NOT DISTINCT FROM length({text}.name)
+            THEN lower(concat_ws(': ', {text}.name, {text}.text))
+            ELSE replace(
+                replace(lower(normalize(concat_ws(': ', {text}.name, {text}.text), NFKC)), 'ß', 'ss'), 'ς', 'σ')
+        END"""
+
 _TEXTS = """
-    SELECT row_number() OVER () AS number, d.*, lower(concat_ws(': ', d.name, d.text)) AS lowered
+    SELECT row_number() OVER () AS number, d.*, {lowered} AS lowered
     FROM chats c CROSS JOIN (
         SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
     CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name)
@@ -57,7 +66,7 @@ _LIKELY = """
         FROM texts t JOIN unnest({patterns}::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0
     ), likely AS (
         SELECT m.number, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
-        FROM matches m CROSS JOIN total GROUP BY m.number ORDER BY likelihood DESC, m.number LIMIT {most}
+        FROM matches m CROSS JOIN total GROUP BY m.number ORDER BY likelihood DESC, m.number DESC LIMIT {most}
     )
     SELECT {columns}, role, name, total.texts{more} FROM texts CROSS JOIN total
     WHERE (number IN (SELECT number FROM likely)) {hashed}"""
@@ -69,13 +78,14 @@ _ALL_MESSAGES = f"""
     WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.seq > c.head_seq - {MAX_MESSAGES_LOOKED_UP}
         AND m.deleted_at IS NULL AND m.kind IS NULL AND NOT m.blank AND m.hidden_by IS DISTINCT FROM 'user'
         AND m.role IN ('user', 'assistant', 'narrator')
-        AND ($3::text IS NULL OR (m.role = 'assistant' AND coalesce(m.name, $3) = $3))"""  # noqa: S608
+        AND ($3::text IS NULL OR (m.role = 'assistant'
+            AND (m.name = $3 OR (m.name IS NULL AND jsonb_array_length(c.characters) < 2))))"""  # noqa: S608
 
 # A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
 # of a chat's characters. Without a character, all characters' texts count. The time of sending is read only for
 # the results, because it costs a lookup for each text; if the search is limited by it, it is read for all.
 _EVERYWHERE = f"""
-    SELECT row_number() OVER () AS number, f.*, lower(concat_ws(': ', f.name, f.text)) AS lowered FROM (
+    SELECT row_number() OVER () AS number, f.*, {{lowered}} AS lowered FROM (
         (SELECT DISTINCT ON (place) {{places}}, d.*, NULL::text AS role, NULL::text AS name,
             CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
                 ELSE c.chat_key || d.source END AS place
@@ -185,11 +195,14 @@ def write_search(layers: Sequence[Layer]) -> Statements:
     """Return the statements of searches over the texts of these layers, and over messages."""
     documents = write_documents(layers) or _NO_DOCUMENTS
     of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text FROM ({documents}) AS of_layers"  # noqa: S608
-    recalled = _TEXTS.format(texts=f"{of_layers} UNION ALL {_MESSAGES}", columns=COLUMNS)
+    recalled = _TEXTS.format(
+        texts=f"{of_layers} UNION ALL {_MESSAGES}", columns=COLUMNS, lowered=_LOWERED.format(text="d")
+    )
     everywhere = [
         _EVERYWHERE.format(
             documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
             places=_PLACES,
+            lowered=_LOWERED.format(text="f"),
             columns=COLUMNS,
             which=which,
         )

@@ -90,7 +90,7 @@ def rank(
     if stem is not None:
         terms = list(dict.fromkeys(map(stem, terms)))
     similar_terms = SimilarTerms(terms)
-    credits = [_credit(terms, _list_stems(one.text, stem), similar_terms) for one in candidates]
+    credits = [_credit(terms, _list_stems(one.text, stem, terms), similar_terms) for one in candidates]
     found = [sum(1 for credit in credits if term in credit.shares) for term in terms]
     rarity = {term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in zip(terms, found, strict=True)}
     mean_words = sum(credit.words for credit in credits) / max(len(credits), 1) or 1.0
@@ -152,9 +152,13 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
         return found
 
 
-def _list_stems(text: str, stem: Callable[[str], str] | None) -> Sequence[str]:
+def _list_stems(text: str, stem: Callable[[str], str] | None, terms: Sequence[str]) -> Sequence[str]:
+    """Return the words of a text, those that begin like a term as stems: to find a stem takes long."""
     words = list_words(text)
-    return words if stem is None else list(map(stem, words))
+    if stem is None:
+        return words
+    beginnings = {term[:2] for term in terms}
+    return [stem(word) if word[:2] in beginnings else word for word in words]
 
 
 def _credit(terms: Sequence[str], words: Sequence[str], similar_terms: SimilarTerms) -> _Credit:

@@ -30,6 +30,11 @@ _HIRAGANA = re.compile(r"[\u3040-\u309fー]+")
 
 _listed = TextCache[Sequence[str]](max_chars=1_000_000)  # the words take about ten times the memory of the text
 
+_DOT_ABOVE = "\u0307"
+
+_ONE_LETTER = frozenset("AI")
+"""Words of one letter that begin a sentence or are always capitals."""
+
 _FREQUENT = frozenset(
     [
         "about",
@@ -160,6 +165,13 @@ def _list_terms(text: str) -> list[str]:
     return [term for term in dict.fromkeys(found) if is_topical(term)]
 
 
+def find_short_terms(query: str) -> list[str]:
+    """Return the words of one or two letters that a person may search for: names and numbers (`Bo`, `AI`, `7`)."""
+    words = [found[0] for found in WORD.finditer(query) if not found["spaceless"] and len(found[0]) <= 2]
+    named = [word for word in words if word != word.lower() or not word.isalpha()]
+    return list(dict.fromkeys(fold(word) for word in named if word not in _ONE_LETTER))
+
+
 def _limit(terms: list[str]) -> list[str]:
     """Return the MAX_TERMS longest terms in their order."""
     if len(terms) <= MAX_TERMS:
@@ -195,7 +207,11 @@ def list_patterns(terms: Sequence[str]) -> list[str]:
 
 
 def _patterns_of(term: str) -> Iterator[str]:
-    if _is_spaceless(term) or len(term) < HALVED_CHARS:
+    if _is_spaceless(term):
+        pieces = [term]
+    elif len(term) <= 2:
+        pieces = [f" {term}"]  # otherwise, it is in most texts
+    elif len(term) < HALVED_CHARS:
         pieces = [term]
     else:
         pieces = [term[: len(term) // 2], term[len(term) // 2 :]]
@@ -203,6 +219,8 @@ def _patterns_of(term: str) -> Iterator[str]:
     if not term.isascii():
         yield pieces[0].capitalize()
         yield from (unicodedata.normalize("NFD", piece) for piece in pieces)
+        if _DOT_ABOVE in term:  # PostgreSQL makes one letter of a Turkish İ
+            yield term.replace(_DOT_ABOVE, "")
 
 
 def _words_of(found: re.Match[str]) -> Iterator[str]:

@@ -157,6 +157,44 @@ async def test_every_script_is_found(api: httpx.AsyncClient, query: str) -> None
     assert len(await found(api, query)) == 1
 
 
+FOLDED = ["Fuß", "groß", "φίλος", "İyi", "ﬁnal", "Ａｎｎａ", "ｶﾒﾗ", "Łódź"]
+
+
+@pytest.mark.parametrize("word", FOLDED)
+async def test_a_word_is_found_as_it_was_typed(api: httpx.AsyncClient, word: str) -> None:
+    await begin(api)
+    await append(api, [message(1, f"Then {word} came."), message(2, "Yes.")])
+    assert await found(api, word) == ["message:m1"]
+
+
+async def test_short_names_and_numbers_are_found(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(
+        api, [message(1, "Bo lives in room 7."), message(2, "About a boat, 17 feet."), message(3, "It is so.")]
+    )
+    assert await found(api, "Who is Bo?") == ["message:m1"]
+    assert await found(api, "7") == ["message:m1"]
+    assert await found(api, "I do so") == []
+
+
+async def test_only_characters_of_the_chat_can_be_asked_for(api: httpx.AsyncClient) -> None:
+    await put(api, user_id="mira", characters=[KAI, {"name": "Rin"}])
+    said = {"role": "assistant", "content": "The ferry."}
+    await append(api, [{"id": "m1", "name": "Rin", **said}, {"id": "m2", **said}])
+    await set_fact(api, "ferry", "late", under=f"{USER}/characters/Rin")
+    assert sorted(await found(api, "ferry", character="Rin"))[1:] == ["message:m1"]
+    assert await found(api, "ferry", character="Kai") == []
+    await search(api, "ferry", character="Nobody", status=422)
+
+
+async def test_long_messages_are_searched_in_bounded_time(api: httpx.AsyncClient) -> None:
+    await put(api, language="en")
+    words = " ".join(f"w{n:x}ing" for n in range(9_000))
+    for first in range(1, 31, 6):
+        await append(api, [message(n, f"{n} ferry {words}") for n in range(first, first + 6)])
+    assert len((await search(api, "ferry wanting", limit=100))["hits"]) == 30
+
+
 async def test_a_user_is_searched_where_chats_permit_it(api: httpx.AsyncClient) -> None:
     for chat_id, permitted in (("a", True), ("b", True), ("c", False)):
         await begin(api, chat_id, search={"across_chats": permitted})
