@@ -108,8 +108,7 @@ async def _ask(
             raise
         return found, await _ask_halves(inquiry, prompt, source, batch, known, found)
     if len(found) >= FULL_ITEMS and len(batch) >= LEAST_DIVIDED_MESSAGES:
-        with suppress(NoUsableAnswer):  # about the rest
-            await _ask_halves(inquiry, prompt, source, batch, known, found)
+        await _ask_halves(inquiry, prompt, source, batch, known, found, optional=True)
     return found, model
 
 
@@ -120,15 +119,21 @@ async def _ask_halves(
     batch: Sequence[Utterance],
     known: Sequence[Noted],
     found: list[Learnt],
+    *,
+    optional: bool = False,
 ) -> str:
-    """Add to `found` what the model learns from each half of `batch`, and return the model's name."""
+    """Add to `found` what the model learns from each half of `batch`, and return the model's name.
+
+    If the halves are `optional`, one without a usable answer adds nothing.
+    """
     half, model = len(batch) // 2, ""
     for part in (batch[:half], batch[half:]):
         # Items that come from these messages are listed first: the model is most likely to repeat those.
         near = sorted(found, key=lambda one: one.sources[-1] < part[0].seq or one.sources[0] > part[-1].seq)
         noted = [*(Noted(one.key, one.content) for one in near), *known]
-        more, model = await _ask(inquiry, prompt, source, part, noted)
-        found += more
+        with suppress(*([NoUsableAnswer] if optional else [])):
+            more, model = await _ask(inquiry, prompt, source, part, noted)
+            found += more
     return model
 
 

@@ -107,7 +107,11 @@ async def _replace(postgres: Postgres, connection: Connection, name: str) -> str
         if code != 0:
             await connection.execute(f"DROP DATABASE {new} WITH (FORCE)")
             return f"{program} failed ({how_it_ended(code)}); logs/postgres.log may have the reason"
-    differing = await _differing(postgres, name, new)
+    try:
+        differing = await _differing(postgres, name, new)
+    except asyncpg.PostgresError as error:
+        await connection.execute(f"DROP DATABASE {new} WITH (FORCE)")
+        return f"the copy cannot be compared ({str(error).splitlines()[0]})"
     if differing:
         await connection.execute(f"DROP DATABASE {new} WITH (FORCE)")
         return f"the copy differs in {', '.join(differing)}"

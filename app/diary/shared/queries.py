@@ -45,6 +45,7 @@ _NAMES = """(SELECT p.value ->> 'name' UNION SELECT jsonb_array_elements_text(p.
 
 # A fork has copies of entries, with their ids. What the line itself has is not shown a second time. Entries that are no
 # copies are newer than the copies of the same diary. So the limit can be applied first, and the copies left out then.
+# Of several copies in other chats, that of the oldest chat counts: a person edits the original.
 _NOT_OWN = """NOT EXISTS (
         SELECT FROM diary_entries m
         WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.entry_id = e.entry_id)"""
@@ -59,7 +60,7 @@ _NEWEST = f"""
             WHERE e.chat_key = o.chat_key AND e.line_id = o.line_id AND e.character = named.name AND {_HOLDS}
             ORDER BY e.number DESC LIMIT {_MOST}) AS e
         WHERE {_NOT_OWN}
-        ORDER BY e.entry_id, o.chat_key) AS n
+        ORDER BY e.entry_id, o.created_at, o.chat_key) AS n
     ORDER BY n.created_at DESC, n.entry_id DESC LIMIT {_MOST}"""  # noqa: S608 - constants only
 
 _HELD = f"""
