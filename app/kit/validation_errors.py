@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 _SHOULD = re.compile(r"^(Value error, |[A-Z][a-z]+ should )")
 _NOT_BLANK = r"\S"
-COMING = frozenset({"cards", "lorebooks", "search"})
+COMING = frozenset({"cards", "lorebooks"})
 """Names in settings that belong to layers which this version does not have yet."""
 
 

@@ -13,7 +13,7 @@ CallStatus = Literal["open", "shown", "hidden"]
 
 _STATUSES: Mapping[CallStatus, str] = {
     "open": "It is open until its reply is appended.",
-    "shown": "It is shown.",
+    "shown": "Its reply has the same text.",
     "hidden": "It is hidden, because its reply has another text, is deleted or is hidden.",
 }
 

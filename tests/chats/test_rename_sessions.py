@@ -177,7 +177,7 @@ def _plain(value: Any, name: str) -> Any:
     """Return an answer without what differs between chats, with the last name for the character."""
     if isinstance(value, dict):
         hidden = {"id", "memo_id", "entry_id", "message_id", "line", "chat_id", "sources", "first_message_id", "by"}
-        hidden |= {"last_message_id", "after", "created_at"}  # two chats that share a worker take turns
+        hidden |= {"last_message_id", "after", "created_at", "effect"}  # two chats that share a worker take turns
         return {key: _plain(one, name) for key, one in value.items() if key not in hidden}
     if isinstance(value, list):
         return [_plain(one, name) for one in value]

@@ -7,7 +7,7 @@ from tests.facts.asking import begin, call
 from tests.memories.asking import Learner, memories
 from tests.talk import Json, append, edit, get, said, talk
 
-SHOWN = "It is shown."
+SHOWN = "Its reply has the same text."
 OPEN = "It is open until its reply is appended."
 HIDDEN = "It is hidden, because its reply has another text, is deleted or is hidden."
 
