@@ -8,7 +8,15 @@ import asyncpg
 from app.blocks.settings import BlockSettings
 from app.kit.db import DbSession
 from app.knowledge.important import Important
-from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_important, write_is_live, write_json, write_log
+from app.knowledge.liveness import (
+    OWNER_GIVEN,
+    OWNERS_OF_CHAT,
+    keep_to_chat,
+    write_important,
+    write_is_live,
+    write_json,
+    write_log,
+)
 from app.knowledge.reading import Viewpoint
 
 _LIVE = write_is_live(chat="c.chat_key", line="c.line_id", before="b.seq")
@@ -28,6 +36,7 @@ _IMPORTANT_OF_CHAT = f"""
     SELECT n.* FROM chats c CROSS JOIN LATERAL (
         {write_important(OWNERS_OF_CHAT, _LIVE_NOW, wanted=_WANTED, chat="c.chat_key")}) AS n
     WHERE c.chat_key = $1 AND c.line_id = $2"""  # noqa: S608 - constants only
+_IMPORTANT_OF_CHAT_ITSELF = keep_to_chat(_IMPORTANT_OF_CHAT)
 _IMPORTANT_OF_SCOPE = write_important(OWNER_GIVEN, _ANYWHERE)
 
 _IMPORTANT_JSON = f"""
@@ -47,15 +56,18 @@ sees: two lists as JSON; NULL if there are none."""
 async def list_important(db_session: DbSession, view: Viewpoint) -> list[Important]:
     """Return the important memories of each scope of the view, in no order; none if the chat does not want them."""
     if view.line is not None:
-        return await list_important_of_line(db_session, view.line)
+        return await list_important_of_line(db_session, view.line, only_chat=view.only_chat)
     scope = view.scope
     where = (scope.owner_key, scope.line_id, scope.rank, scope.character)
     return _important(await db_session.raw.fetch(_IMPORTANT_OF_SCOPE, *where))
 
 
-async def list_important_of_line(db_session: DbSession, line: tuple[UUID, UUID]) -> list[Important]:
+async def list_important_of_line(
+    db_session: DbSession, line: tuple[UUID, UUID], *, only_chat: bool = False
+) -> list[Important]:
     """Return what `list_important` returns of each scope that a line sees, also of all characters."""
-    return _important(await db_session.raw.fetch(_IMPORTANT_OF_CHAT, *line))
+    query = _IMPORTANT_OF_CHAT_ITSELF if only_chat else _IMPORTANT_OF_CHAT
+    return _important(await db_session.raw.fetch(query, *line))
 
 
 def _important(rows: Sequence[asyncpg.Record]) -> list[Important]:

@@ -11,13 +11,15 @@ from app.kit.db import DbSession
 from app.knowledge.reading import list_log_of_line
 
 
-async def export_state(db_session: DbSession, line: tuple[UUID, UUID]) -> list[dict[str, Any]]:
+async def export_state(
+    db_session: DbSession, line: tuple[UUID, UUID], *, only_chat: bool = False
+) -> list[dict[str, Any]]:
     """Return the text of each block in each scope that a line sees, sorted by scope and label.
 
     It is the text that a chat sees which has no operations and no important memories of nearer scopes.
     """
-    log = await list_log_of_line(db_session, line, KIND)
-    important = await list_important_of_line(db_session, line)
+    log = await list_log_of_line(db_session, line, KIND, only_chat=only_chat)
+    important = await list_important_of_line(db_session, line, only_chat=only_chat)
     here = {(one.rank, one.character or "", one.key) for one in log}
     here |= {(one.rank, one.character or "", LABEL) for one in important}
     found = []

@@ -30,6 +30,8 @@ class ChatRef:
             this caller.
         keeps_user: Whether the caller must not change the chat's user. True for a token that is limited to one chat,
             because it could otherwise hand the chat to another user.
+        only_chat: Whether the caller sees and writes nothing that is known beyond the chat itself: nothing of its user,
+            its tenant or other chats.
 
     """
 
@@ -38,6 +40,7 @@ class ChatRef:
     key: UUID
     only_user: str | None = None
     keeps_user: bool = False
+    only_chat: bool = False
 
     @classmethod
     def of(cls, caller: Caller, chat_id: str) -> "ChatRef":
@@ -53,6 +56,7 @@ class ChatRef:
             chat_key(caller.tenant, chat_id),
             only_user=caller.user_id,
             keeps_user=caller.chat_id is not None,
+            only_chat=caller.only_chat,
         )
 
     def unknown(self) -> ChatNotFound:

@@ -1,6 +1,6 @@
 """Operations on chats: put, get, list, erase, and counting their background work."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -29,6 +29,9 @@ from app.kit.scopes import raise_scope_of
 from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
 
+_SCOPE_SETTINGS = (("memories", "learn_scope"), ("diary", "scope"))
+"""The settings by which what a chat writes is known outside of it. Their default is `chat`, also in all presets."""
+
 _ERASING_ROUNDS = 10
 """How often the chats of a user are listed and erased, while other requests fork or create chats of the user."""
 
@@ -37,7 +40,7 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
     """Create a chat or merge `put` into it; return the chat and whether it was created.
 
     Raises ChatNotFound, CharacterMismatch, CharacterTaken, or Forbidden if the limits of the token do not allow it to
-    change the chat's user.
+    change the chat's user, or to have the chat learn in wider scopes.
     """
     if ref.only_user is not None and "user_id" in put.model_fields_set and put.user_id != ref.only_user:
         raise ref.unknown()
@@ -46,7 +49,10 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
     if "user_id" in put.model_fields_set and put.user_id != chat.user_id and ref.keeps_user:
         raise Forbidden("A token that is limited to a chat cannot change the chat's user.")
     record(db_session, head.line, SETTINGS)
-    await queries.update_line(db_session, head.line, _line_changes(chat, put))
+    line_changes = _line_changes(chat, put)
+    if ref.only_chat and "settings" in line_changes:
+        _check_scopes(chat.settings, line_changes["settings"])
+    await queries.update_line(db_session, head.line, line_changes)
     changes, former_key = _chat_changes(chat, put), chat.user_key
     await queries.update_chat(db_session, ref.key, changes)
     await db_session.refresh(chat)
@@ -214,6 +220,14 @@ def _chat_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
         values["user_id"] = put.user_id
         values["user_key"] = user_key(chat.tenant, put.user_id) if put.user_id else None
     return values
+
+
+def _check_scopes(former: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Raise Forbidden for settings by which a chat begins to write into a wider scope than itself."""
+    for section, name in _SCOPE_SETTINGS:
+        before, after = ((given.get(section) or {}).get(name) for given in (former, settings))
+        if after not in (None, "chat", before):
+            raise Forbidden(f"A token that is limited to the chat cannot set {section}.{name} to {after!r}.")
 
 
 def _merge_settings(chat: ChatLine, given: dict[str, Any]) -> dict[str, Any]:

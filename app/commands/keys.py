@@ -20,6 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tenant", default=DEFAULT_TENANT, help="tenant that the key gives access to (default: %(default)s)"
     )
     create.add_argument("--scopes", default="read,write", help="one or more of read,write,admin (default: %(default)s)")
+    create.add_argument(
+        "--user-scope",
+        action="store_true",
+        help="browser tokens of a chat also see what is known of the chat's user and of the tenant",
+    )
     listing = actions.add_parser("list", help="list all keys, without their secrets")
     revoke = actions.add_parser("revoke", help="revoke a key and the tokens created with it")
     revoke.add_argument("key_id", metavar="ID", help="id of the key: the part between mb_ and the next _")
@@ -48,10 +53,12 @@ async def _do(db_session: DbSession, options: argparse.Namespace) -> list[str]:
     """Run the action and return the lines to print."""
     if options.action == "create":
         scopes = [scope.strip() for scope in options.scopes.split(",")]
-        return [(await create_key(db_session, options.tenant, scopes, system_clock())).text]
+        created = await create_key(db_session, options.tenant, scopes, system_clock(), user_scope=options.user_scope)
+        return [created.text]
     if options.action == "list":
         return [
             f"{key.key_id}  {key.tenant}  {','.join(key.scopes)}  {key.created_at:%Y-%m-%d %H:%M}"
+            f"{'  user-scope' if key.user_scope else ''}"
             for key in await list_keys(db_session, limit=MAX_LISTED)
         ]
     await revoke_key(db_session, options.key_id, system_clock())

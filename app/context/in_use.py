@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.context.tables import BASE, SegmentTables
+from app.knowledge.liveness import keep_to_chat
 from app.layers.layer import Layer
 
 
@@ -17,6 +18,7 @@ class InUse:
         queries: The scalar subqueries of the layers that have one, by the layer's name; None before registration.
         current_queries: The same for contexts of the current line that are not before a message.
         least_queries: The same for those of a line that does not need the queries of layers with a condition.
+        own_queries: The queries for callers who see only the chat itself.
         needs_all: The condition on which a line needs `current_queries`; None if no layer has a condition.
 
     """
@@ -26,6 +28,7 @@ class InUse:
     queries: Mapping[str, str] | None = None
     current_queries: Mapping[str, str] | None = None
     least_queries: Mapping[str, str] | None = None
+    own_queries: Mapping[str, str] | None = None
     needs_all: str | None = None
 
 
@@ -41,6 +44,7 @@ def use_layers(layers: Sequence[Layer]) -> None:
     queries = {layer.name: layer.context_query for layer in layers if layer.context_query}
     faster = {layer.name: layer.current_query for layer in layers if layer.current_query}
     conditions = {layer.name: layer.queried_if for layer in layers if layer.queried_if}
+    own = {layer.name: keep_to_chat(layer.own_query or layer.context_query) for layer in layers if layer.context_query}
     tables = SegmentTables.of(specs)
     _in_use = InUse(
         tables,
@@ -48,6 +52,7 @@ def use_layers(layers: Sequence[Layer]) -> None:
         queries,
         queries | faster,
         queries | faster | dict.fromkeys(conditions, _NOTHING),
+        own,
         " OR ".join(f"({condition})" for condition in dict.fromkeys(conditions.values())) or None,
     )
 

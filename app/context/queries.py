@@ -91,7 +91,7 @@ _MESSAGE = """LEFT JOIN LATERAL (
 _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.line_id = '{NO_LINE}'"  # noqa: S608
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def write_statement(
     queries: tuple[tuple[str, str], ...], *, of_current: bool, before: bool = False, needs_all: str | None = None
 ) -> str:

@@ -42,6 +42,7 @@ class Found:
         line: The chat's key and the line's id.
         newest_seq: The seq of the newest message, that of a draft included.
         remembered: What was recalled on the line.
+        only_chat: Whether only the chat itself was searched.
 
     """
 
@@ -52,6 +53,7 @@ class Found:
     line: tuple[UUID, UUID]
     newest_seq: int
     remembered: Remembered
+    only_chat: bool
 
 
 def is_recalling(options: ContextQuery, settings: ChatSettings) -> bool:
@@ -85,6 +87,7 @@ async def find_recalled(
         find_meant(source.characters, options.character),
         name_speakers(source.characters, row["user_name"]),
         before_seq,
+        ref.only_chat,
     )
     there = [
         *(source for item in items for source in item.sources),
@@ -100,7 +103,7 @@ async def find_recalled(
         return None
     line = (ref.key, row["line_id"])
     newest_seq = head_seq if options.draft is None else head_seq + 1
-    remembered = await memory.read(line) if memory else {}
+    remembered = await memory.read(line, only_chat=ref.only_chat) if memory else {}
     user_seqs = [entry.seq for entry in history if entry.role == "user"]
     if options.draft is not None:
         user_seqs.append(newest_seq)
@@ -114,6 +117,7 @@ async def find_recalled(
         line,
         newest_seq,
         remembered,
+        ref.only_chat,
     )
 
 
@@ -154,7 +158,7 @@ def fit_recalled(
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:
     """Remember what a context recalled: the field `recalled` of its answer."""
     sources = [hash_source(found.line, f"{one['kind']}:{one['id']}") for one in recalled]
-    await memory.add(found.line, found.remembered, found.newest_seq, sources)
+    await memory.add(found.line, found.remembered, found.newest_seq, sources, only_chat=found.only_chat)
 
 
 def present(hit: Hit) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from app.chats.chat_lock import ChatRef
+from app.chats.coverage import Coverage
 from app.chats.heads import filters_of
 from app.chats.models import ChatLine
 from app.chats.service import get_line
@@ -15,6 +16,7 @@ from app.context.pinned import choose_pinned
 from app.context.queries import find_context, read_material
 from app.context.wording import style_of
 from app.kit.db import DbSession
+from app.knowledge.narrowing import list_own_ids
 from app.layers.layer import Layer
 from app.messages.reads import list_messages
 
@@ -35,8 +37,10 @@ async def list_inclusion(
         for layer in layers
         for cover in await layer.list_coverage(db_session, ref.key, chat.line_id, first_seq, last_seq)
     ]
+    if ref.only_chat:
+        covers = await _leave_out_wide(db_session, ref, covers)
     settings = effective(chat.settings)
-    shown = await _read_shown(db_session, chat, settings, layers)
+    shown = await _read_shown(db_session, chat, settings, layers, only_chat=ref.only_chat)
     filters = filters_of(settings, chat.characters)
     items = []
     for message in messages:
@@ -46,9 +50,19 @@ async def list_inclusion(
     return items
 
 
-async def _read_shown(db_session: DbSession, chat: ChatLine, settings: ChatSettings, layers: Sequence[Layer]) -> Shown:
+async def _leave_out_wide(db_session: DbSession, ref: ChatRef, covers: Sequence[Coverage]) -> list[Coverage]:
+    """Return the coverage without what was learnt in scopes wider than the chat."""
+    learnt = [str(cover.id) for cover in covers if cover.state == "learnt"]
+    own = await list_own_ids(db_session, ref.key, learnt)
+    return [cover for cover in covers if cover.state != "learnt" or str(cover.id) in own]
+
+
+async def _read_shown(
+    db_session: DbSession, chat: ChatLine, settings: ChatSettings, layers: Sequence[Layer], *, only_chat: bool
+) -> Shown:
     """Read what the context contains, for the whole chat: budgets fill from its newest message, not from the page."""
-    row = await find_context(db_session.raw, chat.tenant, chat.chat_key, chat.line_id, in_use().queries or {})
+    queries = (in_use().own_queries if only_chat else in_use().queries) or {}
+    row = await find_context(db_session.raw, chat.tenant, chat.chat_key, chat.line_id, queries)
     if row is None:
         raise LookupError(f"the line {chat.line_id} is gone")
     material = read_material(row, layers, None)

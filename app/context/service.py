@@ -127,10 +127,10 @@ async def _read_row(
     """
     limit = max_tokens or options.max_tokens
     async with database.raw(ref.tenant) as connection:
-        if options.line is None and options.before is None:
+        if options.line is None and options.before is None and not ref.only_chat:
             row = await find_current(connection, ref.tenant, ref.key, limit)
         else:
-            queries = in_use().queries or {}
+            queries = (in_use().own_queries if ref.only_chat else in_use().queries) or {}
             row = await find_context(connection, ref.tenant, ref.key, options.line, queries, options.before, limit)
     if row is None:
         raise (ref.unknown() if options.line is None else LineNotFound(f"There is no line {str(options.line)!r}."))

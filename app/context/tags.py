@@ -27,4 +27,5 @@ def find_tag(ref: ChatRef, row: asyncpg.Record, options: ContextQuery, own: Sequ
     scopes = ScopeRevisions(row["of_user"] or 0, row["of_tenant"] or 0)
     given = options.model_dump(exclude=_ELSEWHERE)
     segments = [segment.model_dump() for segment in own]
-    return tag_of(ref.key, row["line_id"], row["revision"], scopes, "context", given, segments)
+    kind = "context of the chat itself" if ref.only_chat else "context"
+    return tag_of(ref.key, row["line_id"], row["revision"], scopes, kind, given, segments)

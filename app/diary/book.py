@@ -129,13 +129,13 @@ async def list_shared(
 ) -> list[tuple[str, Elsewhere, bool]]:
     """Return the newest entries of the user's other chats, and those that the segment `diary` holds, by time.
 
-    Each is a tuple: the character, the entry, and whether contexts contain it. Raises ChatNotFound, LineNotFound,
-    Invalid.
+    Each is a tuple: the character, the entry, and whether contexts contain it. A caller who sees only the chat gets
+    none. Raises ChatNotFound, LineNotFound, Invalid.
     """
     chat = await get_line(db_session, ref, line)
     if character is not None:
         character = choose_diary(chat.characters, current_name(chat.characters, character), part="query")
-    queried = await shared.read_shared(db_session, (chat.chat_key, chat.line_id))
+    queried = None if ref.only_chat else await shared.read_shared(db_session, (chat.chat_key, chat.line_id))
     sources = sources_of(chat, character, queried)
     names = list_names(chat.characters) if character is None else [character]
     held = {name: held_of(chat.context_cache.get(NAME, {}), name) for name in names}

@@ -9,7 +9,7 @@ from app.diary.handlers import NAME, on_append, on_cut, refresh_cache
 from app.diary.models import DiaryEntry
 from app.diary.naming import on_rename
 from app.diary.prompts import DIARY, DIARY_ENTRY
-from app.diary.queries import DOCUMENTS, OF_CURRENT, OF_LINE
+from app.diary.queries import DOCUMENTS, OF_CHAT_ITSELF, OF_CURRENT, OF_LINE
 from app.diary.routes import router
 from app.diary.segment import RECENT, SEGMENT, contribute
 from app.diary.settings import DiarySettings
@@ -41,6 +41,7 @@ LAYER = Layer(
     segments=(SEGMENT, RECENT),
     context_query=OF_LINE,
     current_query=OF_CURRENT,
+    own_query=OF_CHAT_ITSELF,
     queried_if=SHARES,
     contribute=contribute,
     documents=DOCUMENTS,

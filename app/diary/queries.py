@@ -113,6 +113,11 @@ OF_LINE = f"""
 """A scalar expression for contexts: the entries of other chats, if the line shares its diaries. For the context of a
 message, it also has the newest valid entries of all diaries from before it."""
 
+OF_CHAT_ITSELF = f"""
+    CASE WHEN b.seq IS NOT NULL THEN json_build_object(
+        'time_zone', c.time_zone, 'entries', {_BEFORE_MESSAGE}, 'shared', NULL)::text END"""
+"""The same without the entries of other chats."""
+
 OF_CURRENT = f"""
     CASE WHEN {SHARES} THEN json_build_object('shared', {SHARED})::text END"""
 """The same for a context that is not before a message."""

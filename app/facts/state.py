@@ -8,9 +8,11 @@ from app.kit.db import DbSession
 from app.knowledge.reading import list_newest
 
 
-async def export_state(db_session: DbSession, line: tuple[UUID, UUID]) -> list[dict[str, Any]]:
+async def export_state(
+    db_session: DbSession, line: tuple[UUID, UUID], *, only_chat: bool = False
+) -> list[dict[str, Any]]:
     """Return the newest live value of each key in each scope that a line sees, sorted by scope and key."""
-    known = await list_newest(db_session, line, KIND)
+    known = await list_newest(db_session, line, KIND, only_chat=only_chat)
     return [
         {
             "scope": one.scope,

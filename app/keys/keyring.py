@@ -183,7 +183,7 @@ class DatabaseKeyring:
             else:
                 row = await queries.find_key(connection, name)
         if row:
-            caller = Caller(row["tenant"], frozenset(row["scopes"]), row["key_id"])
+            caller = Caller(row["tenant"], frozenset(row["scopes"]), row["key_id"], user_scope=row["user_scope"])
             key = KnownKey(caller, row["secret_hash"])
         if generation == self._generation:  # otherwise the row may predate a change by this process
             if key:

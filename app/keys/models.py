@@ -32,6 +32,7 @@ class Key(Table):
     scopes: Mapped[list[Scope]] = mapped_column(ARRAY(Text))
     secret_hash: Mapped[bytes] = mapped_column(LargeBinary)
     from_environment: Mapped[bool] = mapped_column(server_default="false")
+    user_scope: Mapped[bool] = mapped_column(server_default="false")
     created_at: Mapped[datetime] = mapped_column(TIMESTAMP(timezone=True))
     revoked_at: Mapped[datetime | None] = mapped_column(TIMESTAMP(timezone=True))
 

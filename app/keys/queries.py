@@ -9,7 +9,7 @@ from sqlalchemy import select, tuple_, update
 from app.keys.models import Key
 from app.kit.db import Connection, DbSession
 
-_COLUMNS = "key_id, tenant, scopes, secret_hash"
+_COLUMNS = "key_id, tenant, scopes, secret_hash, user_scope"
 
 _FIND = f"SELECT {_COLUMNS} FROM keys WHERE key_id = $1 AND revoked_at IS NULL"  # noqa: S608 - constants only
 

@@ -37,10 +37,16 @@ async def create_key(
     The key is returned only once. Once the first key exists, every request for data needs a key or a token.
     """
     service.require_admin_first(caller, wanted.scopes)
-    created = await service.create_key(db_session, wanted.tenant, wanted.scopes, clock())
+    created = await service.create_key(db_session, wanted.tenant, wanted.scopes, clock(), user_scope=wanted.user_scope)
     after_commit(db_session, ring.forget)
     response.headers["Cache-Control"] = "no-store"
-    return NewKeyOut(id=created.key_id, tenant=created.tenant, scopes=created.scopes, key=created.text)
+    return NewKeyOut(
+        id=created.key_id,
+        tenant=created.tenant,
+        scopes=created.scopes,
+        user_scope=created.user_scope,
+        key=created.text,
+    )
 
 
 @router.get("/keys")
@@ -72,7 +78,8 @@ async def revoke_key(key_id: KeyId, _caller: Admin, db_session: Db, clock: Now, 
 async def create_token(wanted: TokenIn, caller: Anyone, clock: Now, ring: Ring, response: Response) -> TokenOut:
     """Create a short-lived token for a browser, limited to a user, to a chat, or to both.
 
-    Its scopes are at most those of the key.
+    Its scopes are at most those of the key. A token that is limited to a chat sees and writes only what is known in the
+    chat itself, unless its key has `user_scope`.
     """
     token, expires_at = await service.issue_token(ring, caller, wanted, clock())
     response.headers["Cache-Control"] = "no-store"
@@ -85,5 +92,6 @@ def _key_out(key: Key) -> KeyOut:
         tenant=key.tenant,
         scopes=key.scopes,
         from_environment=key.from_environment,
+        user_scope=key.user_scope,
         created_at=key.created_at,
     )

@@ -18,6 +18,12 @@ _SCOPES = (
     "reading `/metrics`."
 )
 
+_USER_SCOPE = (
+    "Whether tokens of this key that are limited to a chat also see and write what is known of the chat's user and of "
+    "the tenant, and see what its characters wrote in the user's other chats. Other tokens, and the key itself, always "
+    "do, within their limits."
+)
+
 
 class KeyIn(BaseModel):
     """A key to create. The first key needs the scope `admin`."""
@@ -29,6 +35,7 @@ class KeyIn(BaseModel):
 
     tenant: str = Field(pattern=TENANT_PATTERN, description="The tenant whose data the key gives access to.")
     scopes: Annotated[set[Scope], Field(min_length=1)] = Field(description=_SCOPES)
+    user_scope: bool = Field(False, description=_USER_SCOPE)
 
 
 class KeyOut(BaseModel):
@@ -42,6 +49,7 @@ class KeyOut(BaseModel):
                     "tenant": "default",
                     "scopes": ["read", "write"],
                     "from_environment": False,
+                    "user_scope": False,
                     "created_at": "2026-04-01T22:15:00Z",
                 }
             ]
@@ -54,6 +62,7 @@ class KeyOut(BaseModel):
     tenant: str = Field(description="The tenant whose data the key gives access to.")
     scopes: list[Scope] = Field(description=_SCOPES)
     from_environment: bool = Field(description="Whether the key was set with MEMOBOOK_ADMIN_KEY.")
+    user_scope: bool = Field(description=_USER_SCOPE)
     created_at: datetime = Field(description="When the key was created.")
 
 
@@ -63,6 +72,7 @@ class NewKeyOut(BaseModel):
     id: str = Field(description="The id of the key, needed to revoke it.", examples=[_KEY_ID])
     tenant: str = Field(description="The tenant whose data the key gives access to.", examples=["default"])
     scopes: list[Scope] = Field(description=_SCOPES, examples=[["read", "write", "admin"]])
+    user_scope: bool = Field(description=_USER_SCOPE, examples=[False])
     key: str = Field(
         description="The key itself. It is returned only once.", examples=[f"mb_{_KEY_ID}_{'0123456789abcdef' * 4}"]
     )
@@ -80,7 +90,9 @@ class TokenIn(BaseModel):
         None, description="Limits the token to the chats of this user."
     )
     chat_id: Annotated[str, Field(pattern=CHAT_ID_PATTERN)] | None = Field(
-        None, description="Limits the token to this chat."
+        None,
+        description="Limits the token to this chat. Unless the key has `user_scope`, such a token sees and writes only "
+        "what is known in the chat itself.",
     )
     scopes: Annotated[set[Literal["read", "write"]], Field(min_length=1)] = Field(
         description="The scopes of the token; only scopes of the key are allowed."

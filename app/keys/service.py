@@ -47,23 +47,32 @@ class CreatedKey:
     tenant: str
     scopes: list[Scope]
     text: str
+    user_scope: bool = False
 
 
-async def create_key(db_session: DbSession, tenant: str, scopes: Iterable[str], now: datetime) -> CreatedKey:
-    """Create a key. Raises Invalid if the tenant or a scope is not valid."""
+async def create_key(
+    db_session: DbSession, tenant: str, scopes: Iterable[str], now: datetime, *, user_scope: bool = False
+) -> CreatedKey:
+    """Create a key. Raises Invalid if the tenant or a scope is not valid.
+
+    With `user_scope`, its tokens that are limited to a chat see what is known of the chat's user and the tenant, too.
+    """
     wanted = set(scopes)
     if not re.fullmatch(TENANT_PATTERN, tenant):
         raise Invalid("tenant: must be 1 to 100 characters of A-Z a-z 0-9 . _ : @ -")
     if not wanted or not wanted.issubset(SCOPES):
         raise Invalid(f"scopes: must be one or more of {', '.join(SCOPES)}")
     key_id = new_key_id()
-    created = CreatedKey(key_id, tenant, [scope for scope in SCOPES if scope in wanted], new_key_text(key_id))
+    created = CreatedKey(
+        key_id, tenant, [scope for scope in SCOPES if scope in wanted], new_key_text(key_id), user_scope
+    )
     db_session.add(
         Key(
             key_id=key_id,
             tenant=tenant,
             scopes=created.scopes,
             secret_hash=hash_of(created.text),
+            user_scope=user_scope,
             created_at=now,
         )
     )
@@ -145,5 +154,6 @@ async def issue_token(keyring: DatabaseKeyring, caller: Caller, wanted: TokenIn,
         key_id=caller.key_id,
         user_id=wanted.user_id,
         chat_id=wanted.chat_id,
+        user_scope=caller.user_scope,
     )
     return await keyring.sign(claims), expires_at

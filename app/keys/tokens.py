@@ -17,6 +17,7 @@ class Claims(BaseModel):
         iss: Distinguishes our tokens from others that are signed with the same secret.
         exp: When the token expires, in seconds since 1970.
         key_id: The key that created the token; revoking it invalidates the token. None if there was no key yet.
+        user_scope: What the key says. Tokens of a release that did not know this claim are without it.
 
     """
 
@@ -29,10 +30,11 @@ class Claims(BaseModel):
     key_id: str | None
     user_id: str | None
     chat_id: str | None
+    user_scope: bool = False
 
     def caller(self) -> Caller:
         """Return the caller that the token identifies."""
-        return Caller(self.tenant, frozenset(self.scopes), self.key_id, self.user_id, self.chat_id)
+        return Caller(self.tenant, frozenset(self.scopes), self.key_id, self.user_id, self.chat_id, self.user_scope)
 
 
 def sign_token(claims: Claims, secret: bytes) -> str:

@@ -58,6 +58,7 @@ class Caller:
         key_id: The id of the key, or of the key that the token was made with; None if there was no key.
         user_id: The user whose chats the token is limited to; None for no such limit.
         chat_id: The chat that the token is limited to; None for no such limit.
+        user_scope: Whether the key says that tokens limited to a chat see more than the chat itself.
 
     """
 
@@ -66,6 +67,12 @@ class Caller:
     key_id: str | None = None
     user_id: str | None = None
     chat_id: str | None = None
+    user_scope: bool = False
+
+    @property
+    def only_chat(self) -> bool:
+        """Whether the caller sees and writes nothing that is known beyond its one chat."""
+        return self.chat_id is not None and not self.user_scope
 
     def require(self, scope: Scope) -> "Caller":
         """Return the caller itself. Raises Forbidden if it lacks `scope`."""

@@ -68,7 +68,9 @@ async def lock_place(db_session: DbSession, place: Place) -> None:
 
 
 async def choose_scope(db_session: DbSession, ref: ChatRef, view: Viewpoint, deciding: Known | None) -> ScopeKey:
-    """Return the scope of what a tool says (`Place.choose_scope`)."""
+    """Return the scope of what a tool says: that of the chat if the caller sees only it, or `Place.choose_scope`."""
+    if ref.only_chat:
+        return view.scope
     chat = await get_chat(db_session, ref)
     place = Place(ref.tenant, ref.key, chat.user_id, view.character, LearningSettings.of(effective(chat.settings)))
     return place.choose_scope(deciding)

@@ -41,6 +41,20 @@ CHAT_ITSELF = f"""
         NULL::text AS current_name"""
 """The scope of the chat itself."""
 
+_WIDER = ("user_key", TENANT_KEY, "c.tenant")
+
+
+def keep_to_chat(query: str) -> str:
+    """Return a query on the chat's row `c` that sees only the scope of the chat itself, for callers who may not more.
+
+    Raises ValueError if the query names a wider scope otherwise than by OWNERS_OF_CHAT.
+    """
+    kept = query.replace(OWNERS_OF_CHAT, CHAT_ITSELF)
+    if any(wider in kept for wider in _WIDER):
+        raise ValueError(f"the query reads more than the chat itself: {kept}")
+    return kept
+
+
 OWNER_GIVEN = """
     SELECT $1::uuid AS owner_key, $2::uuid AS line_id, $3::int AS rank, $4::text AS character,
         nullif($4::text, '') AS current_name"""

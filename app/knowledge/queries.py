@@ -13,7 +13,15 @@ from app.kit.db import DbSession
 from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.known import Known
-from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_history, write_is_live, write_log, write_newest
+from app.knowledge.liveness import (
+    OWNER_GIVEN,
+    OWNERS_OF_CHAT,
+    keep_to_chat,
+    write_history,
+    write_is_live,
+    write_log,
+    write_newest,
+)
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.scopes import ScopeKey
 
@@ -30,8 +38,10 @@ _ON_LINE = write_is_live(chat="$1::uuid", line="$2::uuid", before="NULL::int")
 _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
 
 
-def _of_chat(query: str) -> str:
-    return f"SELECT n.* FROM chats c CROSS JOIN LATERAL ({query}) AS n WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
+def _of_chat(query: str) -> tuple[str, str]:
+    """Return the query of a line, and the one that sees only the chat itself; `only_chat` is the index."""
+    found = f"SELECT n.* FROM chats c CROSS JOIN LATERAL ({query}) AS n WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
+    return found, keep_to_chat(found)
 
 
 _NEWEST_OF_CHAT = {kind: _of_chat(write_newest(OWNERS_OF_CHAT, _IN_CHAT, kind)) for kind in KINDS}
@@ -179,9 +189,9 @@ async def list_newest(db_session: DbSession, scope: ScopeKey, kind: str) -> list
     return _known(await db_session.raw.fetch(_NEWEST[kind], *_where(scope)))
 
 
-async def list_newest_of_chat(db_session: DbSession, line: Line, kind: str) -> list[Known]:
-    """Return the newest live statement of each key in each scope that a line sees."""
-    return _known(await db_session.raw.fetch(_NEWEST_OF_CHAT[kind], *line))
+async def list_newest_of_chat(db_session: DbSession, line: Line, kind: str, *, only_chat: bool) -> list[Known]:
+    """Return the newest live statement of each key in each scope that a line sees, or in the chat itself."""
+    return _known(await db_session.raw.fetch(_NEWEST_OF_CHAT[kind][only_chat], *line))
 
 
 async def list_history(db_session: DbSession, scope: ScopeKey, kind: str, key: str) -> list[Known]:
@@ -189,9 +199,11 @@ async def list_history(db_session: DbSession, scope: ScopeKey, kind: str, key: s
     return _known(await db_session.raw.fetch(_HISTORY[kind], *_where(scope), key))
 
 
-async def list_history_of_chat(db_session: DbSession, line: Line, kind: str, key: str) -> list[Known]:
-    """Return the live statements of a key in each scope that a line sees, newest first."""
-    return _known(await db_session.raw.fetch(_HISTORY_OF_CHAT[kind], *line, key))
+async def list_history_of_chat(
+    db_session: DbSession, line: Line, kind: str, key: str, *, only_chat: bool
+) -> list[Known]:
+    """Return the live statements of a key in each scope that a line sees, or in the chat itself, newest first."""
+    return _known(await db_session.raw.fetch(_HISTORY_OF_CHAT[kind][only_chat], *line, key))
 
 
 async def list_log(db_session: DbSession, scope: ScopeKey, kind: str) -> list[Known]:
@@ -199,13 +211,15 @@ async def list_log(db_session: DbSession, scope: ScopeKey, kind: str) -> list[Kn
     return _known(await db_session.raw.fetch(_LOG[kind], *_where(scope)))
 
 
-async def list_log_of_chat(db_session: DbSession, line: Line, kind: str, *, with_open: bool) -> list[Known]:
+async def list_log_of_chat(
+    db_session: DbSession, line: Line, kind: str, *, with_open: bool, only_chat: bool
+) -> list[Known]:
     """Return the live operations of each key in each scope that a line sees, from the newest live `replace` on.
 
-    `with_open` includes those of calls whose replies are still to come.
+    `with_open` includes those of calls whose replies are still to come; with `only_chat`, the line sees only the chat.
     """
     queries = _LOG_OF_CHAT_WITH_OPEN if with_open else _LOG_OF_CHAT
-    return _known(await db_session.raw.fetch(queries[kind], *line))
+    return _known(await db_session.raw.fetch(queries[kind][only_chat], *line))
 
 
 async def insert_statement(db_session: DbSession, statement: Statement) -> None:

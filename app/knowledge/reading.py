@@ -24,12 +24,14 @@ class Viewpoint:
         scope: The scope; that of the chat itself if a line is read.
         line: The chat's key and the line's id; None for a scope that is not read from a chat.
         character: The character whose statements count, if known.
+        only_chat: Whether the line is read for a caller who sees only the scope of the chat itself.
 
     """
 
     scope: ScopeKey
     line: tuple[UUID, UUID] | None = None
     character: str | None = None
+    only_chat: bool = False
 
     @classmethod
     def of_scope(cls, scope: ScopeKey) -> "Viewpoint":
@@ -53,7 +55,7 @@ async def view_chat(
     """
     chat = await get_line(db_session, ref, line)
     scope = ScopeKey.of_chat(ref.tenant, ref.key)
-    return Viewpoint(scope, (ref.key, chat.line_id), choose_character(chat.characters, character))
+    return Viewpoint(scope, (ref.key, chat.line_id), choose_character(chat.characters, character), ref.only_chat)
 
 
 def choose_character(characters: Characters, named: str | None) -> str | None:
@@ -69,16 +71,18 @@ async def list_held(db_session: DbSession, view: Viewpoint, kind: str) -> Mappin
     if view.line is None:
         known = await queries.list_newest(db_session, view.scope, kind)
     else:
-        known = await queries.list_newest_of_chat(db_session, view.line, kind)
+        known = await queries.list_newest_of_chat(db_session, view.line, kind, only_chat=view.only_chat)
     return choose_nearest(known, view.character)
 
 
-async def list_newest(db_session: DbSession, line: tuple[UUID, UUID], kind: str) -> list[Known]:
+async def list_newest(
+    db_session: DbSession, line: tuple[UUID, UUID], kind: str, *, only_chat: bool = False
+) -> list[Known]:
     """Return the newest live statement of each key in each scope that a line sees, also those that do not hold.
 
     Those about a character under its former names are statements of one scope.
     """
-    known = await queries.list_newest_of_chat(db_session, line, kind)
+    known = await queries.list_newest_of_chat(db_session, line, kind, only_chat=only_chat)
     known.sort(key=lambda one: (one.learnt_us, one.statement_id))
     return list({(one.rank, one.character, one.key): one for one in known}.values())
 
@@ -91,12 +95,14 @@ async def list_log(db_session: DbSession, view: Viewpoint, kind: str, *, with_op
     """
     if view.line is None:
         return await queries.list_log(db_session, view.scope, kind)
-    return await queries.list_log_of_chat(db_session, view.line, kind, with_open=with_open)
+    return await queries.list_log_of_chat(db_session, view.line, kind, with_open=with_open, only_chat=view.only_chat)
 
 
-async def list_log_of_line(db_session: DbSession, line: tuple[UUID, UUID], kind: str) -> list[Known]:
+async def list_log_of_line(
+    db_session: DbSession, line: tuple[UUID, UUID], kind: str, *, only_chat: bool = False
+) -> list[Known]:
     """Return what `list_log` returns of each scope that a line sees, also of all characters."""
-    return await queries.list_log_of_chat(db_session, line, kind, with_open=False)
+    return await queries.list_log_of_chat(db_session, line, kind, with_open=False, only_chat=only_chat)
 
 
 async def find_held(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> Known | None:
@@ -172,4 +178,4 @@ async def list_live(db_session: DbSession, view: Viewpoint, kind: str, key: str)
     """Return the live statements of a key in each scope of the view, newest first."""
     if view.line is None:
         return await queries.list_history(db_session, view.scope, kind, key)
-    return await queries.list_history_of_chat(db_session, view.line, kind, key)
+    return await queries.list_history_of_chat(db_session, view.line, kind, key, only_chat=view.only_chat)

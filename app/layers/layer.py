@@ -145,7 +145,8 @@ class Layer:
         seeks_edges: (db_session, head, until_seq, now=) → whether the layer still searches for edges up to `until_seq`
             (inclusive). A forced cut then waits; the layer schedules the search and limits the wait. Called only for
             chats whose edges are this layer's.
-        export_state: (db_session, line) → the layer's state on a line, as JSON; None exports the rows of its tables.
+        export_state: (db_session, line, only_chat=) → the layer's state on a line, as JSON, with `only_chat` nothing of
+            scopes wider than the chat; None exports the rows of its tables.
         documents: A query on the line's row `c` for the layer's valid texts, which a search finds
             (`app/layers/documents.py`).
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
@@ -156,6 +157,8 @@ class Layer:
             that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
         current_query: The subquery for contexts of the current line that are not before a message, if another one is
             faster than `context_query` there; its value has to lead to the same contribution.
+        own_query: What replaces `context_query` for a caller who sees only the chat itself; needed only if the query
+            names a wider scope otherwise than by `OWNERS_OF_CHAT` (`app/knowledge/liveness.py`).
         queried_if: An SQL condition on `c`, cheaper than the query, that is true if `current_query` may find something.
             Where it is not, contexts of the current line do without the query, and `View.queried` is None.
         contribute: (view) → the layer's contribution to a context. Pure.
@@ -191,12 +194,13 @@ class Layer:
     list_edges: Callable[[DbSession, Head, int], Awaitable[Sequence[int]]] = _no_edges
     seeks_edges: Callable[..., Awaitable[bool]] = _seeks_nothing
     refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
-    export_state: Callable[[DbSession, Line], Awaitable[Any]] | None = None
+    export_state: Callable[..., Awaitable[Any]] | None = None
     documents: str | None = None
     erase_owner: Callable[..., Awaitable[None]] = _erase_nothing_else
     segments: tuple[SegmentSpec, ...] = ()
     context_query: str | None = None
     current_query: str | None = None
+    own_query: str | None = None
     queried_if: str | None = None
     contribute: Callable[[View], Contributed] = _contribute_nothing
 

@@ -31,5 +31,6 @@ async def read_layers_state(ref: ReadingChat, db_session: Db, layers: Layers, li
     The size of the response grows with the chat.
     """
     chat = await get_line(db_session, ref, line)
-    states = {layer.name: await read_state(db_session, layer, (ref.key, chat.line_id)) for layer in layers}
+    line_key = (ref.key, chat.line_id)
+    states = {layer.name: await read_state(db_session, layer, line_key, only_chat=ref.only_chat) for layer in layers}
     return OrjsonResponse({"line": chat.line_id, "layers": states})

@@ -13,10 +13,13 @@ from app.lines.line_copy import Line
 _OF_THE_LINE = {"chat_key", "owner_key", "line_id"}
 
 
-async def read_state(db_session: DbSession, layer: Layer, line: Line) -> Any:
-    """Return the result of the layer's `export_state`; without one, the rows of its tables by the table's name."""
+async def read_state(db_session: DbSession, layer: Layer, line: Line, *, only_chat: bool = False) -> Any:
+    """Return the result of the layer's `export_state`; without one, the rows of its tables by the table's name.
+
+    With `only_chat`, a layer that also knows something in wider scopes leaves that out.
+    """
     if layer.export_state is not None:
-        return await layer.export_state(db_session, line)
+        return await layer.export_state(db_session, line, only_chat=only_chat)
     return {str(table.name): await _list_rows(db_session, layer, table, line) for table in layer.tables}
 
 

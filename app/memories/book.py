@@ -63,7 +63,13 @@ async def list_memories(db_session: DbSession, view: MemoryView, choice: Choice,
         return await queries.list_of_scope(db_session, viewpoint.scope, keeping, choice)
     of_all = choice.memory_id is not None
     return await queries.list_of_chat(
-        db_session, viewpoint.line, keeping, choice, character=viewpoint.character, of_all=of_all
+        db_session,
+        viewpoint.line,
+        keeping,
+        choice,
+        character=viewpoint.character,
+        of_all=of_all,
+        only_chat=viewpoint.only_chat,
     )
 
 

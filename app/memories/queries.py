@@ -10,7 +10,7 @@ import asyncpg
 
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
-from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_is_live, write_versions
+from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, keep_to_chat, write_is_live, write_versions
 from app.knowledge.scopes import ScopeKey
 from app.memories.memory import Memory
 from app.memories.settings import MemorySettings
@@ -83,6 +83,7 @@ def _write_list(versions: str, n: int, *, of_character: str) -> str:
 _LIST_OF_CHAT = _write_list(
     _VERSIONS_OF_CHAT, 5, of_character="v.current_name IS NULL OR $3::boolean OR v.current_name = $4"
 )
+_LIST_OF_CHAT_ITSELF = keep_to_chat(_LIST_OF_CHAT)
 _LIST_OF_SCOPE = _write_list(_VERSIONS_OF_SCOPE, 5, of_character="true")
 _LIST_SEEN = _write_list(_VERSIONS_SEEN, 7, of_character="true")
 
@@ -188,10 +189,21 @@ class Choice:
 
 
 async def list_of_chat(
-    db_session: DbSession, line: Line, keeping: Keeping, choice: Choice, *, character: str | None, of_all: bool = False
+    db_session: DbSession,
+    line: Line,
+    keeping: Keeping,
+    choice: Choice,
+    *,
+    character: str | None,
+    of_all: bool = False,
+    only_chat: bool = False,
 ) -> list[Memory]:
-    """Return memories as a line sees them; those about a character count if it is `character`, or with `of_all`."""
-    rows = await db_session.raw.fetch(_LIST_OF_CHAT, *line, of_all, character, *_parameters(keeping, choice))
+    """Return memories as a line sees them; those about a character count if it is `character`, or with `of_all`.
+
+    With `only_chat`, the line sees only the chat itself.
+    """
+    query = _LIST_OF_CHAT_ITSELF if only_chat else _LIST_OF_CHAT
+    rows = await db_session.raw.fetch(query, *line, of_all, character, *_parameters(keeping, choice))
     return [_memory(row) for row in rows]
 
 

@@ -12,12 +12,16 @@ from app.memories.queries import Choice, Keeping
 _ALL = Keeping(half_life_days=HALF_LIFE_DAYS, max_memories=2**31 - 1, least_order_key=None)
 
 
-async def export_state(db_session: DbSession, line: tuple[UUID, UUID]) -> list[dict[str, Any]]:
+async def export_state(
+    db_session: DbSession, line: tuple[UUID, UUID], *, only_chat: bool = False
+) -> list[dict[str, Any]]:
     """Return the memories in each scope that a line sees, sorted by scope, character and age.
 
     `archived` is what a person chose; the rest of the archive follows from the settings and the time.
     """
-    memories = await queries.list_of_chat(db_session, line, _ALL, Choice(), character=None, of_all=True)
+    memories = await queries.list_of_chat(
+        db_session, line, _ALL, Choice(), character=None, of_all=True, only_chat=only_chat
+    )
     memories.sort(key=_order)
     return [
         {

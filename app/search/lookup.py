@@ -88,7 +88,8 @@ async def search_chat(db_session: DbSession, ref: ChatRef, asked: ChatSearchIn, 
     if scene is not None and scene.scene is not None:
         wanted = wanted._replace(first_seq=scene.first_seq, last_seq=scene.scene.last_seq)
     line = (ref.key, chat.line_id)
-    rows = await queries.look_up_in_chat(db_session.raw, statements_in_use().of_chat, line, wanted) if terms else []
+    statement = statements_in_use().own_of_chat if ref.only_chat else statements_in_use().of_chat
+    rows = await queries.look_up_in_chat(db_session.raw, statement, line, wanted) if terms else []
     return await _answer(db_session, [dict(row) for row in rows], terms, stem, asked.limit)
 
 

@@ -9,6 +9,7 @@ import asyncpg
 
 from app.kit.db import Connection
 from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
+from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
 
@@ -183,12 +184,16 @@ class Statements(NamedTuple):
         recall: For a context or a tool: the texts, and messages that have left the history (`list_candidates`).
         of_chat: For a person: the texts, and the newest messages of a line, with the history (`look_up_in_chat`).
         of_user: The same in all chats of a user that have `search.across_chats` (`look_up_of_user`).
+        own_recall: `recall` for a caller who sees only the chat itself.
+        own_of_chat: `of_chat` for such a caller.
 
     """
 
     recall: str
     of_chat: str
     of_user: str
+    own_recall: str
+    own_of_chat: str
 
 
 def write_search(layers: Sequence[Layer]) -> Statements:
@@ -208,22 +213,21 @@ def write_search(layers: Sequence[Layer]) -> Statements:
         )
         for which in (_OF_CHAT, _OF_USER)
     ]
-    return Statements(
-        _LIKELY.format(
-            texts=recalled, patterns="$8", columns=COLUMNS, most=MAX_CANDIDATES, more="", hashed=WITH_HASH_TABLE
-        ),
-        *(
-            _LIKELY.format(
-                texts=texts,
-                patterns="$9",
-                columns=COLUMNS,
-                most=MAX_LOOKED_UP,
-                more=f", {_FOUND}",
-                hashed=WITH_HASH_TABLE,
-            )
-            for texts in everywhere
-        ),
+    recall = _LIKELY.format(
+        texts=recalled, patterns="$8", columns=COLUMNS, most=MAX_CANDIDATES, more="", hashed=WITH_HASH_TABLE
     )
+    of_chat, of_user = (
+        _LIKELY.format(
+            texts=texts,
+            patterns="$9",
+            columns=COLUMNS,
+            most=MAX_LOOKED_UP,
+            more=f", {_FOUND}",
+            hashed=WITH_HASH_TABLE,
+        )
+        for texts in everywhere
+    )
+    return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
 
 
 async def list_candidates(connection: Connection, statement: str, question: Question) -> list[asyncpg.Record]:

@@ -52,9 +52,12 @@ class RecallMemory:
         self._away_until: datetime | None = None
         self._local: OrderedDict[str, Remembered] = OrderedDict()
 
-    async def read(self, line: tuple[UUID, UUID]) -> Remembered:
-        """Return what was recalled on a line (chat key, line id)."""
-        name = _name_of(line)
+    async def read(self, line: tuple[UUID, UUID], *, only_chat: bool = False) -> Remembered:
+        """Return what was recalled on a line (chat key, line id).
+
+        What callers with `only_chat` recall, who see only the chat itself, is remembered apart.
+        """
+        name = _name_of(line, only_chat)
         redis = self._ask()
         if redis is not None:
             try:
@@ -67,10 +70,16 @@ class RecallMemory:
         return self._local.get(name, {})
 
     async def add(
-        self, line: tuple[UUID, UUID], remembered: Remembered, newest_seq: int, sources: Collection[str]
+        self,
+        line: tuple[UUID, UUID],
+        remembered: Remembered,
+        newest_seq: int,
+        sources: Collection[str],
+        *,
+        only_chat: bool = False,
     ) -> None:
         """Add what a context recalled to `remembered`, which `read` has returned."""
-        name, merged = _name_of(line), add_turn(remembered, newest_seq, sources)
+        name, merged = _name_of(line, only_chat), add_turn(remembered, newest_seq, sources)
         self._local[name] = merged
         self._local.move_to_end(name)
         if len(self._local) > MAX_LINES:
@@ -115,5 +124,5 @@ def _load(stored: bytes | None) -> Remembered:
     return {int(seq): frozenset(sources) for seq, sources in orjson.loads(stored).items()} if stored else {}
 
 
-def _name_of(line: tuple[UUID, UUID]) -> str:
-    return f"memobook:recall:{line[0].hex}:{line[1].hex}"
+def _name_of(line: tuple[UUID, UUID], only_chat: bool) -> str:
+    return f"memobook:recall:{line[0].hex}:{line[1].hex}{':chat' if only_chat else ''}"

@@ -32,6 +32,7 @@ class Searched(NamedTuple):
         character: The character whose prompt it is, if known.
         speakers: The names of the speakers of messages without a name, by role.
         before_seq: Only what was known before this message is found; None finds all.
+        only_chat: Whether only what the chat itself knows is found, and nothing of wider scopes.
 
     """
 
@@ -41,6 +42,7 @@ class Searched(NamedTuple):
     character: str | None
     speakers: Mapping[str, str]
     before_seq: int | None = None
+    only_chat: bool = False
 
 
 def search_layers(layers: Sequence[Layer]) -> None:
@@ -96,7 +98,8 @@ async def find(
         left_out,
         min(most_tokens, MAX_MESSAGE_TOKENS),
     )
-    return await list_candidates(connection, statements_in_use().recall, question)
+    used = statements_in_use()
+    return await list_candidates(connection, used.own_recall if line.only_chat else used.recall, question)
 
 
 async def rank_found(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) -> list[Hit]:

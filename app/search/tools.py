@@ -42,6 +42,7 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> str:
         chat.head_seq,
         view.viewpoint.character,
         name_speakers(chat.characters, chat.user_name),
+        only_chat=call.ref.only_chat,
     )
     hits = (await search(db_session.raw, searched, terms, now=call.now))[: arguments.limit]
     if not hits:

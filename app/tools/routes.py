@@ -107,7 +107,7 @@ async def list_calls(
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     calls = await bindings.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
     more = len(calls) > limit
-    effects = await toolbox.describe_calls(db_session, layers, calls[:limit])
+    effects = await toolbox.describe_calls(db_session, layers, calls[:limit], only_chat=ref.only_chat)
     return OrjsonResponse(
         {
             "items": [_call_out(call, effects[call.binding_id]) for call in calls[:limit]],

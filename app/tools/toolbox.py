@@ -6,6 +6,7 @@ from uuid import UUID
 from app.bindings.models import Binding
 from app.chats.settings import ChatSettings
 from app.kit.db import DbSession
+from app.knowledge.narrowing import list_wide_calls
 from app.layers.layer import Layer
 from app.layers.tool import Tool
 from app.search.tools import MEMORY_SEARCH
@@ -37,10 +38,16 @@ def get_tool(layers: Sequence[Layer], name: str) -> Tool:
 
 
 async def describe_calls(
-    db_session: DbSession, layers: Sequence[Layer], calls: Sequence[Binding]
+    db_session: DbSession, layers: Sequence[Layer], calls: Sequence[Binding], *, only_chat: bool = False
 ) -> Mapping[UUID, str]:
-    """Return what each call of a line wrote, by its id, in words without a full stop."""
+    """Return what each call of a line wrote, by its id, in words without a full stop.
+
+    With `only_chat`, what a call wrote into a wider scope than the chat is not said.
+    """
     found = {one.binding_id: f"Wrote into the layer {one.layer} (entry {one.binding_id})" for one in calls}
+    if only_chat and calls:
+        wide = await list_wide_calls(db_session, (calls[0].chat_key, calls[0].line_id), list(found))
+        calls = [one for one in calls if one.binding_id not in wide]
     for layer in layers:
         if of_layer := [one for one in calls if one.layer == layer.name]:
             line = (of_layer[0].chat_key, of_layer[0].line_id)

@@ -30,6 +30,17 @@ async def test_scopes_may_have_spaces_between_them(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("on_fresh_database")
+async def test_the_flag_user_scope_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["--user-scope"]):
+        assert await memobook("create", *arguments) == 0
+    _, flagged = capsys.readouterr().out.split()
+    assert await memobook("list") == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed if line.endswith("  user-scope")] == [flagged.split("_")[1]]
+    assert len(listed) == 2
+
+
+@pytest.mark.usefixtures("on_fresh_database")
 async def test_what_cannot_be_made_prints_one_line_and_no_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert await memobook("create", "--scopes", "root") == 1
     told = capsys.readouterr()

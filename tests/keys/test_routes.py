@@ -25,12 +25,20 @@ async def test_a_key_is_made_and_shown_this_once(admin: httpx.AsyncClient) -> No
     key = answer.json()
     assert answer.status_code == 201
     assert answer.headers["Cache-Control"] == "no-store"
-    assert set(key) == {"id", "tenant", "scopes", "key"}
+    assert set(key) == {"id", "tenant", "scopes", "user_scope", "key"}
     assert (key["tenant"], key["scopes"]) == ("a", ["read", "write"])
     assert key["key"].startswith(f"mb_{key['id']}_")
     listed = await admin.get("/v1/keys")
     assert key["id"] in listed.text
     assert key["key"].rpartition("_")[2] not in listed.text
+
+
+async def test_a_key_says_what_its_tokens_of_a_chat_see(admin: httpx.AsyncClient) -> None:
+    for given, expected in (({}, False), ({"user_scope": False}, False), ({"user_scope": True}, True)):
+        key = (await admin.post("/v1/keys", json={"tenant": "a", "scopes": ["read"], **given})).json()
+        listed = {one["id"]: one for one in (await admin.get("/v1/keys", params={"limit": 500})).json()["items"]}
+        read = (await admin.get(f"/v1/keys/{key['id']}")).json()
+        assert [one["user_scope"] for one in (key, listed[key["id"]], read)] == [expected] * 3
 
 
 async def test_an_admin_of_one_tenant_makes_keys_for_another(admin: httpx.AsyncClient) -> None:
@@ -49,7 +57,7 @@ async def test_keys_are_listed_newest_first_page_by_page(admin: httpx.AsyncClien
     assert [key["id"] for key in first["items"] + second["items"]][:3] == made[::-1]
     assert len(second["items"]) == 2
     assert second["next_cursor"] is None
-    assert set(first["items"][0]) == {"id", "tenant", "scopes", "from_environment", "created_at"}
+    assert set(first["items"][0]) == {"id", "tenant", "scopes", "from_environment", "user_scope", "created_at"}
     assert first["items"][0]["created_at"] == "2026-04-01T12:00:03Z"
 
 

@@ -1,0 +1,26 @@
+"""Which ids of what a line taught a caller who sees only the chat itself may be shown."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from app.kit.db import DbSession
+from app.kit.owners import CHAT_WIDE
+
+_WIDE_CALLS = """
+    SELECT teaching_id FROM teachings
+    WHERE chat_key = $1 AND line_id = $2 AND teaching_id = ANY ($3) AND wide_key IS NOT NULL"""
+
+_OWN = f"""
+    SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (
+        SELECT FROM statements s
+        WHERE s.owner_key = $1 AND s.line_id = '{CHAT_WIDE}' AND (s.statement_id::text = id OR s.key = id))"""  # noqa: S608
+
+
+async def list_wide_calls(db_session: DbSession, line: tuple[UUID, UUID], call_ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of the tool calls of a line (its chat's key and its id) that wrote into a wider scope."""
+    return {row["teaching_id"] for row in await db_session.raw.fetch(_WIDE_CALLS, *line, list(call_ids))}
+
+
+async def list_own_ids(db_session: DbSession, chat_key: UUID, ids: Sequence[str]) -> set[str]:
+    """Return those of the ids of facts and memories that the chat itself knows."""
+    return {row["id"] for row in await db_session.raw.fetch(_OWN, chat_key, list(ids))} if ids else set()
