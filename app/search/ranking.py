@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.search.words import list_words
+from app.search.words import list_words, stem_likely
 
 LEAST_SIMILARITY = 0.45
 """Words that are less similar than this to a term are other words."""
@@ -90,7 +90,7 @@ def rank(
     if stem is not None:
         terms = list(dict.fromkeys(map(stem, terms)))
     similar_terms = SimilarTerms(terms)
-    credits = [_credit(terms, _list_stems(one.text, stem, terms), similar_terms) for one in candidates]
+    credits = [_credit(terms, stem_likely(list_words(one.text), terms, stem), similar_terms) for one in candidates]
     found = [sum(1 for credit in credits if term in credit.shares) for term in terms]
     rarity = {term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in zip(terms, found, strict=True)}
     mean_words = sum(credit.words for credit in credits) / max(len(credits), 1) or 1.0
@@ -150,15 +150,6 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
             found = [(term, likeness) for term, likeness in near if likeness >= LEAST_SIMILARITY]
         self[word] = found
         return found
-
-
-def _list_stems(text: str, stem: Callable[[str], str] | None, terms: Sequence[str]) -> Sequence[str]:
-    """Return the words of a text, those that begin like a term as stems: to find a stem takes long."""
-    words = list_words(text)
-    if stem is None:
-        return words
-    beginnings = {term[:2] for term in terms}
-    return [stem(word) if word[:2] in beginnings else word for word in words]
 
 
 def _credit(terms: Sequence[str], words: Sequence[str], similar_terms: SimilarTerms) -> _Credit:

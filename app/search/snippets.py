@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from app.search.ranking import SimilarTerms
-from app.search.words import WORD, fold
+from app.search.words import WORD, fold, stem_likely
 
 MARK = "**"
-"""Stands before and after each word of the query."""
+"""What is put before and after each word of the query."""
 
 SNIPPET_CHARS = 200
 """The most characters of the text in a snippet; marks and ellipses come in addition."""
@@ -54,7 +54,7 @@ def _find(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) ->
         if found["spaceless"]:
             yield from _find_inside(found, word, stems)
             continue
-        form = stem(word) if stem else word
+        (form,) = stem_likely([word], stems, stem)
         near = [form] if form in stems else [term for term, _ in similar[form]]
         yield from (_Match(*found.span(), term) for term in near)
 
@@ -77,9 +77,9 @@ def _choose(text: str, matches: Sequence[_Match]) -> tuple[int, int]:
         return 0, len(text)
     best = most = first = 0
     inside: Counter[str] = Counter()
-    for last in matches:
+    for at, last in enumerate(matches):
         inside[last.term] += 1
-        while last.end - matches[first].start > SNIPPET_CHARS:
+        while first < at and last.end - matches[first].start > SNIPPET_CHARS:
             inside[matches[first].term] -= 1
             first += 1
         if (different := sum(1 for count in inside.values() if count)) > most:

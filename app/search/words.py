@@ -7,7 +7,7 @@ for one word, and groups of three characters do not find words of one or two.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from app.layers.text_cache import TextCache
 
@@ -149,6 +149,14 @@ def split_words(text: str) -> list[str]:
 def list_words(text: str) -> Sequence[str]:
     """Return what `split_words` returns; that of texts that were searched before is remembered."""
     return _listed.get(text, lambda: tuple(split_words(text)))
+
+
+def stem_likely(words: Iterable[str], terms: Iterable[str], stem: Callable[[str], str] | None) -> list[str]:
+    """Return words with those as stems that begin like one of `terms`, which are stems: to find a stem takes long."""
+    if stem is None:
+        return list(words)
+    beginnings = {term[:2] for term in terms}
+    return [stem(word) if word[:2] in beginnings else word for word in words]
 
 
 def find_terms(query: str) -> list[str]:

@@ -332,8 +332,8 @@ async def test_a_range_that_does_not_fit_is_divided(
 def answers_with_ten(request: Request) -> str:
     """A memory of each message that is not known yet, but at most ten, as the prompt asks for."""
     known = {one["memory"] for one in quoted(request, "known")}
-    told = [(number, str(one["message"])) for number, one in enumerate(quoted(request), start=1)]
-    return "\n".join([memory(text, number) for number, text in told if text not in known][:10]) or "NONE"
+    said = [(number, str(one["message"])) for number, one in enumerate(quoted(request), start=1)]
+    return "\n".join([memory(text, number) for number, text in said if text not in known][:10]) or "NONE"
 
 
 async def test_a_full_answer_is_not_all(

@@ -42,7 +42,7 @@ async def shared(api: httpx.AsyncClient, chat_id: str = "d", **query: Any) -> li
     return found
 
 
-async def told(api: httpx.AsyncClient, chat_id: str = "d", **options: Any) -> list[str]:
+async def shown_in(api: httpx.AsyncClient, chat_id: str = "d", **options: Any) -> list[str]:
     """The texts of all entries in the prompt of a chat, those of other chats with `*` before them."""
     texts = []
     for text in await prompts(api, chat_id, **options):

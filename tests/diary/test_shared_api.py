@@ -11,7 +11,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.conftest import NOON, client_of
 from tests.diary.diaries import change, discard, prompts
-from tests.diary.sharing import begin, cut, entries_of, save_in, shared, told, write_in
+from tests.diary.sharing import begin, cut, entries_of, save_in, shared, shown_in, write_in
 from tests.talk import add_swipe, append, cut_off, edit, get, ok, put, said, select_swipe, soft_delete, talk
 
 LAMP = "The lamp was green tonight."
@@ -21,8 +21,8 @@ async def test_an_entry_is_shown_in_the_other_chats(api: httpx.AsyncClient) -> N
     await begin(api)
     await begin(api, "d")
     await save_in(api, "c", LAMP)
-    assert await told(api) == [f"*{LAMP}"]
-    assert await told(api, "c") == [LAMP], "one's own is shown as ever"
+    assert await shown_in(api) == [f"*{LAMP}"]
+    assert await shown_in(api, "c") == [LAMP], "one's own is shown as ever"
     (entry,) = await shared(api)
     (own,) = await entries_of(api, "c")
     same = ("id", "character", "content", "origin", "dated_at", "created_at")
@@ -40,25 +40,25 @@ async def test_an_entry_goes_nowhere_else(app: FastAPI, api: httpx.AsyncClient, 
     await begin(api, "of-none", user_id=None)
     await begin(api, "apart", scope="chat")
     for chat_id in ("named", "theirs", "of-none", "apart"):
-        assert await told(api, chat_id) == [], chat_id
+        assert await shown_in(api, chat_id) == [], chat_id
         assert await shared(api, chat_id) == [], chat_id
-    assert await told(api, "same") == [f"*{LAMP}"]
+    assert await shown_in(api, "same") == [f"*{LAMP}"]
     async with database.unit_of_work() as db_session:
         key = (await create_key(db_session, f"t-{uuid4().hex}", ["read", "write"], NOON)).text
     async with client_of(app, key) as stranger:
         await begin(stranger, "same")
-        assert await told(stranger, "same") == []
+        assert await shown_in(stranger, "same") == []
 
 
 async def test_a_chat_that_does_not_share_shows_only_its_own(api: httpx.AsyncClient) -> None:
     await begin(api, scope="chat")
     await save_in(api, "c", LAMP)
     await begin(api, "d")
-    assert await told(api) == []
+    assert await shown_in(api) == []
     await put(api, settings={"diary": {"scope": "character"}}, status=200)
-    assert await told(api) == [f"*{LAMP}"]
+    assert await shown_in(api) == [f"*{LAMP}"]
     await put(api, settings={"diary": {"scope": None}}, status=200)
-    assert await told(api) == []
+    assert await shown_in(api) == []
 
 
 async def test_an_entry_follows_the_lines_of_its_chat(api: httpx.AsyncClient) -> None:
@@ -71,12 +71,12 @@ async def test_an_entry_follows_the_lines_of_its_chat(api: httpx.AsyncClient) ->
 
     ok(await api.post("/v1/chats/c/checkpoints/before/restore"), 201)
     answer = await api.get("/v1/chats/d/context", headers={"If-None-Match": tag})
-    assert (answer.status_code, await told(api)) == (200, [])
+    assert (answer.status_code, await shown_in(api)) == (200, [])
     tag = answer.headers["etag"]
 
     ok(await api.post(f"/v1/chats/c/lines/{line}/switch"), 200)
     answer = await api.get("/v1/chats/d/context", headers={"If-None-Match": tag})
-    assert (answer.status_code, await told(api)) == (200, [f"*{LAMP}"])
+    assert (answer.status_code, await shown_in(api)) == (200, [f"*{LAMP}"])
 
 
 async def test_an_entry_follows_its_reply(api: httpx.AsyncClient) -> None:
@@ -85,15 +85,15 @@ async def test_an_entry_follows_its_reply(api: httpx.AsyncClient) -> None:
     await save_in(api, "c", LAMP)
     text = said(2)["content"]
     await edit(api, "m2", content="Nothing of a lamp.")
-    assert await told(api) == []
+    assert await shown_in(api) == []
     await edit(api, "m2", content=text)
-    assert await told(api) == [f"*{LAMP}"]
+    assert await shown_in(api) == [f"*{LAMP}"]
     await add_swipe(api, "m2", "Something else.")
-    assert await told(api) == []
+    assert await shown_in(api) == []
     await select_swipe(api, "m2", 0)
-    assert await told(api) == [f"*{LAMP}"]
+    assert await shown_in(api) == [f"*{LAMP}"]
     await soft_delete(api, "m2")
-    assert await told(api) == []
+    assert await shown_in(api) == []
 
 
 async def test_an_open_entry_is_not_shown(api: httpx.AsyncClient) -> None:
@@ -101,9 +101,9 @@ async def test_an_open_entry_is_not_shown(api: httpx.AsyncClient) -> None:
     await begin(api, "d")
     await append(api, [said(3)])
     await save_in(api, "c", LAMP)
-    assert await told(api) == []
+    assert await shown_in(api) == []
     await append(api, [said(4)])
-    assert await told(api) == [f"*{LAMP}"]
+    assert await shown_in(api) == [f"*{LAMP}"]
 
 
 @pytest.mark.parametrize("way", ["cut off", "delete", "erase the chat", "erase the user", "another user"])
@@ -124,7 +124,7 @@ async def test_an_entry_is_gone_with_its_place(api: httpx.AsyncClient, way: str)
     else:
         ok(await api.delete("/v1/users/mira"), 204)
         await begin(api, "d")
-    assert await told(api) == []
+    assert await shown_in(api) == []
     assert await shared(api) == []
     assert (await api.get("/v1/chats/d/context", headers={"If-None-Match": tag})).status_code == 200
 
@@ -168,11 +168,11 @@ async def test_entries_are_in_the_order_of_time(api: httpx.AsyncClient, clock: S
     for chat_id, content in (("c", "One."), ("d", "Two."), ("e", "Three."), ("d", "Four."), ("c", "Five.")):
         clock.step(60)
         await write_in(api, chat_id, content)
-    assert await told(api) == ["*One.", "Two.", "*Three.", "Four.", "*Five."]
-    assert await told(api, "c") == ["One.", "*Two.", "*Three.", "*Four.", "Five."]
+    assert await shown_in(api) == ["*One.", "Two.", "*Three.", "Four.", "*Five."]
+    assert await shown_in(api, "c") == ["One.", "*Two.", "*Three.", "*Four.", "Five."]
     await cut(api)
     held, newest = await prompts(api, "d")
-    assert await told(api) == ["*One.", "Two.", "*Three.", "Four.", "*Five."]
+    assert await shown_in(api) == ["*One.", "Two.", "*Three.", "Four.", "*Five."]
     assert "Five." in held + newest
 
 
@@ -237,11 +237,11 @@ async def test_a_fork_has_each_entry_once(api: httpx.AsyncClient) -> None:
     await save_in(api, "c", LAMP)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d"}), 201)
     await begin(api, "e")
-    assert await told(api, "c") == [LAMP]
-    assert await told(api, "d") == [LAMP]
-    assert await told(api, "e") == [f"*{LAMP}"]
+    assert await shown_in(api, "c") == [LAMP]
+    assert await shown_in(api, "d") == [LAMP]
+    assert await shown_in(api, "e") == [f"*{LAMP}"]
     ok(await api.delete("/v1/chats/c"), 204)
-    assert await told(api, "e") == [f"*{LAMP}"], "the fork still has it"
+    assert await shown_in(api, "e") == [f"*{LAMP}"], "the fork still has it"
 
 
 async def test_a_character_is_known_by_its_former_names(api: httpx.AsyncClient) -> None:
@@ -249,7 +249,7 @@ async def test_a_character_is_known_by_its_former_names(api: httpx.AsyncClient) 
     await save_in(api, "c", LAMP)
     await begin(api, "d")
     ok(await api.post("/v1/chats/d/characters/Kai/rename", json={"name": "Kaito"}), 200)
-    assert await told(api) == [f"*{LAMP}"]
+    assert await shown_in(api) == [f"*{LAMP}"]
     assert [one["character"] for one in await shared(api)] == ["Kaito"]
 
 
@@ -258,4 +258,4 @@ async def test_a_context_before_a_message_has_other_chats(api: httpx.AsyncClient
     await save_in(api, "c", LAMP)
     await begin(api, "d")
     await write_in(api, "d", "Mine.")
-    assert await told(api, before="m2") == [f"*{LAMP}"]
+    assert await shown_in(api, before="m2") == [f"*{LAMP}"]

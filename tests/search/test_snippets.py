@@ -39,6 +39,22 @@ def test_the_part_with_the_most_terms_is_chosen() -> None:
     assert snippet.endswith("…")
 
 
+def test_a_word_longer_than_the_snippet_is_not_marked() -> None:
+    word = "x" * (SNIPPET_CHARS + 1)
+    assert MARK not in make_snippet(f"The lamp. {FILLER} {word} {FILLER}", [word])
+
+
+def test_only_words_that_begin_like_a_term_are_stemmed() -> None:
+    stemmed: list[str] = []
+
+    def stem(word: str) -> str:
+        stemmed.append(word)
+        return word
+
+    make_snippet(f"{FILLER} lamps", ["lamp"], stem)
+    assert set(stemmed) == {"lamp", "lamps"}
+
+
 @given(
     st.lists(st.sampled_from(["lamp", "Ferry", "lamps", "日本語の猫", "sea,", "x" * 300, "ẞ", "ﬃ", "㌔"]), max_size=60),
     st.lists(st.sampled_from(["lamp", "ferry", "本語", "ss", "キロ"]), unique=True, max_size=4),
