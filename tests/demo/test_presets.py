@@ -163,7 +163,8 @@ def test_what_the_page_quotes_was_said_or_written() -> None:
     story = CONVERSATION.read_text("utf-8").replace('\\\\\\"', '"').replace('\\"', '"')
     blocks = "".join(re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
     quoted = re.findall(r"“(.*?)”", blocks)
-    spoken = re.findall(r"^(?:\[\d\d/\d\d \d\d:\d\d\] )?(?:\w+: )?([^“”\n]{60,})$", blocks, re.MULTILINE)
+    before = r"(?:- \[message\] )?(?:\[\d\d/\d\d \d\d:\d\d\] )?(?:\w+: )?"
+    spoken = re.findall(rf"^{before}([^“”\n]{{60,}})$", blocks, re.MULTILINE)
     assert len(quoted) >= 10
     assert len(spoken) >= 7
     assert [text for text in (*quoted, *spoken) if text not in story] == []
