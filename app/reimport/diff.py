@@ -100,7 +100,7 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
     removed = _find_removed(existing, matches)
     if diverges_at is not None and (removed or None in matches):  # otherwise messages have only moved
         in_order = _match_in_order(existing, wanted, equal)
-        if in_order.count(None) <= matches.count(None) and _keeps_more(in_order, diverges_at):
+        if in_order and in_order.count(None) <= matches.count(None) and _keeps_more(in_order, diverges_at):
             matches, removed, diverges_at = in_order, _find_removed(existing, in_order), _find_divergence(in_order)
     return Alignment(tuple(matches), removed, diverges_at)
 
@@ -241,8 +241,8 @@ def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[fl
 
 def _match_in_order(
     existing: Sequence[Existing], wanted: Sequence[Wanted], matches: Sequence[int | None]
-) -> list[int | None]:
-    """Return other matches, with all seqs ascending.
+) -> list[int | None] | None:
+    """Return other matches, with all seqs ascending, or None if the ids do not permit that.
 
     If a message was edited so that its text equals that of another message, matching by text confuses the two. So here
     a message without an id is matched by text only if that text occurs once in both lists; the messages between two
@@ -255,6 +255,8 @@ def _match_in_order(
         for seq, message in zip(matches, wanted, strict=True)
     ]
     ascending = _find_ascending(anchors)
+    if any(seq and seq not in ascending and message.message_id for seq, message in zip(anchors, wanted, strict=True)):
+        return None  # an id matches its message wherever that is
     return _pair_between(existing, wanted, [seq if seq in ascending else None for seq in anchors])
 
 

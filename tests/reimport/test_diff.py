@@ -152,6 +152,10 @@ def test_a_message_that_an_id_claims_is_not_found_by_its_text() -> None:
     assert _align("ok a", "ok m1:ok a") == Alignment((None, 1, 2), (), 0)
 
 
+def test_a_moved_message_with_an_id_is_not_paired_with_a_text() -> None:
+    assert _align("a a a a -b a a a a", "b m2:a m3:a m1:a") == Alignment((None, 2, 3, 1), (4, 6, 7, 8, 9), 0)
+
+
 @pytest.mark.parametrize(
     ("wanted", "same"),
     [
