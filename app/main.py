@@ -27,6 +27,7 @@ from app.kit.gate.client_watch import ClientWatch
 from app.kit.settings import Settings, load_settings
 from app.kit.worker_notifier import WorkerNotifier
 from app.layers.layer import Layer
+from app.layers.recently_used import keep_aging
 from app.layers.routes import router as state_router
 from app.lines.routes import router as line_router
 from app.messages.routes import router as message_router
@@ -176,7 +177,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    notifying = asyncio.create_task(app.state.notifier.run())
+    tasks = [asyncio.create_task(app.state.notifier.run()), asyncio.create_task(keep_aging(), name="age caches")]
     # Imported objects are never freed; scanning them in each garbage collection caused pauses of 70 ms.
     gc.collect()
     gc.freeze()
@@ -184,9 +185,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        notifying.cancel()
-        with suppress(asyncio.CancelledError):
-            await notifying
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         await app.state.notifier.close()
         await app.state.rate_limiter.close()
         await app.state.recall_memory.close()

@@ -66,6 +66,12 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
         ),
         *_find_duplicates("prompt", [prompt.name for layer in layers for prompt in layer.prompts]),
         *_find_duplicates("edges", [*BUILT_IN_EDGES, *(layer.edges for layer in layers if layer.edges)]),
+        *(
+            f"the layer {layer.name!r} changes with an unknown name: {name!r}"
+            for layer in layers
+            for name in layer.changes_with
+            if name not in known_as
+        ),
         *_find_duplicates("settings section", sections),
         *(f"the settings section name {name!r} is reserved" for name in sections if name in ChatSettings.model_fields),
     ]

@@ -13,7 +13,7 @@ A pooled connection is returned without asyncpg's reset, which would cost one ro
 import argparse
 import itertools
 import time
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
 from uuid import UUID
@@ -56,7 +56,7 @@ class Floor:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
-    async def _context(self, key: UUID) -> list[asyncpg.Record]:
+    async def _context(self, key: UUID) -> Sequence[Mapping[str, Any]]:
         async with self._pool.acquire() as connection:
             row = await find_current(cast("Connection", connection), DEFAULT_TENANT, key)
         return [row] if row else []

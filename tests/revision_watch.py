@@ -5,6 +5,7 @@ and which revisions it has raised. A deferred constraint trigger compares both a
 the rule, with each of its tests. What counts:
 
 - Every table whose key begins (chat_key, line_id), with all of its columns.
+- What a chat itself knows: the statements under its key, which no line has, on its current line.
 - Due work of a line, except for claims, renewals of leases, refused answers and what an attempt has made so far:
   `attempts`, `lease`, `leased_until`, `refusals`, `progress`. No answer shows them before the attempt has ended.
 - The columns of `chats` itself, except for those of the revision.
@@ -18,7 +19,7 @@ from collections.abc import Mapping, Sequence
 import asyncpg
 
 from app.kit.db import list_tables
-from app.kit.owners import NO_LINE
+from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.layers.layer import Layer
 from app.registry import LAYERS
 
@@ -102,6 +103,21 @@ _WATCH = """
         FOR EACH STATEMENT EXECUTE FUNCTION watch.{table}_{event}();
 """
 
+# The name of a statement's layer is its kind in the plural. A deleted one was live on no line, or goes with its chat.
+_WATCH_STATEMENTS = f"""
+    CREATE OR REPLACE FUNCTION watch.statements_{{event}}() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO watch.written SELECT DISTINCT pg_current_xact_id(), c.chat_key, c.line_id,
+            CASE t.kind WHEN 'memory' THEN 'memories' ELSE t.kind || 's' END
+        FROM now_there t JOIN chats c ON c.chat_key = t.owner_key AND c.line_status = 'current'
+        WHERE t.line_id = '{CHAT_WIDE}'
+        ON CONFLICT DO NOTHING;
+        RETURN NULL;
+    END $$;
+    CREATE OR REPLACE TRIGGER watch_{{event}} AFTER {{event}} ON statements REFERENCING NEW TABLE AS now_there
+        FOR EACH STATEMENT EXECUTE FUNCTION watch.statements_{{event}}();
+"""
+
 _TRANSITIONS = {
     "insert": ("NEW TABLE AS now_there", "now_there t"),
     "delete": ("OLD TABLE AS were_there", "were_there t"),
@@ -134,6 +150,9 @@ async def watch_revisions(url: str, layers: Sequence[Layer] = LAYERS) -> None:
             if is_of_lines and await connection.fetchval("SELECT to_regclass($1)", table.name):
                 for event in _TRANSITIONS:
                     await connection.execute(_write_trigger(table.name, key, event, names))
+        if await connection.fetchval("SELECT to_regclass('statements')"):
+            for event in ("insert", "update"):
+                await connection.execute(_WATCH_STATEMENTS.format(event=event))
     finally:
         await connection.close()
 

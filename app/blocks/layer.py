@@ -25,6 +25,7 @@ LAYER = Layer(
     segments=(SEGMENT,),
     context_query=BLOCKS_OF_LINE,
     queried_if=MAY_KNOW,
+    changes_with=(NAME, "memories"),
     contribute=contribute,
     export_state=export_state,
 )

@@ -9,7 +9,8 @@ from app.chats.budgets import choose_newest_first
 from app.kit.tokens import count_tokens
 from app.knowledge.important import Important
 from app.knowledge.known import Known
-from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, place
+from app.layers.contribution import Contributed, Contribution, Item, Placement, SegmentSpec, TrimGroup, View, place
+from app.layers.text_cache import TextCache
 
 SEGMENT = SegmentSpec(
     "blocks",
@@ -17,6 +18,9 @@ SEGMENT = SegmentSpec(
     'what is certain ("facts"), and how things are at present ("context"). If the conversation below says otherwise, '
     "the conversation is right.",
 )
+
+
+_contributed = TextCache[Contributed](max_chars=4_000_000)  # the blocks of a few hundred chats
 
 
 def contribute(view: View) -> Contributed:
@@ -27,16 +31,21 @@ def contribute(view: View) -> Contributed:
     placement = place(settings)
     if placement is None:
         return Contributed()
-    log, important = orjson.loads(view.queried)
-    found = fold([Known(*row) for row in log], view.character, [Important(*row) for row in important])
+    limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None
+    given = (view.character, placement, limit)
+    return _contributed.get(view.queried, lambda: _contribute(view.queried, *given), given=given)
+
+
+def _contribute(queried: str, character: str | None, placement: Placement, limit: int | None) -> Contributed:
+    log, important = orjson.loads(queried)
+    found = fold([Known(*row) for row in log], character, [Important(*row) for row in important])
     blocks = [block for block in found.values() if block.text.strip()]
     if not blocks:
         return Contributed()
     items = [_item(block) for block in reversed(blocks)]
-    limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None
     kept = choose_newest_first([item.tokens for item in items], limit)
-    left_out = [item for place_, item in enumerate(items) if place_ not in kept]
-    shown = [item for place_, item in enumerate(items) if place_ in kept]
+    left_out = tuple([item for place_, item in enumerate(items) if place_ not in kept])
+    shown = tuple([item for place_, item in enumerate(items) if place_ in kept])
     return Contributed((Contribution("blocks", shown, HEADING, left_out, placement),))
 
 

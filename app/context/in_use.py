@@ -1,11 +1,12 @@
 """The layers that the contexts of this process use: their segment tables, and their parts of the SQL statement."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.context.tables import BASE, SegmentTables
 from app.knowledge.liveness import keep_to_chat
 from app.layers.layer import Layer
+from app.layers.recent_chats import RecentChats
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,13 @@ class InUse:
         queries: The scalar subqueries of the layers that have one, by the layer's name; None before registration.
         current_queries: The same for contexts of the current line that are not before a message.
         least_queries: The same for those of a line that does not need the queries of layers with a condition.
+        other_queries: The same for those of a line that needs them, if what is remembered of it holds.
         own_queries: The queries for callers who see only the chat itself.
-        needs_all: The condition on which a line needs `current_queries`; None if no layer has a condition.
+        remembered: The layers with a condition whose results are remembered.
+        changes_with: The names in the row's `changed` on which these results depend.
+        conditions: `needs_remembered` and `needs_others`, with the condition on which a line needs the queries of the
+            layers in `remembered`, and those of other layers with a condition.
+        recent: What these queries found for the chats that were read last.
 
     """
 
@@ -28,8 +34,12 @@ class InUse:
     queries: Mapping[str, str] | None = None
     current_queries: Mapping[str, str] | None = None
     least_queries: Mapping[str, str] | None = None
+    other_queries: Mapping[str, str] | None = None
     own_queries: Mapping[str, str] | None = None
-    needs_all: str | None = None
+    remembered: Sequence[str] = ()
+    changes_with: Sequence[str] = ()
+    conditions: tuple[tuple[str, str], ...] = ()
+    recent: RecentChats = field(default_factory=lambda: RecentChats(max_chats=10_000, max_bytes=16_000_000))
 
 
 _in_use = InUse()
@@ -43,18 +53,33 @@ def use_layers(layers: Sequence[Layer]) -> None:
     specs = [spec for layer in layers for spec in layer.segments]
     queries = {layer.name: layer.context_query for layer in layers if layer.context_query}
     faster = {layer.name: layer.current_query for layer in layers if layer.current_query}
-    conditions = {layer.name: layer.queried_if for layer in layers if layer.queried_if}
+    current = queries | faster
+    conditional = [layer for layer in layers if layer.queried_if]
+    remembered = [layer for layer in conditional if layer.changes_with]
+    others = [layer for layer in conditional if not layer.changes_with]
     own = {layer.name: keep_to_chat(layer.own_query or layer.context_query) for layer in layers if layer.context_query}
     tables = SegmentTables.of(specs)
     _in_use = InUse(
-        tables,
-        tables.keep_recalled(),
-        queries,
-        queries | faster,
-        queries | faster | dict.fromkeys(conditions, _NOTHING),
-        own,
-        " OR ".join(f"({condition})" for condition in dict.fromkeys(conditions.values())) or None,
+        tables=tables,
+        query_tables=tables.keep_recalled(),
+        queries=queries,
+        current_queries=current,
+        least_queries=current | _leave_out(conditional),
+        other_queries=current | _leave_out(remembered),
+        own_queries=own,
+        remembered=[layer.name for layer in remembered],
+        changes_with=list(dict.fromkeys(name for layer in remembered for name in layer.changes_with)),
+        conditions=(("needs_remembered", _join(remembered)), ("needs_others", _join(others))),
     )
+
+
+def _leave_out(layers: Sequence[Layer]) -> dict[str, str]:
+    return {layer.name: _NOTHING for layer in layers}
+
+
+def _join(layers: Sequence[Layer]) -> str:
+    """Return the condition on which a line needs the queries of any of these layers."""
+    return " OR ".join(dict.fromkeys(f"({layer.queried_if})" for layer in layers)) or "false"
 
 
 def in_use() -> InUse:

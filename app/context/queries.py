@@ -1,17 +1,17 @@
 """The one SQL statement of a context: the line's row, its history, its pinned messages and the layers' subqueries."""
 
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeAlias
 from uuid import UUID
 
-import asyncpg
 import orjson
 
 from app.chats.characters import Characters, find_meant
 from app.chats.covering_layer import edges_in_effect
 from app.chats.prompt_cache import CURSOR as PAUSES
+from app.chats.revision import LINE
 from app.chats.settings import ChatSettings, effective_json
 from app.context.calls import drop_unanswered
 from app.context.in_use import in_use
@@ -21,8 +21,12 @@ from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
 from app.layers.contribution import Contributed, View
 from app.layers.layer import Layer
+from app.layers.recent_chats import Remembered
 
 _defaults = ChatSettings()
+
+Row: TypeAlias = Mapping[str, Any]
+"""A row of the statement."""
 
 # The fields of an `HistoryMessage`, in their order, newest message first.
 _ENTRIES = """
@@ -73,11 +77,11 @@ _PINNED = _ENTRIES.format(
 )
 
 _CONTEXT = """
-    SELECT c.line_id, c.user_id, c.revision, ({of_user}) AS of_user, ({of_tenant}) AS of_tenant, c.head_seq,
-        c.anchor_seq, c.last_cut::text AS last_cut,
+    SELECT c.line_id, c.user_id, c.revision, c.changed::text AS changed, ({of_user}) AS of_user,
+        ({of_tenant}) AS of_tenant, c.head_seq, c.anchor_seq, c.last_cut::text AS last_cut,
         c.characters::text AS characters, c.user_name, c.user_persona, c.system_prompt, c.settings::text AS settings,
         c.time_zone, c.context_cache::text AS context_cache, (c.cursors -> '{pauses}' -> 'seen_s')::text AS pauses,
-        b.seq AS before_seq, ({history})::text AS history, ({pinned})::text AS pinned{needs_all}{queries}
+        b.seq AS before_seq, ({history})::text AS history, ({pinned})::text AS pinned{conditions}{queries}
     FROM chats c {before} CROSS JOIN LATERAL ({budget}) o
     WHERE c.chat_key = $1 AND {which}"""
 
@@ -93,7 +97,11 @@ _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.lin
 
 @lru_cache(maxsize=16)
 def write_statement(
-    queries: tuple[tuple[str, str], ...], *, of_current: bool, before: bool = False, needs_all: str | None = None
+    queries: tuple[tuple[str, str], ...],
+    *,
+    of_current: bool,
+    before: bool = False,
+    conditions: tuple[tuple[str, str], ...] = (),
 ) -> str:
     """Return the statement of a context.
 
@@ -104,14 +112,14 @@ def write_statement(
         queries: (layer name, scalar subquery on `c` and `b`); the result of each is the column `q_<name>`.
         of_current: Whether the line is the chat's current one.
         before: Whether only messages before a given one count. `b.seq` is its seq, or NULL if there is none.
-        needs_all: A condition on `c`, whose result is the column `needs_all`; None for no such column.
+        conditions: (name of a column, condition on `c` whose result it is).
 
     """
     return _CONTEXT.format(
         pauses=PAUSES,
         history=_HISTORY,
         pinned=_PINNED,
-        needs_all=f", ({needs_all}) AS needs_all" if needs_all else "",
+        conditions="".join(f", ({condition}) AS {name}" for name, condition in conditions),
         queries="".join(f", ({query}) AS q_{name}" for name, query in queries),
         budget=_BUDGET,
         before=_MESSAGE if before else _NO_MESSAGE,
@@ -129,7 +137,7 @@ async def find_context(
     queries: Mapping[str, str],
     before: str | None = None,
     max_tokens: int | None = None,
-) -> asyncpg.Record | None:
+) -> Row | None:
     """Return the row that a context and its entity tag are made from, or None if there is no such chat or line.
 
     With the id of a message as `before`, only earlier messages count, and `before_seq` is its seq, or None if the line
@@ -137,59 +145,71 @@ async def find_context(
     """
     statement = write_statement(tuple(queries.items()), of_current=line_id is None, before=before is not None)
     optional = [one for one in (before, line_id) if one is not None]
-    return await connection.fetchrow(statement, chat_key, tenant_key(tenant), max_tokens, *optional)
-
-
-class RecentChats:
-    """The keys of the chats that needed all queries when they were read last in this process.
-
-    It only decides which statement is sent first, so it may be wrong. It contains nothing but keys, of the chats that
-    were read last.
-    """
-
-    def __init__(self, max_chats: int) -> None:
-        self._max_chats = max_chats
-        self._keys: OrderedDict[UUID, None] = OrderedDict()
-
-    def __contains__(self, chat_key: UUID) -> bool:
-        return chat_key in self._keys
-
-    def note(self, chat_key: UUID, *, needs_all: bool) -> None:
-        """Note whether a chat that was just read needs all queries."""
-        if not needs_all:
-            self._keys.pop(chat_key, None)
-            return
-        self._keys[chat_key] = None
-        self._keys.move_to_end(chat_key)
-        if len(self._keys) > self._max_chats:
-            self._keys.popitem(last=False)
-
-
-_recent = RecentChats(10_000)  # at most 3 MB
+    row = await connection.fetchrow(statement, chat_key, tenant_key(tenant), max_tokens, *optional)
+    return dict(row) if row is not None else None
 
 
 async def find_current(
     connection: Connection, tenant: str, chat_key: UUID, max_tokens: int | None = None
-) -> asyncpg.Record | None:
+) -> Row | None:
     """Return what `find_context` returns for a chat's current line, with the queries of the layers in use.
 
     PostgreSQL prepares a subquery for each execution even if a condition then skips it. If a chat needs none of the
     subqueries, that is most of what they cost. So the first statement leaves out those that have a condition, and its
     row contains the conditions: if one is true, the statement with all subqueries follows. The next context of the chat
-    begins with that one.
+    begins with that one, or if what it found is remembered, with the former: its row contains the revisions that say
+    whether the queries would find the same again.
     """
     used = in_use()
-    attempts = [used.current_queries or {}]
-    if used.needs_all and chat_key not in _recent:
-        attempts.insert(0, used.least_queries or {})
-    for queries in attempts:
-        statement = write_statement(tuple(queries.items()), of_current=True, needs_all=used.needs_all)
-        row = await connection.fetchrow(statement, chat_key, tenant_key(tenant), max_tokens)
-        needs_all = row is not None and bool(used.needs_all and row["needs_all"])
-        if not needs_all:
-            break
-    _recent.note(chat_key, needs_all=needs_all)
-    return row
+    current, least = used.current_queries or {}, used.least_queries or {}
+    remembered = used.recent.find(chat_key)
+    if remembered is not None:
+        queries = (used.other_queries or {}) if remembered.needs_others else least
+    else:
+        queries = current if chat_key in used.recent else least
+    row = await _fetch_current(connection, tenant, chat_key, max_tokens, queries)
+    is_enough = row is None or queries is current or _is_enough(row, remembered, reads_others=queries is not least)
+    if not is_enough:
+        queries = current
+        row = await _fetch_current(connection, tenant, chat_key, max_tokens, queries)
+    if row is None:
+        used.recent.note(chat_key, None)
+        return None
+    if queries is current:
+        found = {name: row[f"q_{name}"] for name in used.remembered}
+    elif remembered is not None and row["needs_remembered"]:
+        found = dict(remembered.found)
+    else:
+        found = dict.fromkeys(used.remembered)
+    now = Remembered(_tag_of(row), found, bool(row["needs_others"]))
+    if now != remembered:
+        used.recent.note(chat_key, now if row["needs_remembered"] or row["needs_others"] else None)
+    return row | {f"q_{name}": one for name, one in found.items()}
+
+
+async def _fetch_current(
+    connection: Connection, tenant: str, chat_key: UUID, max_tokens: int | None, queries: Mapping[str, str]
+) -> dict[str, Any] | None:
+    statement = write_statement(tuple(queries.items()), of_current=True, conditions=in_use().conditions)
+    row = await connection.fetchrow(statement, chat_key, tenant_key(tenant), max_tokens)
+    return dict(row) if row is not None else None
+
+
+def _is_enough(row: Row, remembered: Remembered | None, *, reads_others: bool) -> bool:
+    """Return whether a context needs no more than a row without the queries that are remembered.
+
+    `reads_others` is whether the row has the results of the other queries with a condition.
+    """
+    if row["needs_others"] and not reads_others:
+        return False
+    return not row["needs_remembered"] or (remembered is not None and remembered.tag == _tag_of(row))
+
+
+def _tag_of(row: Row) -> Hashable:
+    """Return the revisions on which the results depend that are remembered."""
+    changed = orjson.loads(row["changed"])
+    numbers = [changed.get(name) or changed.get(LINE) for name in in_use().changes_with]
+    return row["line_id"], *numbers, row["of_user"], row["of_tenant"]
 
 
 def read_history(stored: str | None) -> Sequence[HistoryMessage]:
@@ -204,7 +224,7 @@ def read_history(stored: str | None) -> Sequence[HistoryMessage]:
 class Source:
     """The parsed row of the statement, with the layers' contributions."""
 
-    row: asyncpg.Record
+    row: Row
     settings: ChatSettings
     characters: Characters
     contributed: Mapping[str, Contributed]
@@ -214,7 +234,7 @@ class Source:
     pinned: Sequence[HistoryMessage]
 
 
-def read_material(row: asyncpg.Record, layers: Sequence[Layer], character: str | None) -> Source:
+def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> Source:
     """Parse the row of the statement and collect the layers' contributions; `character` is the requested one."""
     settings = effective_json(row["settings"])
     characters = orjson.loads(row["characters"])

@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-import asyncpg
 import orjson
 
 from app.chats.characters import Characters, accepts, list_names
@@ -23,7 +22,7 @@ from app.context.formats import is_said, render
 from app.context.in_use import in_use
 from app.context.parts import Fitted, Omission, Parts
 from app.context.pinned import PinnedLine, build_pinned, choose_pinned
-from app.context.queries import Source, find_context, find_current, read_material
+from app.context.queries import Row, Source, find_context, find_current, read_material
 from app.context.recalling import Found, find_recalled, fit_recalled, is_recalling, present, remember
 from app.context.schemas import MAX_TOKENS, ContextOptions, ContextQuery, OwnSegment
 from app.context.segments import UNREAD, HistoryMessage, RenderOptions, Segment
@@ -90,7 +89,7 @@ async def assemble_unless_known(
 async def _assemble(
     database: Database,
     ref: ChatRef,
-    row: asyncpg.Record,
+    row: Row,
     options: ContextQuery,
     layers: Sequence[Layer],
     *,
@@ -118,9 +117,7 @@ async def _assemble(
     return context
 
 
-async def _read_row(
-    database: Database, ref: ChatRef, options: ContextQuery, *, max_tokens: int | None = None
-) -> asyncpg.Record:
+async def _read_row(database: Database, ref: ChatRef, options: ContextQuery, *, max_tokens: int | None = None) -> Row:
     """Return the row of the statement, with the texts that can fit `max_tokens`, by default that of `options`.
 
     Raises ChatNotFound, LineNotFound, MessageNotFound and BeforeHistory.
@@ -140,7 +137,7 @@ async def _read_row(
     return row
 
 
-def _check_before(row: asyncpg.Record, message_id: str) -> None:
+def _check_before(row: Row, message_id: str) -> None:
     """Raise MessageNotFound for an unknown message, and BeforeHistory for one before the anchor."""
     if row["before_seq"] is None:
         raise MessageNotFound(f"There is no message {message_id!r}.")
@@ -153,7 +150,7 @@ def _check_before(row: asyncpg.Record, message_id: str) -> None:
 
 def assemble_row(
     ref: ChatRef,
-    row: asyncpg.Record,
+    row: Row,
     options: ContextQuery,
     layers: Sequence[Layer],
     *,
@@ -351,13 +348,13 @@ def _window_out(source: Source, fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def _head_of(row: asyncpg.Record) -> int:
+def _head_of(row: Row) -> int:
     """Return the last seq that the context can contain: the head, or with `before` the seq before that message."""
     head_seq: int = row["head_seq"] if row["before_seq"] is None else row["before_seq"] - 1
     return head_seq
 
 
-def _history_out(row: asyncpg.Record, fitted: Fitted) -> dict[str, Any]:
+def _history_out(row: Row, fitted: Fitted) -> dict[str, Any]:
     sent = [entry.seq for entry in fitted.layout.entries]
     newest = fitted.layout.newest
     if newest is not None and isinstance(newest.of, HistoryMessage):

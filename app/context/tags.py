@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-import asyncpg
-
 from app.chats.chat_lock import ChatRef
 from app.chats.settings import effective_json
 from app.chats.tags import tag_of
+from app.context.queries import Row
 from app.context.schemas import ContextQuery, OwnSegment
 from app.kit.scopes import ScopeRevisions
 
@@ -14,7 +13,7 @@ _ELSEWHERE = {"line", "segments"}
 """Options that the tag takes from elsewhere: the line from the row, and the caller's segments from a parameter."""
 
 
-def find_tag(ref: ChatRef, row: asyncpg.Record, options: ContextQuery, own: Sequence[OwnSegment]) -> str | None:
+def find_tag(ref: ChatRef, row: Row, options: ContextQuery, own: Sequence[OwnSegment]) -> str | None:
     """Return the tag of a context, or None if it depends on more than the chat, its scopes and the request.
 
     There is none if the request has a draft or a time, if recall is `auto`, or if the context contains the segment

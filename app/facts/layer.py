@@ -27,6 +27,7 @@ LAYER = Layer(
     context_query=NEWEST_OF_LINE,
     current_query=NEWEST_OF_CURRENT,
     queried_if=MAY_KNOW,
+    changes_with=(NAME,),
     contribute=contribute,
     list_coverage=list_facts_learnt,
     documents=DOCUMENTS,

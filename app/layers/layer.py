@@ -161,6 +161,10 @@ class Layer:
             names a wider scope otherwise than by `OWNERS_OF_CHAT` (`app/knowledge/liveness.py`).
         queried_if: An SQL condition on `c`, cheaper than the query, that is true if `current_query` may find something.
             Where it is not, contexts of the current line do without the query, and `View.queried` is None.
+        changes_with: If what `current_query` finds depends only on the line, its user and its tenant, the names of the
+            changes of the line (`app/chats/revision.py`) with which it may change, besides what is known in the wide
+            scopes. The result is then remembered in the process until one of these revisions rises. Only for a query
+            with a condition.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """
@@ -202,6 +206,7 @@ class Layer:
     current_query: str | None = None
     own_query: str | None = None
     queried_if: str | None = None
+    changes_with: tuple[str, ...] = ()
     contribute: Callable[[View], Contributed] = _contribute_nothing
 
     @property

@@ -3,10 +3,10 @@
 A result depends only on its key, so it never becomes wrong.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from threading import Lock
 from typing import Generic, TypeVar
+
+from app.layers.recently_used import RecentlyUsed
 
 Result = TypeVar("Result")
 
@@ -21,10 +21,7 @@ class TextCache(Generic[Result]):
     """
 
     def __init__(self, max_chars: int) -> None:
-        self._max_chars = max_chars
-        self._chars = 0
-        self._kept: OrderedDict[tuple[str, Hashable], Result] = OrderedDict()
-        self._lock = Lock()
+        self._kept = RecentlyUsed[tuple[str, Hashable], tuple[Result]](max_chars)
 
     def get(self, text: str, compute: Callable[[], Result], *, given: Hashable = None) -> Result:
         """Return what `compute` returned for this text; `given` is everything else that its result depends on.
@@ -32,18 +29,11 @@ class TextCache(Generic[Result]):
         The result is shared by all callers, so it must not be changed.
         """
         key = (text, given)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+        kept = self._kept.find(key)
+        if kept is not None:
+            return kept[0]
         result = compute()
-        with self._lock:
-            if key not in self._kept and len(text) <= self._max_chars:
-                self._kept[key] = result
-                self._chars += len(text)
-                while self._chars > self._max_chars:
-                    (oldest, _), _ = self._kept.popitem(last=False)
-                    self._chars -= len(oldest)
+        self._kept.keep(key, (result,), len(text))
         return result
 
     def __len__(self) -> int:

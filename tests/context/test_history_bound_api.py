@@ -2,14 +2,13 @@
 
 from datetime import UTC, datetime
 
-import asyncpg
 import httpx
 import pytest
 
 from app.chats.chat_lock import ChatRef
 from app.context.errors import BudgetTooSmall
 from app.context.in_use import in_use
-from app.context.queries import find_context
+from app.context.queries import Row, find_context
 from app.context.schemas import MAX_TOKENS, ContextOptions
 from app.context.segments import Format
 from app.context.service import assemble_row
@@ -23,7 +22,7 @@ WORDS = "The lamp swings in the old tower, and nobody has lit it. "
 LONG = WORDS * 1_700  # about 97,000 characters
 
 
-async def _read(database: Database, tenant: str, max_tokens: int | None) -> asyncpg.Record:
+async def _read(database: Database, tenant: str, max_tokens: int | None) -> Row:
     """The row of the statement."""
     queries = in_use().queries or {}
     async with database.raw() as connection:
@@ -32,7 +31,7 @@ async def _read(database: Database, tenant: str, max_tokens: int | None) -> asyn
     return row
 
 
-def _assemble(tenant: str, row: asyncpg.Record, options: ContextOptions) -> tuple[Json, int]:
+def _assemble(tenant: str, row: Row, options: ContextOptions) -> tuple[Json, int]:
     """The context, or why it does not fit, and the tokens of the history that it omits."""
     ref = ChatRef(tenant, "c", chat_key(tenant, "c"))
     try:

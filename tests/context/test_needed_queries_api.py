@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.context.in_use import in_use
-from app.context.queries import RecentChats, write_statement
+from app.context.queries import write_statement
 from app.kit.db import Database
 from tests.blocks.asking import put_block
 from tests.facts.asking import CHAT, USER, begin, note, set_fact
@@ -69,8 +69,8 @@ async def test_what_is_known_is_in_the_next_context(
     await write_it(api, SCOPES[scope])
     found, asked = await ask(app, api)
     assert (knows(found), len(asked)) == (True, 2)
-    again, asked = await ask(app, api)
-    assert (again, len(asked)) == (found, 1)
+    again, (statement,) = await ask(app, api)
+    assert (again, "teachings" in statement) == (found, False)
 
 
 async def test_what_a_chat_needs_no_longer_is_not_asked(app: FastAPI, api: httpx.AsyncClient) -> None:
@@ -82,10 +82,8 @@ async def test_what_a_chat_needs_no_longer_is_not_asked(app: FastAPI, api: httpx
         found, asked = await ask(app, api)
         assert (knows(found), len(asked)) == (True, expected)
     await cut_off(api, 4)
-    found, (last,) = await ask(app, api)
-    _, (statement,) = await ask(app, api)
-    assert not knows(found)
-    assert ("teachings" in last, "teachings" in statement) == (True, False)
+    found, (statement,) = await ask(app, api)
+    assert (knows(found), "teachings" in statement) == (False, False)
 
 
 async def test_another_user_of_the_chat_brings_what_is_known(app: FastAPI, api: httpx.AsyncClient) -> None:
@@ -114,14 +112,3 @@ async def test_former_memories_are_planned_only_with_before(database: Database, 
         plan = str(await connection.fetchval(f"EXPLAIN (FORMAT json) {statement}", *given))
     assert "messages" in plan
     assert [table in plan for table in ("diary_entries", "narrative_versions")] == [before, before]
-
-
-def test_the_chats_that_were_read_last_are_remembered() -> None:
-    first, second, third = (uuid4() for _ in range(3))
-    recent = RecentChats(2)
-    for chat in (first, second, first, third):
-        recent.note(chat, needs_all=True)
-    assert [chat in recent for chat in (first, second, third)] == [True, False, True]
-    recent.note(first, needs_all=False)
-    recent.note(second, needs_all=False)
-    assert [chat in recent for chat in (first, second, third)] == [False, False, True]

@@ -1,11 +1,10 @@
 """A context reads the texts of only those pinned messages that can fit, and no tool calls of pinned messages."""
 
-import asyncpg
 import httpx
 import pytest
 
 from app.context.in_use import in_use
-from app.context.queries import EXACT_PINNED_TOKENS, find_context
+from app.context.queries import EXACT_PINNED_TOKENS, Row, find_context
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
@@ -18,7 +17,7 @@ LONG = WORDS * 1_600
 COUNT = 40
 
 
-async def _read(database: Database, tenant: str, max_tokens: int | None = None) -> asyncpg.Record:
+async def _read(database: Database, tenant: str, max_tokens: int | None = None) -> Row:
     """The row of the statement."""
     async with database.raw() as connection:
         key, queries = chat_key(tenant, "c"), in_use().queries or {}

@@ -1,0 +1,65 @@
+"""What the queries of layers found for the chats that this process has read last.
+
+The row of a chat says which revision its facts and blocks have (`changed`), and the rows of its user and its tenant
+say the same of what is known in wider scopes. While these numbers are those that came with the results, the queries
+would find the same again: they use neither the clock nor anything of the request.
+"""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from app.layers.recently_used import RecentlyUsed
+
+
+class Remembered(NamedTuple):
+    """The results of the queries of layers for the current line of a chat.
+
+    Attributes:
+        tag: The revisions that they were read with. Other revisions mean that they may have changed.
+        found: The results, by the layer's name.
+        needs_others: Whether the chat needs the queries of layers that are not remembered, too.
+
+    """
+
+    tag: Hashable
+    found: Mapping[str, str | None]
+    needs_others: bool
+
+
+class RecentChats:
+    """The chats that needed the queries of layers with a condition when they were read last in this process.
+
+    It may be wrong: which statement is sent depends on it, and no answer.
+
+    Args:
+        max_chats: How many keys of chats are kept.
+        max_bytes: The maximum size of the results that are kept with them.
+
+    """
+
+    def __init__(self, max_chats: int, max_bytes: int) -> None:
+        self._max_chats = max_chats
+        self._keys: OrderedDict[UUID, None] = OrderedDict()
+        self._remembered = RecentlyUsed[UUID, Remembered](max_bytes)
+
+    def __contains__(self, chat_key: UUID) -> bool:
+        return chat_key in self._keys
+
+    def find(self, chat_key: UUID) -> Remembered | None:
+        """Return what is remembered of a chat, whether it still holds or not; None if nothing is."""
+        return self._remembered.find(chat_key)
+
+    def note(self, chat_key: UUID, remembered: Remembered | None) -> None:
+        """Remember what was found for a chat; None forgets the chat, because it needs none of the queries."""
+        if remembered is None:
+            self._keys.pop(chat_key, None)
+            self._remembered.drop(chat_key)
+            return
+        self._keys[chat_key] = None
+        self._keys.move_to_end(chat_key)
+        if len(self._keys) > self._max_chats:
+            self._keys.popitem(last=False)
+        self._remembered.keep(chat_key, remembered, sum(sys.getsizeof(one) for one in remembered.found.values()))
