@@ -41,19 +41,19 @@ AWAY_S = 1.0
 """Seconds to wait before the next poll while PostgreSQL is unavailable."""
 
 SIGN_OFF_S = 2.0
-"""The longest time that a worker that ends spends on deleting its row."""
+"""The longest time that a worker spends on deleting its row when it ends."""
 
 RELEASE_S = 5.0
-"""The longest time that a worker that ends spends on releasing its claims. The others end with their leases."""
+"""The longest time that a worker spends on releasing its claims when it ends. The others end with their leases."""
 
 CLOCK_CHECK_S = 10.0
-"""Seconds between two searches for items that another clock, or this one before it was set back, makes wait."""
+"""Seconds between two searches for items that wait only because another clock is ahead, or this one was set back."""
 
 PUT_OFF_S = 0.05
-"""By how many seconds a poll for work that was put off is later: the clock of the database decides."""
+"""Seconds by which a poll is later than the due time of work that was put off: the database's clock may differ."""
 
 LOST_S = 0.1
-"""Seconds to wait before the next poll if fewer items could be claimed than were found, as when some are locked."""
+"""Seconds to wait before the next poll if not all items that were found could be claimed, such as locked ones."""
 
 
 class Dispatcher:
@@ -70,7 +70,7 @@ class Dispatcher:
         poll_s: The longest time between two polls.
         limits: The maximum number of model tokens that each tenant may use per month.
         worker_id: The id that this worker reports; None for a new one.
-        grace_s: How long items that run may go on after `stop`.
+        grace_s: How many seconds running items may go on after `stop`.
 
     """
 
@@ -193,7 +193,7 @@ class Dispatcher:
         return min(self._poll_s, max(0.0, (soonest - self._ctx.clock()).total_seconds()))
 
     async def _hasten(self, now: datetime) -> None:
-        """Make items ripe that would wait for as long as the clocks of two machines differ, or a clock was set back."""
+        """Make items ripe that wait only because the clocks of two machines differ, or a clock was set back."""
         was_set_back = self._last_poll_at is not None and now < self._last_poll_at
         self._last_poll_at = now
         if not was_set_back and time.monotonic() < self._clock_checked_s + CLOCK_CHECK_S:
@@ -256,7 +256,7 @@ class Dispatcher:
                 await self._revive()
 
     async def _put_off(self, claimed: Claimed) -> None:
-        """Give an item back, as soon as the database can be reached, and poll when it is due again."""
+        """Release an item as soon as the database can be reached, and poll when the item is due again."""
         while True:
             now = self._ctx.clock()
             try:
@@ -272,7 +272,7 @@ class Dispatcher:
                 return
 
     async def _revive(self) -> None:
-        """Make items due again that failed while the model was unavailable. An answer shows that it is back."""
+        """Make items due again that failed while the model was unavailable. Called when the model answers again."""
         async with self._ctx.database.raw() as connection:
             owners = await list_revivable(connection)
         for owner in owners:  # one by one: the row of a line is locked before its items

@@ -143,7 +143,7 @@ class Pipeline:
         return True
 
     async def _on_change(self, db_session: DbSession, event: MessagesChanged) -> None:
-        """Let the layers mark stale rows, settle the anchor, and recheck a waiting cut."""
+        """Let the layers mark stale rows, correct the anchor, and decide again on a waiting cut."""
         self._record_all(db_session, event.head, MESSAGES)
         await self._pass_on(db_session, await bindings.on_change(db_session, event))
         await knowledge.on_change(db_session, event)
@@ -156,7 +156,7 @@ class Pipeline:
         await self._finish_change(db_session, event)
 
     async def _on_truncate(self, db_session: DbSession, event: LineTruncated) -> None:
-        """Let the layers drop rows derived from the removed end of the line, and settle the anchor."""
+        """Let the layers drop rows derived from the removed end of the line, and correct the anchor."""
         self._record_all(db_session, event.head, MESSAGES)
         await bindings.on_truncate(db_session, event)
         await knowledge.on_truncate(db_session, event)
@@ -190,7 +190,7 @@ class Pipeline:
             await layer.on_session(db_session, event)
 
     async def _on_rename(self, db_session: DbSession, event: CharacterRenamed) -> None:
-        """Let everything that stores the character's name store the new one; no hash of a message changes."""
+        """Store the new name wherever the character's name is stored; no hash of a message changes."""
         self._record(db_session, event.head, self._layers, SETTINGS, MESSAGES)
         await bindings.on_rename(db_session, event)
         tables = {table.name: table for layer in self._layers for table in layer.tables}
@@ -223,13 +223,13 @@ class Pipeline:
         await update_head(db_session, head)
 
     async def _on_line_replaced(self, db_session: DbSession, event: CurrentLineReplaced) -> None:
-        """Raise the revisions of the users and tenants whose other chats show something of this chat."""
+        """Raise the revisions of the users and tenants in whose other chats contexts contain data of this chat."""
         await knowledge.on_line_replaced(db_session, event)
         for layer in self._layers:
             await layer.on_line_replaced(db_session, event)
 
     async def _on_owner_erased(self, db_session: DbSession, event: OwnerErased) -> None:
-        """Let the layers erase data about a chat or a user that is not in rows under its key."""
+        """Let the layers erase data about a chat or a user that is stored under another key."""
         await knowledge.on_owner_erased(db_session, event)
         for layer in self._layers:
             await layer.erase_owner(db_session, event, now=self._clock())
@@ -247,13 +247,13 @@ class Pipeline:
             await layer.on_cut(db_session, moved)
 
     async def _finish_change(self, db_session: DbSession, event: LineEvent) -> None:
-        """Recheck a waiting cut, refresh the caches and write the head."""
+        """Decide again on a waiting cut, refresh the caches and write the head."""
         await recheck_wait(db_session, event.head, self._layers, now=event.now)
         await self._refresh_caches(db_session, event.head)
         await update_head(db_session, event.head)
 
     def _record_all(self, db_session: DbSession, head: Head, name: str) -> None:
-        """Record a change of the line that can affect every layer; an append without a cut cannot."""
+        """Record a change of the line that can affect every layer. An append without a cut needs no such record."""
         self._record(db_session, head, self._layers, name)
 
     def _record(self, db_session: DbSession, head: Head, layers: Sequence[Layer], *names: str) -> None:

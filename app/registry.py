@@ -34,7 +34,7 @@ _RESERVED = {CURSOR, BINDINGS, KNOWLEDGE, PAUSES, revision.MESSAGES, revision.SE
 """Names that a chat's cursors or its revision already use for something else."""
 
 RESERVED_TOOLS = {"calls", "discard", MEMORY_SEARCH.name}
-"""Names below `…/tools/` that are no tools, or not those of a layer."""
+"""Names of paths below `…/tools/` that are not tools, or not tools of a layer."""
 
 _ALIAS = re.compile(r"[a-z_][a-z0-9_]{0,59}")
 """A valid SQL identifier without quotes, even with a short prefix."""

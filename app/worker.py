@@ -1,7 +1,7 @@
 """The worker process: the dispatcher, and an arq worker that wakes it.
 
-The arq worker exits when Redis fails, and it waits for Redis at its start. So it runs beside the dispatcher, which does
-not depend on it, and is restarted after a failure.
+The arq worker waits for Redis when it starts, and exits when Redis fails. So it runs in a task of its own beside the
+dispatcher, which does not depend on it, and is restarted after a failure.
 """
 
 import asyncio

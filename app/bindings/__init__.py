@@ -1,1 +1,1 @@
-"""Bindings: what a tool wrote is bound to a reply, and contexts contain it only while that reply has the same text."""
+"""Bindings: content that a tool wrote is bound to a reply; contexts contain it while the reply has the same text."""

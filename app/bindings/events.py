@@ -14,11 +14,11 @@ class Bound(NamedTuple):
 
     Attributes:
         layer: The layer that wrote for the tool.
-        binding_id: The id of what it wrote.
+        binding_id: The id of the binding, and of the row that the layer wrote.
         at_seq: The reply's seq.
         sent_at: When the reply was sent.
         matches: Whether the reply has the bound text now, and is neither deleted nor hidden by a person. It is
-            False if the call waited for the next alternative and a re-import added that without selecting it.
+            False if the call waited for the next alternative and a re-import added one without selecting it.
 
     """
 
@@ -66,7 +66,7 @@ class BindingsChanged(LineEvent):
 
     @property
     def in_context(self) -> bool:
-        """Whether contexts can show the change; what a dropped call wrote was in no context."""
+        """Whether contexts can show the change. They cannot if calls were only dropped: no context had their texts."""
         return bool(self.bound or self.toggled)
 
     def of(self, layer: str) -> "BindingsChanged":

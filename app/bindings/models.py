@@ -15,16 +15,16 @@ Time = TIMESTAMP(timezone=True)
 class Binding(Table):
     """What a call of a tool wrote, and the reply that it belongs to. Every layer that binds lists it in its models.
 
-    `binding_id` is also the id of the row that the layer wrote. While a binding `is_open`, its reply is still to come:
-    `message_id` is then the message that the call named, if any, `next_swipe` whether the call waits for the next
-    alternative of that message, and `at_seq` the newest message when the tool was called. A bound one has the reply's
-    id, its seq as `at_seq`, and the hash of its text; `matches` is whether the reply has this text now and is neither
-    deleted nor hidden by a person. A call that names no reply in a chat without messages belongs to no reply: its row
-    has no hash, `matches` is true and `at_seq` is 0.
+    `binding_id` is also the id of the row that the layer wrote. While a binding `is_open`, its reply does not exist
+    yet. Then `message_id` is the message that the call named, if any, `next_swipe` is whether the call waits for the
+    next alternative of that message, and `at_seq` is the newest seq when the tool was called. After that, `message_id`
+    is the reply's id, `at_seq` its seq, and `text_hash` the hash of its text; `matches` is whether the reply has this
+    text now and is neither deleted nor hidden by a person. In a chat without messages, a call that names no reply
+    belongs to no reply: its row has no hash, `matches` is true and `at_seq` is 0.
 
     `identity` is the hash of the arguments; `asked_id` and `asked_hash` are the id and the text hash of the newest
-    message when the tool was called. They identify a retry. `awaits_user` is whether the message that the reply
-    answers may still be to come, so that the user's next message does not drop the call.
+    message when the tool was called. They identify a retry. `awaits_user` is whether the reply may answer a
+    message of the user that is not appended yet, so that the user's next message does not drop the call.
     """
 
     __tablename__ = "bindings"

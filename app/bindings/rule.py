@@ -1,4 +1,4 @@
-"""Decides which reply a tool's writing belongs to. Pure.
+"""Decides to which reply the content belongs that a tool wrote. Pure.
 
 A reply is a message of the assistant that is no thought and makes no tool calls. A message that makes calls is not
 the reply, even if it has a text: the reply is the message that ends the chain of calls.

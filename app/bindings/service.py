@@ -48,7 +48,7 @@ CURSOR = "bindings"
 """The name of the cursor; the head has it as soon as a tool that writes has been called."""
 
 RETRY_WINDOW_S = 600
-"""For this long, a call with the same arguments, character and newest message is a retry."""
+"""The time within which a call with the same arguments, character and newest message counts as a retry."""
 
 
 class Call(NamedTuple):
@@ -106,12 +106,12 @@ async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) 
 
 
 async def is_retry(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> bool:
-    """Return whether `bind` would find that an earlier call was the same; write nothing. Raises Invalid as it does."""
+    """Return whether `bind` would treat the call as a retry, but write nothing. Raises Invalid as `bind` does."""
     return (await _locate(db_session, head, call, now=now)).known is not None
 
 
 class _Located(NamedTuple):
-    """Where a call belongs, and the id of the binding that an earlier call like it has."""
+    """The placement of a call, and the id of the binding of an earlier call of which it is a retry."""
 
     asked: LogMessage | None
     named: Named | None

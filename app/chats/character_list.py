@@ -1,8 +1,8 @@
 """Changes the list of a chat's characters: merges a given list into it, and renames a character.
 
 A stored character is `{"id", "name", "persona"?, "disabled"?, "aliases"?, "hashed_name"?}`. `aliases` are its former
-names, newest last. `hashed_name` is what its messages are hashed with instead of its name: its name before the first
-rename, so that a rename changes no hash. If a new character has the name that is the `hashed_name` of another
+names, newest last. `hashed_name` is its name before the first rename: its messages are hashed with this instead of the
+present name, so that a rename changes no hash. If a new character has the name that is the `hashed_name` of another
 character, its own `hashed_name` is its id, so that their messages have different hashes.
 """
 
@@ -20,11 +20,11 @@ Character = dict[str, Any]
 
 
 def merge_characters(stored: Characters, given: Characters, make_id: Callable[[], UUID]) -> list[Character]:
-    """Return the given characters with what they leave out: ids and former names, and new ids for new characters.
+    """Return the given characters, with the ids and former names that they leave out, and ids for new characters.
 
     A given character updates the stored character that has its id, or its name as the current or a former name. A
-    former name does not rename the character back. Former names that a given list leaves out are free again. The given
-    names are unique, and so are the given ids.
+    former name does not rename the character back. If `aliases` are given, former names that they leave out are free
+    again. The given names are unique, and so are the given ids.
 
     Raises CharacterMismatch if the id and the name belong to different characters, or if the id is known but the name
     is not a name of that character; and CharacterTaken if two given characters are the same stored one.
@@ -52,7 +52,7 @@ def find_character(stored: Characters, name: str) -> Mapping[str, Any]:
 def rename_character(stored: Characters, former: str, name: str) -> list[Character]:
     """Return the characters after a rename; `former` may also be a former name of the character.
 
-    Raises CharacterNotFound, and CharacterTaken if another character has the new name, or had it.
+    Raises CharacterNotFound, and CharacterTaken if the new name is a name or a former name of another character.
     """
     renamed = find_character(stored, former)
     for other in stored:

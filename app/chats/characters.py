@@ -1,8 +1,8 @@
 """Selects a chat's active characters, the sole character, and the character that a request means. Pure.
 
-A disabled character is ignored unless a request names it. It is not active and never the sole character, so it is never
-the speaker of a message without a name, and it does not decide whether names are written. A request may still name it,
-and its own messages keep its name.
+A disabled character is ignored unless a request names it. It is not active and never the sole character: a message
+without a name is never its message, and names are written or omitted as if it did not exist. Its own messages keep its
+name.
 """
 
 from collections.abc import Mapping, Sequence

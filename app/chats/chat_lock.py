@@ -29,8 +29,8 @@ class ChatRef:
         only_user: The user that the caller's token is limited to, or None. The chats of other users do not exist for
             this caller.
         keeps_user: Whether the caller must not change the chat's user. True for a token that is limited to one chat,
-            because it could otherwise hand the chat to another user.
-        only_chat: Whether the caller sees and writes nothing that is known beyond the chat itself: nothing of its user,
+            because it could otherwise give the chat to another user.
+        only_chat: Whether the caller sees and writes only what is known in the chat itself, and nothing of its user,
             its tenant or other chats.
 
     """
@@ -82,9 +82,9 @@ async def lock_head(db_session: DbSession, ref: ChatRef) -> Head:
 async def lock_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
     """Lock all lines of a chat and return their users; empty if the chat does not exist. Raises ChatBusy.
 
-    A transaction that adds a line to a chat holds the lock of the current line. So the current line is locked first, in
-    a separate statement, and the next statement sees all lines. Used for an erasure: the rows are deleted, so their
-    revisions are not raised.
+    A transaction that adds a line to a chat holds the lock of the current line. So this function locks the current
+    line first, in a separate statement, and the next statement sees all lines. It does not have the revisions raised,
+    because an erasure, which uses it, deletes the rows.
     """
     locked = await _lock_current(db_session, chat_key)
     if locked is None:

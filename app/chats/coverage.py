@@ -15,8 +15,8 @@ class Coverage:
         last_seq: The last message of the range, inclusive.
         kind: The kind of the object: the status that the inclusion report gives to the messages it covers.
         id: The object's id, or the number of a version; None if it does not exist yet, as for a batch that still fills.
-        state: `made` includes an object that is stale but shown; an `empty` one has no text. What was `learnt` from
-            messages does not cover them: the report names it for messages that nothing covers.
+        state: `made` includes an object that is stale but shown; an `empty` one has no text. A fact or memory that was
+            `learnt` from messages does not cover them: the report names it for messages that nothing covers.
         filters: The eligibility filters of the object; None if the chat's current settings decide.
         expires: Whether the object can leave the prompt while it is still valid, as a memo leaves the window.
 

@@ -42,17 +42,17 @@ class CoveringLayer(Protocol):
     def request_coverage(
         self, db_session: DbSession, head: Head, until_seq: int, /, *, now: datetime
     ) -> Awaitable[bool]:
-        """Schedule what is missing; return False if it cannot be made."""
+        """Schedule the missing work; return False if it cannot be done."""
         ...
 
     def list_coverage(
         self, db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int, /
     ) -> Awaitable[Sequence[Coverage]]:
-        """Return what covers messages of the range (inclusive)."""
+        """Return the coverage of the messages of the range (inclusive)."""
         ...
 
     def list_edges(self, db_session: DbSession, head: Head, from_seq: int, /) -> Awaitable[Sequence[int]]:
-        """Return the seqs where a cut may fall, from `from_seq` on and perhaps some before."""
+        """Return the seqs at which a cut may begin the history: all from `from_seq` on, and perhaps some before."""
         ...
 
     def seeks_edges(self, db_session: DbSession, head: Head, until_seq: int, /, *, now: datetime) -> Awaitable[bool]:

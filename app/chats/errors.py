@@ -60,7 +60,7 @@ class CharacterMismatch(Conflict):
 
 
 class CharacterTaken(Conflict):
-    """Another character has this name, or had it."""
+    """Another character has this name as its current or a former name."""
 
     code = "character_taken"
     title = "Character name taken"

@@ -29,7 +29,7 @@ class LineEvent:
     Attributes:
         head: The line's head, locked, with the event counted in. Handlers may change it; it is written last.
         now: The service's time.
-        settle_s: How many seconds work that follows from the event waits for further edits.
+        settle_s: How many seconds the work that the event causes waits for further edits.
 
     """
 
@@ -50,8 +50,8 @@ class MessagesAppended(LineEvent):
             them.
         former_active_at: When messages were last appended before them; see `Head.last_active_at`.
         former_awaits_reply: Whether the user spoke last before them.
-        moved: The seqs of the messages that are not new: a re-import moved them here from the former line. A message
-            that it restored is new.
+        moved: The seqs of those messages in `fresh` that a re-import moved here from the former line. Messages that it
+            restored are not among them.
 
     """
 
@@ -66,13 +66,13 @@ class MessagesAppended(LineEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextsAdded(LineEvent):
-    """Messages got new texts: added swipes or edits. A known swipe that is selected is no new text.
+    """Messages got new texts, by added swipes or edits. To select a known swipe adds no text.
 
     `MessagesChanged` follows if the selected text is another one.
 
     Attributes:
-        texts: (message id, text) of each message. If several texts were added to a message, it is the selected one, or
-            the first one if none of them is selected.
+        texts: (message id, text) of each message. If several texts were added to a message, the text is the selected
+            one, or the first one if none of them is selected.
 
     """
 
@@ -232,7 +232,7 @@ class ChatEdited:
 def content_changed(pair: Pair) -> bool:
     """Return whether something changed that summaries depend on: a message's text, its speaker or its eligibility.
 
-    Scenes that hide or un-hide a message change none of these: they hide only what their recap covers.
+    Auto-hide changes none of these: it hides only messages that the running recap covers.
     """
     before, after = (message._replace(hidden_by=None) if message.hidden_by == "scenes" else message for message in pair)
     return before != after
@@ -249,8 +249,8 @@ def count_appended(
 ) -> MessagesAppended:
     """Count `fresh` into `head` (changed in place) and return the event; `moved` are the seqs that are not new.
 
-    Whether the cache had expired is decided before the pause is noted, because the last prompt was stored before the
-    pause.
+    The function decides whether the cache had expired before it stores the pause: the last prompt was cached with the
+    duration that was chosen before the pause.
     """
     silence_s = (now - head.last_active_at).total_seconds()
     event = MessagesAppended(

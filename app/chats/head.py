@@ -98,7 +98,7 @@ class Head:
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
         sole_character: The name of the chat's only active character; None if there are none or several.
         time_zone: The chat's time zone, an IANA name.
-        renamed: The characters that were renamed, by their current and former names; empty in most chats.
+        renamed: The characters that were renamed, by each of their current and former names; empty in most chats.
 
     """
 

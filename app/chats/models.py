@@ -28,9 +28,9 @@ class ChatLine(Table):
     current again. The columns, by owner:
 
     - The line's identity: `line_status`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
-      one was copied from), `line_created_at`. `replaceable` is true if an append or a re-import made the line, and
-      no switch returned to it; `replaced_at` is when a re-import replaced such a line. Of these lines, later re-imports
-      keep only the newest.
+      one was copied from), `line_created_at`. `replaceable` is true if an append or a re-import made the line, and no
+      switch returned to it. `replaced_at` is when a re-import replaced such a line; later re-imports keep only the
+      newest lines that have it.
     - The chat (`OF_CHAT`): the same on all lines. Only `queries.update_chat` changes them, on all lines at once. A
       restore, a switch and a re-import do not change them; a fork copies `metadata` and the user.
     - The line's settings: characters, the user's name, personas, settings, time zone, language. A restore includes
@@ -38,11 +38,12 @@ class ChatLine(Table):
     - The head: the columns that an append changes. None of them is in an index, so that the updates are HOT updates.
       `memo_count` is the number of memos in the memo book, `memo_number` the highest number of a memo so far.
     - The revision: `revision` rises by one with every committed change. `base_revision` is the revision of the last
-      change that did more than append messages. `changed` is the revision of the last change, by name. Only
-      `revision.py` decides the values. A new line starts with new numbers; they are never copied.
-    - A cache: `context_cache` is what the layers put into a context, by the layer's name, such as the memo window. It
-      is written only when its content changes, so most appends do not rewrite the widest column. It spares a context
-      most reads of the layers' tables; only each layer's `context_query` still reads them.
+      change that did more than append messages. `changed` has the revision of the last change of each layer and of the
+      messages, the settings and the work, by name. Only `revision.py` decides the values. A new line starts with new
+      numbers; they are never copied.
+    - A cache: `context_cache` has the texts that the layers put into a context, such as the memo window, by the layer's
+      name. It is written only when its content changes, so most appends do not rewrite the widest column. Because of
+      it, a context reads the layers' tables only by their `context_query`.
     """
 
     __tablename__ = "chats"

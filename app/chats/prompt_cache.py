@@ -1,7 +1,7 @@
 """Decides how long the provider is asked to keep a prompt, from the pauses between calls of the model. Pure.
 
-A provider charges more than a token's price to store a prompt, and much less to read it again while it is stored. So
-storing it saves money only for users who answer in time, and how long to store it depends on how long they take. The
+A provider charges more than the usual price of a token to cache it, and much less to read it from the cache. So a cache
+saves money only if users answer before it expires, and the best duration depends on how long their pauses are. The
 prices are those of Anthropic's prompt caching.
 """
 
@@ -26,10 +26,10 @@ TTL_S: Mapping[CacheChoice, int] = {"off": 300, "5m": 300, "1h": 3_600}
 """How long the provider keeps a prompt, in seconds. With `off`, pauses count as with `5m`."""
 
 WRITE_PRICE: Mapping[CacheChoice, float] = {"off": 1, "5m": 1.25, "1h": 2}
-"""The price of a token that is stored, in prices of an input token."""
+"""The price of a token that is written to the cache, as a multiple of the price of an input token."""
 
 READ_PRICE = 0.1
-"""The price of a token that is read from the cache."""
+"""The price of a token that is read from the cache, as a multiple of the price of an input token."""
 
 _TURN_MESSAGES = 2
 """A turn adds a message of the user and a reply."""
@@ -38,17 +38,17 @@ _SCENE_MESSAGES = 8
 """With `grow_messages: 0`, the history is cut when a scene ends. This is a typical length of a scene, in messages."""
 
 _PREFIX_MESSAGES = 3
-"""A low estimate of the length of what precedes the history (personas, memories), in messages."""
+"""A low estimate of the length of the texts before the history (personas, memories), in messages."""
 
 _FIRST_PAUSES_S = (60, 600, LONGEST_S, LONGEST_S)
-"""If a chat has had fewer than `MOST_PAUSES` pauses, these are assumed before them, in seconds."""
+"""The pauses, in seconds, that are assumed before those of a chat that has had fewer than `MOST_PAUSES`."""
 
 _LEAST_GAIN = 0.05
-"""The least saving for which prompts are stored, as a share of their price: a saving this small is too uncertain."""
+"""Prompts are cached only if this saves a greater share of their price: a smaller saving is too uncertain."""
 
 
 def choose(pauses_s: Sequence[int], new_share: float) -> CacheChoice:
-    """Return the choice with which the prompts after `pauses_s` would have cost least; `off` if others save too little.
+    """Return the choice with which the prompts after `pauses_s` would have cost least; `off` if the others hardly save.
 
     Without pauses it is `5m`.
     """
@@ -61,10 +61,10 @@ def choose(pauses_s: Sequence[int], new_share: float) -> CacheChoice:
 
 
 def price(choice: CacheChoice, pause_s: int, new_share: float) -> float:
-    """Return what a prompt costs after a pause, in prices of the same prompt without a cache.
+    """Return the cost of a prompt after a pause, as a multiple of the cost of the same prompt without a cache.
 
     Args:
-        choice: How long the provider was asked to keep the former prompt.
+        choice: The choice with which the former prompt was sent.
         pause_s: The time since the former prompt, in seconds.
         new_share: The share of the prompt, from 0 to 1, that follows the beginning that both prompts have in common.
 

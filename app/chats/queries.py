@@ -137,7 +137,7 @@ async def rename_speaker(db_session: DbSession, line: tuple[UUID, UUID], former:
 async def update_chat(db_session: DbSession, chat_key: UUID, values: Mapping[str, Any]) -> None:
     """Update columns that belong to the chat, by their names in the database, on all of its lines.
 
-    So a line that is switched to or restored later has no old value. The current line must be locked; its revision
+    So a line that is switched to or restored later has no outdated value. The current line must be locked: its revision
     rises before the commit, and this statement raises the revisions of the other lines. Raises ChatBusy, and
     LookupError for a column that does not belong to the chat.
     """

@@ -1,11 +1,11 @@
 """The revision of a line: a number on its row that rises by one with every committed change.
 
 Locking a line registers its row here. The unit of work raises the number just before the commit, unless a statement
-that writes the row anyway has already done so. A transaction that locks a line and records nothing counts as a change
-of the whole line, so a forgotten record costs time but is never wrong.
+that writes the row anyway has already done so. A transaction that locks a line and does not record its changes counts
+as a change of the whole line. So a forgotten call of `record` costs time, but makes no answer wrong.
 
-`changed` is the revision of the last change by name: `messages`, `settings`, `work`, `line`, the layers' names and
-`recap`. A missing name has the revision of `line`.
+`changed` has the revision of the last change of each part, by name: `messages`, `settings`, `work`, `line`, the layers'
+names and `recap`. A missing name has the revision of `line`.
 """
 
 from dataclasses import dataclass, field
@@ -52,9 +52,9 @@ class LineRevision:
         line: The chat's key and the line's id.
         number: The revision.
         is_new: Whether the statement that created the row, or made it the current line, has already written the number.
-        locks: How often the transaction has locked the line. `base_revision` stays as it is only if each lock is
-            matched by exactly one `record_append` or `record_nothing`, and if nothing else that contexts depend on is
-            recorded.
+        locks: How often the transaction has locked the line. `base_revision` stays as it is only if there are as many
+            calls of `record_append` and `record_nothing` together as locks, and if no other change that contexts show
+            is recorded.
 
     """
 
@@ -136,8 +136,8 @@ def record(db_session: DbSession, line: Line, *names: str, in_context: bool = Tr
         db_session: Open unit of work.
         line: The chat's key and the line's id.
         names: The names of the changes: a layer's name, `recap`, or one of the names of this module.
-        in_context: Whether contexts can show the change. Pass False only if they show nothing of it: an append in the
-            same transaction then leaves `base_revision` as it is.
+        in_context: Whether contexts can show the change. Pass False only if they cannot: an append in the same
+            transaction then leaves `base_revision` as it is.
 
     """
     revision_of(db_session, line).record(*names, in_context=in_context)

@@ -24,7 +24,7 @@ from app.kit.wire import OrjsonResponse
 
 router = APIRouter(prefix="/v1", tags=["chats"], route_class=KeyedRoute)
 user_router = APIRouter(prefix="/v1", tags=["chats"], route_class=KeyedRoute)
-"""Matched last: the id of a user may contain slashes, so its path matches those of everything below a user."""
+"""Matched last: the id of a user may contain slashes, so the path of this route also matches all paths below a user."""
 
 
 @router.put("/chats/{chat_id}", response_model=ChatOut, responses={201: {"model": ChatOut}})

@@ -30,7 +30,7 @@ from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
 
 _SCOPE_SETTINGS = (("memories", "learn_scope"), ("diary", "scope"))
-"""The settings by which what a chat writes is known outside of it. Their default is `chat`, also in all presets."""
+"""The settings with which a chat shares what it learns with other chats. Their default is `chat`, in all presets."""
 
 _ERASING_ROUNDS = 10
 """How often the chats of a user are listed and erased, while other requests fork or create chats of the user."""
@@ -157,8 +157,8 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
 async def _erase(db_session: DbSession, key: UUID) -> frozenset[UUID]:
     """Delete a chat's rows on all lines, in each table with a column `chat_key` or with `owner_key` and `line_id`.
 
-    Return the keys of the users and tenants whose shared data the rows were a part of: their `wide_key`s. A user with
-    the same id as the chat has the same key; rows of the user have no line and are kept.
+    Return the `wide_key`s of the rows: the keys of the users and tenants to whose shared data they belonged. A user
+    with the same id as the chat has the same key; the user's rows have no line and are kept.
     """
     wide_keys = frozenset[UUID]()
     for table in list_tables():
@@ -223,7 +223,7 @@ def _chat_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
 
 
 def _check_scopes(former: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Raise Forbidden for settings by which a chat begins to write into a wider scope than itself."""
+    """Raise Forbidden if a setting makes the chat write into a scope that is wider than the chat."""
     for section, name in _SCOPE_SETTINGS:
         before, after = ((given.get(section) or {}).get(name) for given in (former, settings))
         if after not in (None, "chat", before):

@@ -79,10 +79,10 @@ class PlacementSettings(Section):
 
     position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
         "in_prompt",
-        description="Where the segment goes: `in_prompt` is its position in the order of segments, `before_prompt` is "
-        "ahead of all segments, `in_chat` is among the messages, `none` omits it. SillyTavern's numbers are accepted.",
+        description="Where the segment is placed: `in_prompt` keeps the order of segments, `before_prompt` puts it "
+        "before all others, `in_chat` among the messages, `none` omits it. SillyTavern's numbers are accepted.",
     )
-    depth: int = Field(2, ge=0, le=1_000, description="With `in_chat`: how many messages back from the end.")
+    depth: int = Field(2, ge=0, le=1_000, description="With `in_chat`: how many messages follow the segment.")
     role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: the segment's role.")
     scan: bool | None = Field(None, description="Whether the caller's lorebook should scan the segment.")
 
@@ -116,9 +116,13 @@ class HistorySettings(Section):
         "By default `keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
     )
     edges: str = Field(
-        EVERY_8, description="Where a cut may fall. If the layer that makes these edges is off, at every eighth seq."
+        EVERY_8,
+        description="Where the history may begin after a cut. If the layer that makes these edges is off, it may begin "
+        "at every eighth seq.",
     )
-    keep_scenes: int = Field(2, ge=0, le=50, description="With scene edges: how many of the last scenes a cut leaves.")
+    keep_scenes: int = Field(
+        2, ge=0, le=50, description="With the edges `scenes`: how many of the newest scenes a cut leaves."
+    )
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:
@@ -138,8 +142,8 @@ class RecallSettings(Section):
 
     mode: Literal["off", "auto", "tool"] = Field(
         "off",
-        description="`auto` puts search results after the history; `tool` only offers the tool `memory_search`, which "
-        "`auto` does, too.",
+        description="`auto` puts search results after the history and offers the tool `memory_search`; `tool` only "
+        "offers the tool; `off` does neither.",
     )
     tokens: int = Field(500, ge=1, le=100_000, description="The limit for the results, in tokens.")
 
@@ -166,16 +170,16 @@ class ChatSettings(Section):
     cache: Literal["auto", "off", "5m", "1h"] = Field(
         "auto",
         description="How long the provider should keep the prompt. `off` gives no breakpoints; `1h` adds a `ttl` to "
-        "`cache_control`; `auto` takes what would have cost least with the user's last 16 pauses. The "
-        "setting changes no text of a context, only its breakpoints and `cache_control`. It decides after what pause a "
-        "cold cut is made, unless `cache_ttl_s` is set.",
+        "`cache_control`; `auto` chooses the one of these that would have cost least with the user's last 16 pauses. "
+        "The setting changes no text of a context, only its breakpoints and `cache_control`. It also decides after how "
+        "long a pause a cold cut is made, unless `cache_ttl_s` is set.",
     )
     cache_ttl_s: int = Field(
         300,
         ge=0,
         le=86_400,
-        description="The pause in seconds after which the service assumes that the provider has forgotten the prompt. "
-        "If not set: 3,600 while the cache choice is `1h`, otherwise 300.",
+        description="The pause in seconds after which the service assumes that the provider no longer caches the "
+        "prompt. If not set: 3,600 while the cache choice is `1h`, otherwise 300.",
     )
     timestamps: Literal["off", "inline"] = Field(
         "off",
@@ -230,7 +234,7 @@ def merge(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> ChatSettings:
-    """Return what would take effect: the chat's overrides on top of the preset. Raises pydantic's ValidationError."""
+    """Return the settings with these overrides of the preset. Raises pydantic's ValidationError."""
     defaults = PRESETS.get(str(overrides.get("preset", "memo")), {})
     return schema().whole.model_validate(merge(defaults, overrides))
 

@@ -19,7 +19,8 @@ async def read_tag(db_session: DbSession, ref: ChatRef, chat: ChatLine, *request
     """Return the tag of a response about a line.
 
     Read the tag before the rest of the response. If a change is committed in between, the response is newer than its
-    tag, and the next request gets a new tag. In the other order, the client would keep the old response for good.
+    tag, and the next request gets a new tag. In the other order, an old response could get the new tag, and the client
+    would keep it for good.
     """
     scopes = await read_scopes(db_session.raw, ref.tenant, chat.user_key)
     return tag_of(ref.key, chat.line_id, chat.revision, scopes, *request)

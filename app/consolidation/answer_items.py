@@ -25,7 +25,7 @@ _FACT = re.compile(r"^(?:fact\b[:.]? ?)?(?P<key>\w[\w ]{0,40}?) ?[:=] ?(?P<value
 
 
 def find_items(text: str) -> list[Fields] | None:
-    """Return the items that `text` contains, in order: [] if it states that there are none, None if it does neither."""
+    """Return the items in `text`, in order; [] if it states that there are none; None if it has neither."""
     objects = list(_find_objects(text))
     if objects:
         items = list(chain.from_iterable(map(_walk, objects)))
@@ -36,7 +36,7 @@ def find_items(text: str) -> list[Fields] | None:
 
 
 def _find_objects(text: str) -> Iterator[object]:
-    """Yield the decoded outermost objects that are closed; of one that cannot be decoded, those within it."""
+    """Yield the decoded outermost objects that are closed; for one that cannot be decoded, the objects within it."""
     for start, end in _find_closed(text):
         value = _decode(text[start:end])
         if value is not None:

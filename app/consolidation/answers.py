@@ -2,7 +2,7 @@
 
 The prompt asks for one JSON object a line. Cheap models answer with arrays, fences, lists and chatter, with words for
 the importance, or with an importance from 1 to 10. The form is read leniently, but an item that names no message of the
-range is dropped: what is learnt depends on its messages, and without one it could never be taken back.
+range is dropped: facts and memories are taken back with their messages, and without one this would be impossible.
 """
 
 import re

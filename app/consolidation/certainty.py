@@ -1,8 +1,8 @@
 """Finds sentences in which speakers state who they are, what they like, or what they promise. Pure.
 
-Only these are certain enough for the block `facts`, which is in every prompt. A sentence about what happened can be as
-important for a while, but a block of them would be a list of past weekends. The rules know the first person in English,
-German, Spanish, French, Japanese and Chinese.
+Only these are certain enough for the block `facts`, which is in every prompt. A sentence about an event can be as
+important for a while, but a block of such sentences would be a list of past weekends. The rules know the first person
+in English, German, Spanish, French, Japanese and Chinese.
 """
 
 import re
@@ -63,7 +63,7 @@ _PROMISE = re.compile(
 
 _CLAUSE_END = re.compile(r"[.,!?;:…—–。！？、，]| - ")
 _VAGUE = re.compile(r"\b(?:it|they|them|these|those|this|him|her)\b", re.I)
-"""What somebody likes is not certain if a pronoun stands for it."""
+"""A liking is not certain if its object is only a pronoun."""
 
 
 def is_certain(said: str, kind: Kind) -> bool:

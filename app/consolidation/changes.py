@@ -1,7 +1,8 @@
 """Keeps consolidated ranges in step with messages that change.
 
-What was learnt from a message goes and returns with its text by itself (`app/knowledge`). A range whose messages
-changed is read again, for what the new texts say. What is still true is then recognised and not learnt twice.
+Facts and memories are hidden and shown with the texts that they were learnt from without any work (`app/knowledge`). A
+range whose messages changed is read again, because the new texts can teach something else. Facts and memories that the
+range still teaches are then recognised and not learnt twice.
 """
 
 import asyncpg

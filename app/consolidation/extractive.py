@@ -1,7 +1,7 @@
 """Consolidation without a model: it quotes important sentences, and reads facts that are stated beyond doubt. Pure.
 
-Nothing is rephrased: a memory is a sentence of a message, word for word, with its speaker. Which sentences are quoted
-is decided like in the memos (`app/summarising/extractive.py`), among those that are important enough by the rules of
+Nothing is rephrased: a memory is a sentence of a message, word for word, with its speaker. The sentences are chosen as
+for memos (`app/summarising/extractive.py`), but only among those that are important enough by the rules of
 `importance.py`.
 """
 
@@ -34,8 +34,8 @@ Item = TypeVar("Item")
 def list_leaving(messages: Sequence[Item], added: int, *, size: int = BUFFER_MESSAGES) -> Sequence[Item]:
     """Return those of `messages` that left the buffer when the last `added` of them came, in order.
 
-    The buffer is the last `size` messages: a view, so a message leaves it exactly once as long as every append is
-    passed here once. `messages` are the newest of the chat, at least `size + added` of them if it has so many.
+    The buffer is the last `size` messages. It is not stored: a message leaves it exactly once if this is called once
+    for every append. `messages` are the newest of the chat, at least `size + added` of them if it has so many.
     """
     leaving = max(0, len(messages) - size)
     return messages[max(0, leaving - max(added, 0)) : leaving]
@@ -121,7 +121,7 @@ def _quote(
 
 
 def _rate(excerpt: Excerpt) -> float:
-    """Return the importance by the rules: so much that the block `facts` shows it only for what is certain."""
+    """Return the importance by the rules. Only certain sentences get enough for the block `facts`."""
     rating = rate_sentence(excerpt.said, excerpt.kind, excerpt.names)
     speaks = excerpt.utterance.role in ("user", "assistant")
     if not speaks or not is_certain(excerpt.said, excerpt.kind):

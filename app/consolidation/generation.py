@@ -1,4 +1,4 @@
-"""Asks a model what can be learnt from a range of messages, or finds it by rule."""
+"""Learns facts and memories from a range of messages, by asking a model or by rule."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,17 +27,18 @@ ANSWER_TOKENS = 1_200
 TEMPERATURE = 0.2
 
 FULL_ITEMS = 10
-"""An answer with so many items, the most that the prompt asks for, can lack some."""
+"""The most items that the prompt asks for. An answer that has so many can lack some."""
 
 LEAST_DIVIDED_MESSAGES = 16
-"""A full answer about fewer messages is taken as complete. So 40 messages that fit need at most seven answers."""
+"""An answer with FULL_ITEMS items about fewer messages than this counts as complete. So 40 messages that fit the
+model's context need at most seven answers."""
 
 HISTORY_MESSAGES = 500
 """In how many messages words are counted: the last ones up to the end of the range."""
 
 
 class Noted(NamedTuple):
-    """What is known already: a fact with its key, or a memory, whose key is None."""
+    """A known fact with its key, or a known memory, whose key is None."""
 
     key: str | None
     content: str
@@ -48,8 +49,8 @@ class Draft:
     """What was learnt from a range.
 
     Attributes:
-        origin: Who found it.
-        model: The model, if one did.
+        origin: Who learnt it.
+        model: The model, if a model did.
         version: The version of the prompt or of the rules.
         learnt: Facts and memories.
         promoted: Memories that quote messages to which the caller gave a high importance.
@@ -66,7 +67,7 @@ class Draft:
 async def ask_for_learnt(inquiry: Inquiry, prompt: PromptTemplate, source: Source, known: Sequence[Noted]) -> Draft:
     """Return what the model learns from `source`. Raises ModelError, NoUsableAnswer, DoesNotFit.
 
-    A range that does not fit the model's context is divided, and so is one with more to learn than one answer holds.
+    A range is divided if it does not fit the model's context, or if its answer has as many items as an answer may have.
     """
     found, model = await _ask(inquiry, prompt, source, source.utterances, known)
     return Draft("model", model, prompt.version, found)
@@ -75,7 +76,7 @@ async def ask_for_learnt(inquiry: Inquiry, prompt: PromptTemplate, source: Sourc
 def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
     """Return what the rules of `extractive.py` find; `history` is the conversation up to the end of `source`.
 
-    Takes long for long messages: run it in a thread.
+    It takes long for long messages, so run it in a thread.
     """
     frequencies = Frequencies.of(history)
     found = learn(source.utterances, frequencies, given=source.importance, count_tokens=count_tokens)
@@ -83,7 +84,7 @@ def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
 
 
 def quote_important(source: Source, history: Sequence[Utterance], learnt: Sequence[Learnt]) -> list[Learnt]:
-    """Return a memory of each message that its caller called important, unless something in `learnt` comes from it."""
+    """Return a memory of each message that the caller called important and that nothing in `learnt` comes from."""
     heeded = {seq for one in learnt for seq in one.sources}
     given = {seq: rated for seq, rated in source.importance.items() if rated > PROMOTION_IMPORTANCE}
     leaving = [said for said in source.utterances if said.seq in given and said.seq not in heeded]

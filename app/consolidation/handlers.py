@@ -45,7 +45,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 
 async def on_session(db_session: DbSession, event: SessionBroken) -> None:
-    """Schedule what the session left open."""
+    """Schedule the open range, which ends with the session."""
     head = event.head
     cursor = head.cursors.get(NAME, {})
     filling = find_open(cursor)
@@ -60,7 +60,7 @@ async def on_session(db_session: DbSession, event: SessionBroken) -> None:
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Return the last seq before the first range that is due or open; None if nothing is learnt."""
+    """Return the last seq before the first range that is due or open; None if the layer is off."""
     filling = find_open(head.cursors.get(NAME, {}))
     if filling is None or not ConsolidationSettings.of(head.settings).enabled:
         return None
@@ -75,9 +75,9 @@ def find_open(cursor: dict[str, Any]) -> OpenPeriod | None:
 
 
 def _is_cut_soon(event: MessagesAppended, filling: OpenPeriod) -> bool:
-    """Whether the history is close to a cut that does not wait, for the first time or with a part of the open range.
+    """Whether a forced cut of the history is near, and either was not near before or would cut into the open range.
 
-    A history that is always close to it, because `max_messages` is small, is never so for the first time.
+    If `max_messages` is so small that a forced cut is always near, only the second condition counts.
     """
     head, settings = event.head, event.head.settings
     close_to_it = settings.max_messages - FORCED_MARGIN_MESSAGES

@@ -16,11 +16,11 @@ Time = TIMESTAMP(timezone=True)
 class Consolidation(MessageRangeColumns, Table):
     """A range of messages that facts and memories were learnt from; both ends are inclusive.
 
-    What was learnt is in `statements` and `teachings`, which follow the messages on their own. This row records what
-    the range contained then: while its two hashes differ, it has to be read again. It is inserted when the range has
-    been read for the first time; before, the range is in the payload of its work item. `learnt_at` is when the range
-    became due: what is learnt from it, also later, is dated from then, so that a sentence from an old message does not
-    hold in place of a newer one.
+    The facts and memories themselves are in `statements` and `teachings`. This row has a hash of the messages that were
+    read, and one of the present messages: while they differ, the range has to be read again. The row is inserted when
+    the range has been read for the first time; before, the range is in the payload of its work item. `learnt_at` is
+    when the range became due. Facts and memories have this time even if they are learnt later, so that a value from an
+    old message does not replace a newer one.
     """
 
     __tablename__ = "consolidations"

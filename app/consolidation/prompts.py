@@ -115,7 +115,7 @@ class Known(Protocol):
 
 
 MOST_KNOWN_TOKENS = 800
-"""The most tokens of what is known already, and never more than a quarter of the room for the messages."""
+"""The most tokens of the known facts and memories; they also take at most a quarter of the room for the messages."""
 
 
 def consolidation_messages(

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from app.layers.turns import OpenPeriod, Period
 
 MOST_MESSAGES = 40
-"""The most seqs of a range; what the model is asked about at once."""
+"""The most seqs of a range, which the model reads at once."""
 
 FORCED_MARGIN_MESSAGES = 8
-"""How many messages before a forced cut the open range ends."""
+"""The open range ends this many messages before a forced cut."""
 
 RANGE = "range:"
 """The prefix of the work keys: `range:<first seq>`."""
@@ -27,7 +27,7 @@ _TICKS_OF_RANGE = MOST_MESSAGES * _TICKS_OF_MESSAGE
 
 
 class Due(NamedTuple):
-    """A range that is to be read, both ends inclusive, and the time that what is learnt from it gets."""
+    """A range that is to be read, both ends inclusive, and the time with which its facts and memories are dated."""
 
     first_seq: int
     last_seq: int
@@ -70,17 +70,17 @@ def join(periods: Iterable[Period]) -> list[Period]:
 
 
 def date_ranges(periods: Sequence[Period], now: datetime) -> list[Due]:
-    """Return the ranges with their times: all are due now, and what is learnt from a later one is newer."""
+    """Return the ranges with their times: all are due now, and a later range has a later time."""
     return [
         Due(one.first_seq, one.last_seq, now + number * _TICKS_OF_RANGE * _TICK) for number, one in enumerate(periods)
     ]
 
 
 def date_items(first_seq: int, newest_seqs: Sequence[int]) -> list[timedelta]:
-    """Return how long after its range each item that was learnt from it is dated.
+    """Return, for each item that was learnt from a range, the time from the range's date to the item's date.
 
-    What comes from a later message is newer, also after the range was read again and gave other items. Items
-    from the same message are dated in their order.
+    An item from a later message is newer, also if the range is read again and gives other items. Items from the same
+    message are dated in their order.
 
     Args:
         first_seq: Where the range begins.

@@ -1,8 +1,8 @@
 """Facts that a user states in words that leave no doubt, such as "My name is Mira." Pure.
 
-A wrong fact is worse than a missing one, so the sentence must begin with the pattern and end after the value, the value
-of a name must be written like one, and a sentence that a narration could put into another mouth is not read: a message
-that has text outside its quotation marks, such as `"My name is Anna," she lies.`, states no facts.
+A wrong fact is worse than a missing one. So the sentence must begin with the pattern and end after the value, and the
+value of a name must be written like a name. A message that quotes and narrates, such as `"My name is Anna," she lies.`,
+states no facts, because a character could be the speaker.
 """
 
 import re

@@ -17,5 +17,5 @@ class ConsolidationSettings(LayerSettings):
         5,
         ge=1,
         le=1_000,
-        description="After how many turns facts and memories are learnt; after 40 messages in any case.",
+        description="After how many turns facts and memories are learnt; after 40 messages at the latest.",
     )

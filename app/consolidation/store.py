@@ -1,4 +1,4 @@
-"""Stores what was learnt as facts and memories, and reads what is known already."""
+"""Stores learnt facts and memories, and reads the known ones."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -91,7 +91,7 @@ async def _store_facts(
     for one, origin, after in facts:
         sources = [taught[seq] for seq in one.sources]
         said = say(one.key or "", one.content)
-        with suppress(TooManyKeys):  # a new value of a known key has room in any case
+        with suppress(TooManyKeys):  # only a new key can exceed the limit
             await learn_value(db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + after)
     if facts:
         record(db_session, head.line, FACTS)

@@ -95,7 +95,7 @@ class BlockLayout:
 def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], int]) -> int:
     """Return the tokens of `text`. An unaltered text is not counted again.
 
-    For a message whose text was not read, what surrounds the text is counted and added.
+    For a message whose text was not read, the stored tokens of the text are added to those of its speaker and time.
     """
     if text is of.text:
         return of.tokens

@@ -25,7 +25,7 @@ class BudgetTooSmallError(Exception):
 
 
 def fit(parts: Parts, max_tokens: int, render_options: RenderOptions) -> Fitted:
-    """Return the longest context of the chain that `render` counts with at most `max_tokens`, and its omissions.
+    """Return the longest context of the chain that has at most `max_tokens` tokens in its format, and its omissions.
 
     Raises BudgetTooSmallError, and ValueError if a segment follows an unknown segment.
     """

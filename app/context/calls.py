@@ -1,4 +1,4 @@
-"""Tool calls and their results: which belong together, and which pairs a strict API accepts. Pure.
+"""Matches tool calls with their results, and finds the pairs that a strict API accepts. Pure.
 
 Weak models reuse call ids, counting from 0 in each message. So a result belongs to the nearest earlier call that has
 its id and no result yet.

@@ -12,7 +12,7 @@ from app.context.wording import word_line, word_lines, word_message
 
 
 def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
-    """Return the block of a message: a transcript line, or, for the newest message, what a chat message would say."""
+    """Return the block of a message: a transcript line, or, for the newest message, the text of a chat message."""
     text = word_message(entry, render_options.style) if part == "newest" else word_line(entry, render_options.style)
     return Block(entry, part, entry.role, text, count_text(entry, text, render_options.count))
 

@@ -1,7 +1,7 @@
 """Renders an arrangement in a format: texts are rendered, put in order and wrapped in the format. Pure.
 
-`word` does the expensive part once. `lay_out` and `count_tokens_of` only order and add up, so a budget can try many
-shorter contexts, and its count is exactly that of `render`.
+`word` does the expensive part once. `lay_out` and `count_tokens_of` only put blocks in order and add up their tokens,
+so fitting a budget can try many shorter contexts. The count is exactly that of `render`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

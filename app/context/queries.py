@@ -154,11 +154,11 @@ async def find_current(
 ) -> Row | None:
     """Return what `find_context` returns for a chat's current line, with the queries of the layers in use.
 
-    PostgreSQL prepares a subquery for each execution even if a condition then skips it. If a chat needs none of the
-    subqueries, that is most of what they cost. So the first statement leaves out those that have a condition, and its
-    row contains the conditions: if one is true, the statement with all subqueries follows. The next context of the chat
-    begins with that one, or if what it found is remembered, with the former: its row contains the revisions that say
-    whether the queries would find the same again.
+    PostgreSQL prepares a subquery for each execution even if a condition then skips it, and for a chat that needs none
+    of the subqueries this is most of their cost. So the first statement leaves out the subqueries that have a
+    condition, and returns the values of the conditions. If one is true, the statement with all subqueries follows, and
+    the next context of the chat begins with that statement. If the results are remembered, the next context begins
+    with the smaller statement: its row has the revisions that show whether the results are still the same.
     """
     used = in_use()
     current, least = used.current_queries or {}, used.least_queries or {}

@@ -1,4 +1,4 @@
-"""Recall: searches for what the newest messages are about, and adds the results to a context after its history."""
+"""Recall: searches for the words of the newest messages, and adds the results to a context after its history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,12 +36,12 @@ class Found:
 
     Attributes:
         hits: The results, best first; never empty.
-        tired: The sources that pause, because two turns running recalled them.
+        tired: The sources that are left out, because the last two turns recalled them.
         shown: The texts that the context contains anyway.
         limit_tokens: The limit for the segment.
         line: The chat's key and the line's id.
         newest_seq: The seq of the newest message, that of a draft included.
-        remembered: What was recalled on the line.
+        remembered: The sources that were recalled on the line.
         only_chat: Whether only the chat itself was searched.
 
     """
@@ -129,7 +129,7 @@ def _is_said(hit: Hit, history: Sequence[HistoryMessage]) -> bool:
 def fit_recalled(
     found: Found | None, parts: Parts, max_tokens: int, render_options: RenderOptions
 ) -> tuple[Fitted, Sequence[Hit], Sequence[Omission]]:
-    """Return the fitted context with results that fit, these results, and what of them `max_tokens` left out.
+    """Return the fitted context with the results that fit, these results, and the results that `max_tokens` left out.
 
     If not all fit, the limit is halved until the rest fits, so more can be left out than necessary.
 
@@ -156,7 +156,7 @@ def fit_recalled(
 
 
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:
-    """Remember what a context recalled: the field `recalled` of its answer."""
+    """Store the sources that a context recalled; `recalled` is that field of its answer."""
     sources = [hash_source(found.line, f"{one['kind']}:{one['id']}") for one in recalled]
     await memory.add(found.line, found.remembered, found.newest_seq, sources, only_chat=found.only_chat)
 

@@ -54,16 +54,16 @@ class ContextQuery(BaseModel):
     )
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
-        description="The text that recall searches for; by default the newest message, with earlier "
-        "ones if it is short. "
-        "What is found for a given query is trimmed after the memos, otherwise before all other segments.",
+        description="The text that recall searches for; by default the newest message, with earlier ones if it is "
+        "short. If you send a query, `max_tokens` trims its results after the memos. Otherwise it trims the results "
+        "before all other segments.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,
         description="Overrides the chat's `recall.mode`. With `auto`, the segment `recalled` after the history "
-        "contains "
-        "search results: memories, memos, diary entries, recaps of scenes, and messages that have left the history. "
-        "None of them is in the context otherwise, and none comes in three turns running.",
+        "contains search results: memories, memos, diary entries, recaps of scenes, and messages that have left the "
+        "history. Texts that the context already contains are left out, and so is a result that was included in the "
+        "last two turns.",
     )
     recall_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
         None, description="The limit of the segment `recalled`. By default the chat's `recall.tokens`."

@@ -1,7 +1,7 @@
 """Assembles the context of the next model call: mostly one SQL statement, then pure functions.
 
-A second statement follows if layers need more (`find_current`), and one for recall. Nothing is written to PostgreSQL;
-what was recalled is remembered in Redis.
+A second statement follows if layers need more data (`find_current`), and one more for recall. Nothing is written to
+PostgreSQL; the sources that were recalled are stored in Redis.
 """
 
 from collections.abc import Collection, Sequence
@@ -55,7 +55,7 @@ async def assemble_context(
     memory: RecallMemory | None = None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the context as JSON fields; without `memory`, what it recalls is not remembered.
+    """Return the context as JSON fields; without `memory`, the sources that it recalls are not stored.
 
     Raises ChatNotFound, LineNotFound, MessageNotFound, BeforeHistory, UnknownCharacter and BudgetTooSmall.
     """
@@ -99,8 +99,8 @@ async def _assemble(
 ) -> dict[str, Any]:
     """Return the context of a row, with what it recalls.
 
-    If a message fits whose text was not read, the row is read again with all texts. That is rare: it happens if a newer
-    message ends with much white space, which a format drops.
+    If a message fits although its text was not read, the row is read again with all texts. This is rare: it happens if
+    a newer message ends with much white space, which a format drops.
     """
     source = read_material(row, layers, options.character)
     found = None
@@ -238,7 +238,7 @@ def _gather(
     newest = None if last is None or history[last].role != "user" else history.pop(last)
     contributions = [one for layer in source.contributed.values() for one in layer.segments]
     segments = [build_pinned(pinned)] if pinned else []
-    # The instruction is cached, so it does not depend on the segments after the history, which come and go.
+    # The instruction is cached, so it does not depend on the segments after the history, which change every turn.
     prefix = render_options.tables.prefix
     present = {one.name for one in segments}.union(one.segment for one in contributions if one.items) & prefix
     stamped = last is not None and source.settings.timestamps == "inline"

@@ -42,8 +42,8 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
 def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
     """Yield contexts without the segment.
 
-    The whole segment is left out at once if no item has a group and all or none are pinned. Otherwise one lump at a
-    time is left out: items that are left out together, see `_Lump`.
+    If no item has a group, and all or none are pinned, the whole segment is left out at once. Otherwise one lump after
+    the other is left out: the items with the same `_Lump`.
     """
     contribution = next((one for one in left.contributions if one.segment == name), None)
     lumps = sorted({_lump_of(item) for item in contribution.items}) if contribution else []
@@ -88,9 +88,9 @@ def _leave_out(
 def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int, *, keep: int = 0) -> Iterator[Fitted]:
     """Yield contexts with a shorter history of at least `keep` messages: edge by edge, then message by message.
 
-    A history can be long, so only those contexts are built whose blocks, without the format's fixed texts, fit
-    `max_tokens`. The last one is always built, because it shows how many tokens are needed. The omission also counts
-    the messages of the history that were left out before.
+    A history can be long, so a context is built only if its blocks, without the format's fixed texts, fit `max_tokens`.
+    The last one is always built, because it shows how many tokens are needed. The omission also counts the messages of
+    the history that were left out before.
     """
     layout = left.layout
     has_newest = layout.newest is not None

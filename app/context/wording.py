@@ -2,7 +2,7 @@
 
 A model imitates its earlier replies. If they began with a name, its next reply would too, so the name of a chat's sole
 character is left out before its messages. All other names are written: names before the user's messages do not have
-this effect, and without them the information would be lost.
+this effect, and without them the model would not know who speaks.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The operations on memories: people write, change and forget them, and everybody reads them."""
+"""The operations on memories: write, change and forget them for a person, and read them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -25,12 +25,12 @@ from app.sessions.book import find_ids
 
 
 class MemoryView(NamedTuple):
-    """Where memories are read, and by which settings.
+    """The scope or the line from which memories are read, and the settings that apply.
 
     Attributes:
         viewpoint: The scope, or the line of a chat.
-        settings: Those of the chat; the defaults for a scope that is not read from a chat.
-        time_zone: That of the chat; otherwise UTC.
+        settings: The settings of the chat; the defaults for a scope that is not read from a chat.
+        time_zone: The time zone of the chat; UTC for a scope that is not read from a chat.
 
     """
 
@@ -112,7 +112,7 @@ async def write_in_scope(db_session: DbSession, scope: ScopeKey, fields: Mapping
 async def change_in_chat(
     db_session: DbSession, ref: ChatRef, memory_id: UUID, changed: Mapping[str, Any], *, now: datetime
 ) -> None:
-    """Change a memory of a chat for a person. One of a wider scope is changed for this chat alone.
+    """Change a memory of a chat for a person. A memory of a wider scope is changed for this chat alone.
 
     Raises ChatNotFound, MemoryNotFound, MemoryOfCharacter.
     """
@@ -126,8 +126,8 @@ async def change_in_scope(
 ) -> None:
     """Change a memory for a person, in the scope of the view. Raises MemoryNotFound, MemoryOfCharacter.
 
-    A new text is a new statement, which is live on all lines. The other fields are changed on all texts
-    of the memory without a new statement: a new one would make a learnt text live on all lines.
+    A new text is a new statement, which is live on all lines. The other fields are changed in all statements of the
+    memory. No statement is added for them, because it would make a learnt text live on all lines.
     """
     scope = view.viewpoint.scope
     await lock_scope(db_session, scope)
@@ -156,7 +156,7 @@ async def change_in_scope(
 
 
 async def forget_in_chat(db_session: DbSession, ref: ChatRef, memory_id: UUID, *, now: datetime) -> None:
-    """Forget a memory of a chat for a person, for good. One of a wider scope is forgotten in this chat alone.
+    """Forget a memory of a chat for a person, for good. A memory of a wider scope is forgotten in this chat alone.
 
     Raises ChatNotFound, MemoryNotFound.
     """
@@ -197,7 +197,7 @@ async def list_sources_by_id(
 async def list_sessions(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, UUID | None]:
     """Return the session of the newest message that taught each memory, by the statement's id.
 
-    A memory that a person wrote has none. One of a wider scope can have a session of another chat.
+    A memory that a person wrote has none. A memory of a wider scope can have a session of another chat.
     """
     places = await reading.list_places(db_session, view.viewpoint, [one.statement_id for one in memories])
     found = await find_ids(db_session, list(places.values()))

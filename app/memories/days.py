@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 FIRST_DAY = date(1, 1, 3)
 LAST_DAY = date(9999, 12, 29)
-"""The days whose beginning and end Python can represent in each time zone."""
+"""The first and the last day whose beginning and end Python can represent in each time zone."""
 
 
 def span(day: date, time_zone: str) -> tuple[datetime, datetime]:

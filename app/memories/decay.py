@@ -16,10 +16,11 @@ _DAY = timedelta(days=1)
 
 
 def strength(importance: float, age_days: float, *, half_life_days: float = HALF_LIFE_DAYS) -> float:
-    """Return how strong a memory of an `importance` from 0 to 1 is after `age_days`.
+    """Return the strength of a memory with an `importance` from 0 to 1 after `age_days`.
 
-    After one half-life it is half of the importance. A negative age, of a memory dated after `now`, gives more than the
-    importance, so that the order stays that of `order_key`. Raises ValueError unless `half_life_days` is positive.
+    After one half-life it is half of the importance. If the age is negative, because the memory is dated after `now`,
+    the strength exceeds the importance, so that the order is always that of `order_key`. Raises ValueError unless
+    `half_life_days` is positive.
     """
     _check(half_life_days)
     return importance * math.exp2(-age_days / half_life_days)

@@ -40,8 +40,8 @@ _COLUMNS = """key, statement_id, rank, current_name, content, category, importan
 def _write_judged(versions: str, *, of_character: str, half_life: str, most: str, floor: str) -> str:
     """Return the CTE `judged`: the memories that hold, and whether each of them is in the archive.
 
-    Of the versions of a memory, the nearest scope and in it the newest one holds. A memory is in the archive if a
-    person put it there, or if it is not among the strongest or too weak, unless a person pinned or brought it back.
+    Of the versions of a memory, the newest one of the nearest scope holds. A memory is in the archive if a person put
+    it there, or if it is too weak or not among the strongest, unless a person pinned it or brought it back.
     `half_life`, `most` and `floor` are SQL for the fields of `Keeping`.
     """
     return f"""
@@ -123,7 +123,7 @@ DOCUMENTS = f"""
 """The memories that the line sees and that are not in the archive. Their seqs are those of the messages of this line
 that taught them; 0 if another chat or a person did."""
 
-# Of a forgotten memory, every text that it ever had in the scope stays away, also those that are not live now.
+# If a memory is forgotten, no text that it ever had in the scope is shown, even if the text becomes live again.
 _LIST_FORGOTTEN = f"""
     WITH held AS (
         SELECT DISTINCT ON (v.key) v.* FROM ({_VERSIONS_SEEN}) AS v
@@ -152,7 +152,7 @@ _ARCHIVED = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """What decides which memories are in the archive.
+    """The settings that decide which memories are in the archive.
 
     Attributes:
         half_life_days: In how many days the importance of a memory halves.
@@ -171,9 +171,9 @@ class Choice:
     """Which memories to list.
 
     Attributes:
-        archived: Whether those of the archive or the others; None lists both.
-        first_at: Only those that were learnt at this time or later.
-        until: Only those that were learnt before this time.
+        archived: True lists the memories of the archive, False the others, None both.
+        first_at: Only memories that were learnt at this time or later.
+        until: Only memories that were learnt before this time.
         after: The order key and the id of the memory that ends the page before.
         memory_id: Only this one.
         limit: The most to return; None returns all.
@@ -198,7 +198,7 @@ async def list_of_chat(
     of_all: bool = False,
     only_chat: bool = False,
 ) -> list[Memory]:
-    """Return memories as a line sees them; those about a character count if it is `character`, or with `of_all`.
+    """Return memories as a line sees them: of the scopes of characters, only `character`'s, or all with `of_all`.
 
     With `only_chat`, the line sees only the chat itself.
     """
@@ -224,9 +224,9 @@ async def list_seen(
 async def list_forgotten(
     db_session: DbSession, scope: ScopeKey, line: Line
 ) -> tuple[frozenset[bytes], list[tuple[UUID, str]]]:
-    """Return what was forgotten in a scope, as a line sees it: hashes of texts, and (memory id, text) of what is left.
+    """Return the memories that were forgotten in a scope, as a line sees it: hashes of texts, and (memory id, text).
 
-    Some of the texts have gone with their lines; then only the hash is left.
+    A text that was deleted with its line is only among the hashes.
     """
     rows = await db_session.raw.fetch(_LIST_FORGOTTEN, *_where(scope), *line)
     hashes = frozenset(one for row in rows for one in row["forgotten"] or ())
@@ -240,13 +240,13 @@ async def list_contents(db_session: DbSession, scope: ScopeKey, memory_id: UUID)
 
 
 async def find_archived(db_session: DbSession, scope: ScopeKey, memory_id: UUID) -> bool | None:
-    """Return whether a person put a memory into the archive or brought it back; None if neither."""
+    """Return True if a person put the memory into the archive, False if a person brought it back; None if neither."""
     found: bool | None = await db_session.raw.fetchval(_ARCHIVED, *_key(scope, memory_id))
     return found
 
 
 async def change(db_session: DbSession, scope: ScopeKey, memory_id: UUID, values: Mapping[str, Any]) -> None:
-    """Give all statements of a memory in a scope other values than its text."""
+    """Change columns other than the text in all statements of a memory in a scope."""
     names = ("category", "importance", "tags", "pinned", "archived")
     await db_session.raw.execute(_CHANGE, *_key(scope, memory_id), *(values[name] for name in names))
 

@@ -1,4 +1,4 @@
-"""Stores what was learnt from messages as memories, each of them once."""
+"""Stores sentences that were learnt from messages as memories, each of them once."""
 
 import hashlib
 from collections.abc import Sequence
@@ -36,7 +36,8 @@ class LearntMemory(NamedTuple):
         importance: From 0 to 1.
         tags: Short words.
         sources: The messages that it was learnt from, at least one.
-        after: Its time minus the time `at` of `remember`. It differs between sentences, so that they have an order.
+        after: The sentence's time minus the argument `at` of `remember`. It differs between sentences, so that they
+            have an order.
 
     """
 
@@ -50,13 +51,13 @@ class LearntMemory(NamedTuple):
 
 
 class Remembered(NamedTuple):
-    """What became of a sentence that was learnt.
+    """The outcome for a sentence that was learnt.
 
     Attributes:
-        outcome: `new`: it is a memory of its own. `duplicate`: a memory has it already, and has its sources now, too.
-            `supersedes`: it is a text of a known memory, and the older ones are its history. `forgotten`: nothing was
-            stored, because the memory was forgotten. `untaught`: nothing was stored, because the line has no source
-            any more.
+        outcome: `new`: it became a new memory. `duplicate`: a memory already has this text, and gets its sources too.
+            `supersedes`: it became the newest text of a known memory. `forgotten`: nothing was stored, because a memory
+            with this text was forgotten. `untaught`: nothing was stored, because the line no longer has any of the
+            sources.
         memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """
@@ -85,16 +86,16 @@ async def remember(
     at: datetime,
     now: datetime,
 ) -> list[Remembered]:
-    """Store what was learnt from messages of `head`'s line, which is the chat's current one and locked, in order.
+    """Store sentences that were learnt from messages of `head`'s line, which is the chat's current one and locked.
 
-    Each sentence is compared with the memories of the scope that are live and not in the archive, as the line sees
-    them, with those before it, and with the forgotten ones. The caller defers `LayerChanged`, which also writes the
-    head.
+    Each sentence is compared with three things: the memories of the scope that the line sees as live and not in the
+    archive, the sentences before it, and the forgotten memories. The caller defers `LayerChanged`, which also writes
+    the head.
 
     Args:
         db_session: Open unit of work.
         head: The line's head.
-        scope: Where the memories belong to.
+        scope: The scope of the memories.
         learnt: The sentences.
         settings: The chat's settings of memories.
         at: When they were learnt; the field `after` of each is added to it. A sentence does not replace the text of a
@@ -127,7 +128,7 @@ async def remember(
 
 
 def keeping_of(settings: MemorySettings, now: datetime) -> Keeping:
-    """Return what decides which memories are in the archive now."""
+    """Return the settings that decide which memories are in the archive now."""
     floor = settings.forget_below
     return Keeping(
         half_life_days=settings.half_life_days,
@@ -164,7 +165,7 @@ async def _store(
     held: dict[UUID, _Held],
     at: datetime,
 ) -> Remembered:
-    """Insert a memory, or a new text of the memory `former`. Its present text goes on holding if learnt later."""
+    """Insert a memory, or a new text of the memory `former`. If its present text was learnt later, that still holds."""
     statement_id = uuid7()
     memory_id = former.known.id if former else statement_id
     more = {"category": learnt.category, "importance": learnt.importance, "tags": list(learnt.tags)}

@@ -25,11 +25,13 @@ from app.memories.queries import Choice
 from app.memories.schemas import MemoryIn, MemoryOut, MemoryPatch, MemoryTextOut
 
 MemoryId = Annotated[UUID, Path(description="The memory's id.")]
-Archived = Annotated[bool, Query(description="Whether to list the memories of the archive, or the others.")]
+Archived = Annotated[bool, Query(description="List the memories of the archive instead of the others.")]
 Day = Annotated[
     date | None,
     Query(
-        ge=FIRST_DAY, le=LAST_DAY, description="Only those learnt on this day, in the chat's time zone, otherwise UTC."
+        ge=FIRST_DAY,
+        le=LAST_DAY,
+        description="Only memories that were learnt on this day: in the chat's time zone, or in UTC for other scopes.",
     ),
 ]
 
@@ -52,8 +54,8 @@ async def list_memories(
 ) -> Response:
     """List the memories that a chat has or sees in wider scopes, the strongest first.
 
-    A memory is as strong as what age has left of its importance. The archive has those beyond
-    `memories.max_memories`, and those weaker than `memories.forget_below`.
+    The strength of a memory is its importance, halved every `memories.half_life_days` days. The archive has those
+    beyond `memories.max_memories`, and those weaker than `memories.forget_below`.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, clock(), archived, day, limit, cursor)
@@ -69,16 +71,17 @@ async def write_memory(ref: WritingChat, body: MemoryIn, db_session: Db, clock: 
 
 @router.get("/{memory_id}", response_model=MemoryOut)
 async def get_memory(ref: ReadingChat, memory_id: MemoryId, db_session: Db, clock: Now, line: Line = None) -> Response:
-    """Read a memory that a chat has or sees in a wider scope, also one of the archive."""
+    """Read a memory that a chat has or sees in a wider scope; it can be in the archive."""
     return await _get(db_session, await view_chat(db_session, ref, line=line), memory_id, clock())
 
 
 @router.patch("/{memory_id}", response_model=MemoryOut)
 async def edit_memory(ref: WritingChat, memory_id: MemoryId, body: MemoryPatch, db_session: Db, clock: Now) -> Response:
-    """Edit, pin or archive a memory. One of a wider scope is changed for this chat alone.
+    """Edit, pin or archive a memory. A memory of a wider scope is changed for this chat alone.
 
-    A new text holds on all lines of the chat, and the former one stays in the memory's history. A chat with several
-    characters cannot change a memory of the user with one of them (409): the others would see it.
+    A new text holds on all lines of the chat, and the former one stays in the memory's history. In a chat with several
+    characters, a memory of the user with one of them cannot be changed (409): the changed memory would belong to the
+    chat, so the other characters would know it.
     """
     await book.change_in_chat(db_session, ref, memory_id, body.given(), now=clock())
     await db_session.run_deferred()
@@ -87,9 +90,9 @@ async def edit_memory(ref: WritingChat, memory_id: MemoryId, body: MemoryPatch, 
 
 @router.delete("/{memory_id}", status_code=204)
 async def delete_memory(ref: WritingChat, memory_id: MemoryId, db_session: Db, clock: Now) -> None:
-    """Forget a memory for good: what it says is not learnt again. One of a wider scope is forgotten in this chat alone.
+    """Forget a memory for good: its statement is not learnt again.
 
-    The former texts stay in the memory's history.
+    A memory of a wider scope is forgotten in this chat alone. The former texts stay in the memory's history.
     """
     await book.forget_in_chat(db_session, ref, memory_id, now=clock())
 
@@ -124,7 +127,7 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """List the memories of the scope, the strongest first. Days are those of UTC.
 
-        The archive is that of the default settings; a chat has its own.
+        Which memories are in the archive depends here on the default settings, in a chat on the chat's settings.
         """
         return await _list(db_session, MemoryView.of_scope(scope), clock(), archived, day, limit, cursor)
 
@@ -146,7 +149,7 @@ def _make_router(of: WideScope) -> APIRouter:
     async def get_wide_memory(
         scope: Annotated[ScopeKey, of.reading], memory_id: MemoryId, db_session: Db, clock: Now
     ) -> Response:
-        """Read a memory of the scope, also one of the archive."""
+        """Read a memory of the scope; it can be in the archive."""
         return await _get(db_session, MemoryView.of_scope(scope), memory_id, clock())
 
     @wide.patch(
@@ -164,7 +167,7 @@ def _make_router(of: WideScope) -> APIRouter:
     async def delete_wide_memory(
         scope: Annotated[ScopeKey, of.writing], memory_id: MemoryId, db_session: Db, clock: Now
     ) -> None:
-        """Forget a memory for good: what it says is not learnt again. Its texts stay in its history."""
+        """Forget a memory for good: its statement is not learnt again. Its texts stay in its history."""
         await book.forget_in_scope(db_session, MemoryView.of_scope(scope), memory_id, now=clock())
 
     @wide.get(

@@ -22,7 +22,7 @@ Tag = Annotated[Text, Field(min_length=1, max_length=MAX_TAG_CHARS, pattern=r"\S
 Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 
 _CONTENT = f"The memory, best one sentence. At most {MAX_CONTENT_CHARS:,} characters."
-_CATEGORY = "What it is about; null if it is nothing of these."
+_CATEGORY = "The subject; null if none of these applies."
 _IMPORTANCE = f"From 0 to 1; null is {DEFAULT_IMPORTANCE}."
 _TAGS = f"At most {MAX_TAGS} short words; null is none."
 
@@ -63,12 +63,12 @@ class MemoryPatch(Patch):
     importance: Annotated[Importance, NullAs(DEFAULT_IMPORTANCE)] = Field(DEFAULT_IMPORTANCE, description=_IMPORTANCE)
     tags: Annotated[Tags, NullAs([])] = Field([], description=_TAGS)
     pinned: Annotated[bool, NullAs(False)] = Field(
-        False, description="Whether age and number never move it to the archive; null is false."
+        False, description="Keep it out of the archive, whatever its age and the number of memories. Null is false."
     )
     archived: bool | None = Field(
         None,
-        description="True moves it to the archive, false brings it back for good. Null lets its importance and age "
-        "decide again.",
+        description="True moves it to the archive, false brings it back for good. With null, its strength decides "
+        "again.",
     )
 
 
@@ -85,15 +85,13 @@ class MemoryOut(BaseModel):
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
     session_id: UUID | None = Field(
-        description="The session of the newest message that it was learnt from, also of another chat; null if a "
-        "person wrote it, or if that chat has no sessions."
+        description="The session of the newest message that it was learnt from, which can be a session of another "
+        "chat; null if a person wrote it, or if that chat has no sessions."
     )
     sources: list[str] = Field(description=SOURCES)
     pinned: bool = Field(description="Whether it stays out of the archive, however old it is and however many exist.")
     archived: bool = Field(description="Whether it is in the archive.")
-    score: float = Field(
-        description="What is left of its importance now: it halves every `memories.half_life_days` days."
-    )
+    score: float = Field(description="Its strength: the importance, halved every `memories.half_life_days` days.")
     created_at: datetime = Field(description="When the text was learnt or written.")
 
 

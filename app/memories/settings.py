@@ -22,18 +22,18 @@ class MemorySettings(LearningSettings):
         1_000,
         ge=1,
         le=100_000,
-        description="How many memories are kept out of the archive: the strongest, of whose importance most is left.",
+        description="How many memories stay out of the archive: the strongest ones.",
     )
     forget_below: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="Memories whose faded importance is below this number are in the archive; null sets no limit.",
+        description="Memories whose strength is below this number are in the archive; null sets no limit.",
     )
     dedupe_threshold: float = Field(
         DEDUPE_THRESHOLD,
         ge=0,
         le=1,
-        description="A learnt memory that is more similar than this to a known one becomes its new text, unless a "
-        "person wrote the present one (0 to 1, the share of the groups of three letters that both have).",
+        description="A learnt sentence that is more similar than this to a known memory becomes its new text, unless a "
+        "person wrote the present text. Similarity is the share of three-letter groups that both have, from 0 to 1.",
     )

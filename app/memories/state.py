@@ -17,7 +17,7 @@ async def export_state(
 ) -> list[dict[str, Any]]:
     """Return the memories in each scope that a line sees, sorted by scope, character and age.
 
-    `archived` is what a person chose; the rest of the archive follows from the settings and the time.
+    `archived` is a person's choice; the rest of the archive follows from the settings and the time.
     """
     memories = await queries.list_of_chat(
         db_session, line, _ALL, Choice(), character=None, of_all=True, only_chat=only_chat

@@ -1,4 +1,4 @@
-"""The tools with which a character looks at what it has learnt, and forgets it."""
+"""The tools with which a character lists the memories of a day, and forgets memories."""
 
 from datetime import date, datetime
 from typing import Annotated

@@ -25,7 +25,7 @@ class VersionOut(BaseModel):
     text: str = Field(description="The whole text. The prompt may contain it with other headings.")
     first_seq: int | None = Field(description="The first message that it covers.")
     last_seq: int | None = Field(description="The last message that it covers, inclusive.")
-    stale: bool = Field(description="Whether what it was made from has changed since.")
+    stale: bool = Field(description="Whether its material has changed since it was made.")
     in_prompt: bool = Field(description=IN_PROMPT)
     edited: bool = Field(description=EDITED)
     created_at: datetime | None = Field(description="When it was generated or written.")
