@@ -2,7 +2,7 @@
 
 A line's cursor has three fields. `number` is the highest number of an entry. `period` is the open period, whose turns
 lead to the next entry of the service. `outdated` lists the characters whose diaries have changed since they were
-cached; true means all, and `cut` that nothing but the anchor has changed, of all. The diaries of a line share the
+cached; true means that all have changed, and `cut` that only the anchor has moved. The diaries of a line share the
 numbers, so no number is used twice. An entry of the service gets its number when it is scheduled, so that entries are
 in story order, even if a later one is written first.
 """
@@ -89,7 +89,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 
 async def on_cut(_db_session: DbSession, event: AnchorMoved) -> None:
-    """Make the cached texts of all diaries again: what the history lost is in `diary` from now on."""
+    """Make the cached texts of all diaries again: entries about messages that left the history move to `diary`."""
     head = event.head
     if NAME in head.cursors or DiarySettings.of(head.settings).is_shared:
         is_first = not head.cursors.get(NAME, {}).get("outdated")

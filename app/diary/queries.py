@@ -158,7 +158,7 @@ class Turns(NamedTuple):
 
 
 async def read_cast(db_session: DbSession, line: Line) -> Cast:
-    """Return what diaries need of the line; defaults if the line is gone."""
+    """Return the fields of the line's row that diaries need; defaults if the line is gone."""
     row = await db_session.raw.fetchrow(
         "SELECT characters::text, language, time_zone, user_name, user_key FROM chats"
         " WHERE chat_key = $1 AND line_id = $2",

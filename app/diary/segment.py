@@ -49,7 +49,7 @@ def contribute(view: View) -> Contributed:
 def _merge(view: View, cached: Mapping[str, Any], queried: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the segments of a diary that is shared.
 
-    As long as nothing is cached of it, it holds the entries from before the chat began.
+    Until the diary is cached, the segment `diary` has the entries from before the chat began.
     """
     lines = DiarySettings.of(view.settings).lines
     shared = queried.get("shared") or {"rows": (), "began_us": 0}

@@ -19,8 +19,8 @@ class DiarySettings(LayerSettings, PlacementSettings):
     )
     scope: Literal["chat", "character"] = Field(
         "chat",
-        description="`character` shares the diaries with the user's other chats with the same characters that have "
-        "this setting too: the prompt then also shows what the character wrote there, as long as it holds there.",
+        description="`character` shares each diary with the user's other chats that have the same character and this "
+        "setting: the prompt also shows the entries of the other chats, as long as they hold there.",
     )
     lines: int = Field(50, ge=1, le=500, description="The number of a diary's last lines in the prompt.")
     auto_write_turns: int | None = Field(

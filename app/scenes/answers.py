@@ -133,7 +133,7 @@ class SceneText:
 
 
 def parse_scene_recap(answer: str) -> SceneText:
-    """Return the recap of a scene in a model's `answer`; all of it are outcomes if it has no headings.
+    """Return the recap of a scene in a model's `answer`; without headings, the whole answer counts as outcomes.
 
     Raises UnusableAnswer.
     """

@@ -83,7 +83,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
         return
-    # The message before the end was judged together with what is gone, so it is judged again.
+    # The message before the end was judged together with the removed messages, so it is judged again.
     head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).rejudged(from_seq - 2).to_json()
     reaching = await change_queries.list_reaching(db_session, head, from_seq)
     await unschedule(db_session, head, NAME, [str(scene.scene_id) for scene in reaching])

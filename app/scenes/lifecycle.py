@@ -27,7 +27,7 @@ from app.scenes.settings import SceneSettings
 
 
 def hand_on(there: Scene, here: Scene) -> None:
-    """Copy the title and the recap that a person wrote from `there` to `here`.
+    """Copy the title and the recap that a person wrote from the scene `there` to the scene `here`.
 
     If a person wrote the recap of `here` too, the copied one is appended to it. Otherwise it replaces the recap of
     `here`, and the `source_hash` is copied too. A title that a person gave `here` stays.

@@ -1,11 +1,11 @@
 """Merges the entries of the user's other chats into the texts of a diary. Pure.
 
-What the line itself has is cached on its row, entry by entry; the entries of other chats are read with each context, so
-an entry that is taken back there vanishes at once. The segment `diary` holds the entries that were chosen at the cut,
-those of other chats by their ids. Others that are newer are in `diary_recent`.
+The line's own entries are cached on its row, one by one. The entries of other chats are read with each context, so an
+entry that is taken back there is left out at once. The segment `diary` holds the entries that were chosen at the cut;
+of those of other chats, it holds the ids. Newer entries are in `diary_recent`.
 
-Entries of other chats take at most half of the text lines of the segment, or, if these are more, all text lines that
-the chat's own entries do not need. A fold contains entries of its own chat only.
+Half of the text lines of the segment can be entries of other chats, and more if the chat's own entries need less than
+half. A fold contains only entries of its own chat.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ class Elsewhere(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the segment `diary` holds of other chats until the next cut.
+    """The entries of other chats that the segment `diary` holds until the next cut.
 
     Attributes:
         held: (chat key, entry id) of each entry, in order.
@@ -98,7 +98,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What the line itself contributes to its diary.
+    """The line's own part of a diary.
 
     Attributes:
         time_zone: The IANA name of the chat's time zone.
@@ -127,7 +127,7 @@ class Own:
         recent: Sequence[Written],
         lines: int,
     ) -> "Own":
-        """Return what is cached of a diary that may show `lines` lines."""
+        """Return the part of a diary of `lines` lines as it is cached."""
         older = [_word(entry, time_zone) for entry in recent[:-_MOST_RECENT]]
         tokens = count_tokens("\n\n".join(older)) if older else 0
         return cls(time_zone, version, last_lines(folded, lines), held, recent[-_MOST_RECENT:], tokens)
@@ -150,12 +150,12 @@ class Own:
         }
 
     def before(self, known: Sequence[Written], held: Held, *, knows_diary: bool) -> "Own":
-        """Return what was there before a message.
+        """Return the part of the diary from before a message.
 
         Args:
             known: The newest valid entries from before the message, in order.
             held: What `diary` holds.
-            knows_diary: Whether all of that is from before the message.
+            knows_diary: Whether all that `diary` holds is from before the message.
 
         """
         recent = [one for one in known if one.number > held.after and one.number not in held.numbers]

@@ -1,4 +1,4 @@
-"""Chooses what a diary holds of the user's other chats, and raises the user's revision when those change."""
+"""Chooses a diary's entries of the user's other chats; raises the user's revision when shared diaries change."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,17 +24,17 @@ async def hold_shared(
     *,
     is_first: bool,
 ) -> dict[str, Any]:
-    """Return what is cached of a diary that is shared: its own entries, and which of other chats it holds.
+    """Return the cached form of a shared diary: its own entries, and the ids of those of other chats that it holds.
 
     Args:
         db_session: Open unit of work.
         head: The line's head.
         character: The character.
         own: The diary of the line itself.
-        texts: What would be cached of this diary if it were not shared.
-        chosen: What it has held of other chats so far; None to choose that again.
-        is_first: Whether nothing is cached of any diary yet, because the chat has had no cut and no entry. Until now,
-            contexts had in `diary` what was written before the chat began, so the same is chosen.
+        texts: The cached form that this diary would have if it were not shared.
+        chosen: The entries of other chats that it has held so far; None to choose them again.
+        is_first: Whether no diary is cached yet, because the chat has had no cut and no entry. Until now, `diary` had
+            the entries from before the chat began, so the same ones are chosen.
 
     """
     if chosen is None:

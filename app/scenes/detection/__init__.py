@@ -1,1 +1,1 @@
-"""Where a scene ends: what a model is asked, when, and what waits for its answer."""
+"""Finds where scenes end: when a model is asked, how its answer is read, and which cut waits for it."""

@@ -1,8 +1,8 @@
-"""When a look for a break starts, and on which messages it lets a scene end. Pure.
+"""Decides when a search for a break starts, and on which messages the scene may end. Pure.
 
-A look is one request to the model. Looks go from the oldest message that is not judged yet to the newest message, and
-each message is judged once: a look reads the messages that are not judged yet, with a few judged ones before them as
-context.
+A look is one step of the search, usually one request to the model. A message is judged once a look has decided whether
+the scene ends on it. Looks go from the oldest message that is not judged to the newest one, so each message is judged
+once. A look also reads a few judged messages before the others, as context.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ ENOUGH_MESSAGES = 12
 """A look starts when this many messages are not judged."""
 
 ENOUGH_AFTER_PAUSE = 4
-"""A look starts when this many messages are not judged, and there was a pause among them or before them."""
+"""After a pause among or before the messages that are not judged, a look starts when there are this many of them."""
 
 CONTEXT_MESSAGES = 10
 """The maximum number of judged messages that are read as context."""
