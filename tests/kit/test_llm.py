@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.kit.clock import SteppedClock
-from app.kit.llm.client import MAX_ANSWER_BYTES, ChatMessage, Completion, ModelClient, ModelError
+from app.kit.llm.client import MAX_ANSWER_MIB, ChatMessage, Completion, ModelClient, ModelError
 from app.kit.llm.request_settings import RequestSettings
 from tests.scripted_model import HANG_UP, Reply, ScriptedModel, Step, refuses, says, sends
 
@@ -24,7 +24,7 @@ LASTING: list[tuple[Step, str]] = [
     (sends(b"<html>Welcome</html>"), "the model server answers something that is not a JSON object"),
     (sends(says("A key.").body[:60]), "the model server answers something that is not a JSON object"),
     (says(None), "the model's answer is empty"),
-    (sends(b" " * (MAX_ANSWER_BYTES + 1)), "the model's answer is longer than 1 MiB"),
+    (sends(b" " * (MAX_ANSWER_MIB * 2**20 + 1)), "the model's answer is longer than 1 MiB"),
     (refuses(400), "the model server refuses the request (400)"),
     (refuses(401), "the model refuses the key (401)"),
 ]
