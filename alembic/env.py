@@ -6,6 +6,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import app.chats.models
+import app.embeddings.models
 import app.keys.models
 import app.kit.usage
 import app.kit.work_queue

@@ -19,6 +19,7 @@ COMMANDS = {
     "api": "run only the API",
     "worker": "run only a worker",
     "migrate": "migrate the database schema to the latest version",
+    "reindex": "use the configured embedding model from now on",
     "doctor": "check every part of the installation, and say what to do",
     "healthcheck": "check whether one worker still reports, for a supervisor",
     "keys": "create, list and revoke keys",

@@ -19,6 +19,7 @@ import asyncpg
 
 from app.chats.heads import list_anchors
 from app.chats.scheduling import hasten, revive
+from app.embeddings.metered import meter
 from app.kit import work_queue, workers
 from app.kit.attempts import put_off
 from app.kit.errors import Unavailable
@@ -246,6 +247,9 @@ class Dispatcher:
             asked = ctx.layer_models.get(claimed.layer, ctx.model)
             model = MeteredModel(asked, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
             ctx = replace(ctx, model=model)
+        if ctx.embedder is not None:
+            metered = meter(ctx.embedder, ctx.database, ctx.clock, tenant=claimed.tenant, layer=claimed.layer)
+            ctx = replace(ctx, embedder=metered)
         try:
             await run_job(ctx, self._layers, claimed)
         except Unavailable as error:

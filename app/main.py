@@ -16,6 +16,7 @@ from app import RELEASE
 from app.chats.routes import router as chat_router
 from app.chats.routes import user_router
 from app.context.routes import router as context_router
+from app.embeddings.configured import make_embedder
 from app.keys.rate_limiter import RateLimiter
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
@@ -149,6 +150,7 @@ def create_app(
         redis_url=settings.redis_url,
     )
     app.state.recall_memory = RecallMemory(clock=clock, redis_url=settings.redis_url)
+    app.state.embedder = make_embedder(settings)
     app.state.routers = routers
     app.state.database_checks = DatabaseChecks()
     app.state.keyring = DatabaseKeyring(
@@ -192,6 +194,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await app.state.notifier.close()
         await app.state.rate_limiter.close()
         await app.state.recall_memory.close()
+        if app.state.embedder:
+            await app.state.embedder.aclose()
         await app.state.database.close()
 
 

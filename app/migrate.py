@@ -1,11 +1,17 @@
 """Runs Alembic from any directory."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import asyncpg
 from alembic.config import Config
+from sqlalchemy.exc import DBAPIError
 
 from alembic import command
-from app.kit.unavailable import unavailable_if_away
+from app.kit.errors import DatabaseRejected
+from app.kit.unavailable import driver_error, unavailable_if_away
 
 SCRIPTS = Path(__file__).parent / "migrations"
 
@@ -13,11 +19,27 @@ SCRIPTS = Path(__file__).parent / "migrations"
 def migrate(url: str, revision: str = "head") -> None:
     """Migrate the schema of the database at `url` to `revision`, forward or back. Raises Unavailable."""
     config = _config(url)
-    with unavailable_if_away():
+    with unavailable_if_away(), naming_missing_extension():
         if revision == "head" or revision.startswith("+"):
             command.upgrade(config, revision)
         else:
             command.downgrade(config, revision)
+
+
+@contextmanager
+def naming_missing_extension() -> Iterator[None]:
+    """Raise DatabaseRejected, with what to do, if a `CREATE EXTENSION` in the block fails."""
+    try:
+        yield
+    except DBAPIError as error:
+        extension = re.match(r"CREATE EXTENSION (?:IF NOT EXISTS )?(\w+)", error.statement or "")
+        if extension is None:
+            raise
+        name = extension[1]
+        if isinstance(driver_error(error), asyncpg.InsufficientPrivilegeError):
+            advice = f"a superuser has to run CREATE EXTENSION {name} in it."
+            raise DatabaseRejected(f"The role may not create the extension {name} in the database: {advice}") from None
+        raise DatabaseRejected(f"The server of the database does not have the extension {name}: install it.") from None
 
 
 def check(url: str) -> None:

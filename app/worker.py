@@ -17,6 +17,7 @@ from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
 from app.dispatcher import Dispatcher
+from app.embeddings.configured import make_embedder
 from app.kit.clock import system_clock
 from app.kit.job_context import JobContext, PromptTemplate
 from app.kit.llm.client import ModelClient
@@ -65,7 +66,7 @@ async def run_worker(
     `prompts` replace the built-in prompts of the same names. `worker_id` is what the worker reports.
     """
     stop = stop or asyncio.Event()
-    model = make_model(settings)
+    model, embedder = make_model(settings), make_embedder(settings)
     database = open_database(
         settings.sqlalchemy_url,
         LAYERS,
@@ -76,7 +77,7 @@ async def run_worker(
         statement_s=settings.database_timeout_s,
     )
     layer_models = {layer: model.with_settings(of) for layer, of in settings.requests_of.items()} if model else {}
-    ctx = JobContext(database, system_clock, model, prompts or {}, layer_models)
+    ctx = JobContext(database, system_clock, model, prompts or {}, layer_models, embedder)
     dispatcher = Dispatcher(
         ctx,
         LAYERS,
@@ -98,6 +99,8 @@ async def run_worker(
     finally:
         if model:
             await model.aclose()
+        if embedder:
+            await embedder.aclose()
         await database.close()
 
 

@@ -72,8 +72,11 @@ async def run(command: str, place: Path, database_url: str, name: str) -> None:
 
 @pytest.fixture
 async def database_without_letters(short_path: Path) -> AsyncIterator[str]:
-    """A migrated database on a server whose databases have LC_CTYPE C. It has no extensions, as those of compose."""
+    """A migrated database on a server whose databases have LC_CTYPE C. The role is a superuser, as that of compose."""
     async with former_postgres(short_path / "data") as postgres:
+        superuser = await postgres.connect("postgres")
+        await superuser.execute("ALTER ROLE memobook SUPERUSER")
+        await superuser.close()
         connection = await asyncpg.connect(postgres.url.replace("+asyncpg", ""))
         await connection.execute("CREATE DATABASE talks TEMPLATE template0")
         await connection.close()

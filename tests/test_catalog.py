@@ -17,9 +17,9 @@ from app.registry import LAYERS
 from tests.conftest import client_of
 from tests.talk import append, put, said, talk
 
-OF_THE_SERVICE = {"alembic_version", "keys", "secrets", "model_usage", "workers"}
-"""Tables of the service itself: which schema this is, who may call, what signs tokens, what the model was asked, and
-which workers run.
+OF_THE_SERVICE = {"alembic_version", "keys", "secrets", "model_usage", "workers", "embedding_models"}
+"""Tables of the service itself: which schema this is, who may call, what signs tokens, what the model was asked, which
+workers run, and which models made vectors.
 """
 
 WITHOUT_WORDS = {
@@ -28,6 +28,7 @@ WITHOUT_WORDS = {
     "chats": {"line_status", "tenant", "chat_id", "user_id", "time_zone", "language"},
     "consolidations": {"origin", "model", "prompt_version"},
     "diary_entries": {"origin", "model", "prompt_version"},
+    "embedding_models": {"name"},
     "keys": {"key_id", "tenant", "scopes"},
     "memos": {"first_message_id", "status", "origin", "model", "prompt_version"},
     "messages": {"message_id", "role", "kind", "tool_call_id", "hidden_by"},

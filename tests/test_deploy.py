@@ -100,8 +100,8 @@ SECRETS = {
     "postgres": {"POSTGRES_PASSWORD"},
     "redis": set(),
     "migrate": {"POSTGRES_PASSWORD"},
-    "api": {"POSTGRES_PASSWORD", "MEMOBOOK_ADMIN_KEY", "MEMOBOOK_JWT_SECRET"},
-    "worker": {"POSTGRES_PASSWORD", "MEMOBOOK_LLM_API_KEY"},
+    "api": {"POSTGRES_PASSWORD", "MEMOBOOK_ADMIN_KEY", "MEMOBOOK_JWT_SECRET", "MEMOBOOK_EMBEDDINGS_API_KEY"},
+    "worker": {"POSTGRES_PASSWORD", "MEMOBOOK_LLM_API_KEY", "MEMOBOOK_EMBEDDINGS_API_KEY"},
     "caddy": set[str](),
 }
 
@@ -111,7 +111,7 @@ def test_a_container_has_only_its_own_secrets(name: str) -> None:
     values = " ".join(str(SERVICES[name].get(part)) for part in ("environment", "command", "healthcheck"))
     used = set(re.findall(r"\$\{(\w+)", values))
     secret = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
-    assert secret == {"admin_key", "jwt_secret", "llm_api_key"}
+    assert secret == {"admin_key", "jwt_secret", "llm_api_key", "embeddings_api_key"}
     known = {"POSTGRES_PASSWORD", *(PREFIX + field.upper() for field in secret)}
     assert used & known == SECRETS[name]
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from app import RELEASE
 from app.commands.arguments import add_address
-from app.commands.database import wait_for_schema
+from app.commands.database import check_embedder, wait_for_schema
 from app.commands.prompts import load_prompt_set
 from app.keys.service import ensure_admin_key, has_keys
 from app.kit.clock import system_clock
@@ -128,6 +128,7 @@ async def _prepare(settings: Settings, host: str) -> None:
     database = Database(settings.sqlalchemy_url, pool_size=2)
     try:
         await wait_for_schema(database)
+        await check_embedder(settings, database)
         async with database.unit_of_work() as db_session:
             if settings.admin_key:
                 await ensure_admin_key(db_session, settings.admin_key.get_secret_value(), system_clock())

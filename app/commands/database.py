@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from app.embeddings.configured import make_embedder
+from app.embeddings.service import check_at_start
+from app.kit.clock import system_clock
 from app.kit.db import Database
 from app.kit.errors import DatabaseRejected, Unavailable
-from app.kit.settings import PREFIX, SettingsError
+from app.kit.settings import PREFIX, Settings, SettingsError
 from app.operations.revisions import is_migrated
 
 log = logging.getLogger(__name__)
@@ -49,3 +52,14 @@ async def wait_for_schema(database: Database, *, retry_s: float = RETRY_S) -> No
             await asyncio.sleep(retry_s)
         else:
             raise SettingsError(f"{_NAME}: the database is not migrated; run memobook migrate")
+
+
+async def check_embedder(settings: Settings, database: Database) -> None:
+    """Raise SettingsError if the stored vectors are of another model than the configured one."""
+    embedder = make_embedder(settings)
+    if embedder is None:
+        return
+    try:
+        await check_at_start(database, embedder, system_clock)
+    finally:
+        await embedder.aclose()

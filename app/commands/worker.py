@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from app import RELEASE
-from app.commands.database import wait_for_schema
+from app.commands.database import check_embedder, wait_for_schema
 from app.commands.prompts import load_prompt_set
 from app.kit.db import Database
 from app.kit.log.formatter import configure_logging
@@ -71,6 +71,7 @@ async def _work(
     database = Database(settings.sqlalchemy_url, pool_size=1)
     try:
         await wait_for_schema(database)
+        await check_embedder(settings, database)
     finally:
         await database.close()
     log.info("the worker starts", extra={"fields": {"version": RELEASE}})

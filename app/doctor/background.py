@@ -21,15 +21,15 @@ _ANSWER_TOKENS: Final = 200
 """Enough for a short answer. A model that reasons may use them up, which also shows that it answers."""
 
 _ADDRESS: Final = (
-    "Check MEMOBOOK_LLM_BASE_URL, which includes /v1. In a container, localhost is the container itself:"
+    "Check {prefix}_BASE_URL, which includes /v1. In a container, localhost is the container itself:"
     " use host.docker.internal."
 )
 _WHAT_TO_DO: Final = {
-    "401": "Check MEMOBOOK_LLM_API_KEY.",
+    "401": "Check {prefix}_API_KEY.",
     "402": "Add credit to the account of the model's provider.",
-    "403": "Check MEMOBOOK_LLM_API_KEY and MEMOBOOK_LLM_MODEL.",
-    "404": "Check MEMOBOOK_LLM_MODEL, and MEMOBOOK_LLM_BASE_URL, which includes /v1.",
-    "429": "Wait, or lower MEMOBOOK_LLM_CONCURRENCY.",
+    "403": "Check {prefix}_API_KEY and {prefix}_MODEL.",
+    "404": "Check {prefix}_MODEL, and {prefix}_BASE_URL, which includes /v1.",
+    "429": "Wait, or lower {prefix}_CONCURRENCY.",
 }
 
 
@@ -98,15 +98,15 @@ async def check_model(client: ModelClient) -> Finding:
     return Finding("model", "ok", f"{name} answers.")
 
 
-def judge_model_error(name: str, error: ModelError) -> Finding:
-    """Return the finding for a model that does not answer."""
+def judge_model_error(name: str, error: ModelError, *, check: str = "model", prefix: str = "MEMOBOOK_LLM") -> Finding:
+    """Return the finding of `check` for a model that does not answer; the names of its settings begin with `prefix`."""
     message = f"{name}: {error.reason}."
     status = re.search(r"\((\d{3})\)$", error.reason)
     if status is not None:
         code = status[1]
-        advice = _WHAT_TO_DO.get(code, "Read the log of the model server.")
-        return Finding("model", "note" if code == "429" else "fault", message, advice)
+        advice = _WHAT_TO_DO.get(code, "Read the log of the model server.").format(prefix=prefix)
+        return Finding(check, "note" if code == "429" else "fault", message, advice)
     if "within" in error.reason:
-        advice = "Check the load of the model server, or raise MEMOBOOK_LLM_TIMEOUT_S."
-        return Finding("model", "fault", message, advice)
-    return Finding("model", "fault", message, _ADDRESS)
+        advice = f"Check the load of the model server, or raise {prefix}_TIMEOUT_S."
+        return Finding(check, "fault", message, advice)
+    return Finding(check, "fault", message, _ADDRESS.format(prefix=prefix))

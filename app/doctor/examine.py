@@ -12,6 +12,7 @@ from app.doctor.background import check_model, check_redis, check_workers
 from app.doctor.clocks import check_clocks
 from app.doctor.database import check_locale, check_permissions, check_server, judge_unavailable
 from app.doctor.disk import check_disk
+from app.doctor.embeddings import check_embeddings
 from app.doctor.finding import Finding
 from app.doctor.schema import check_schema
 from app.kit.clock import Clock
@@ -53,6 +54,12 @@ async def examine(settings: Settings, place: Place, clock: Clock) -> list[Findin
     return found + await _examine_models(settings)
 
 
+def _patient(settings: Settings) -> Settings:
+    """Return the settings with time limits of at most `MODEL_S` for the models."""
+    limits = {name: min(getattr(settings, name), MODEL_S) for name in ("llm_timeout_s", "embeddings_timeout_s")}
+    return settings.model_copy(update=limits)
+
+
 def _index_of(found: list[Finding], check: str) -> int:
     return [finding.check for finding in found].index(check)
 
@@ -69,6 +76,7 @@ async def _examine_database(settings: Settings, place: Place, clock: Clock) -> l
         "worker": lambda connection: check_workers(
             connection, now=clock(), limits=settings.token_limits, late_s=settings.work_late_s
         ),
+        "embeddings": lambda connection: check_embeddings(connection, _patient(settings)),
     }
     skipped = [Finding(name, "skipped", "Not checked, because the database cannot be used.") for name in checks]
     if place.database_url is None:
@@ -99,7 +107,7 @@ async def _run(name: str, check: Check, connection: Connection) -> Finding:
 
 async def _examine_models(settings: Settings) -> list[Finding]:
     """Ask each model that the settings name once."""
-    client = make_model(settings.model_copy(update={"llm_timeout_s": min(settings.llm_timeout_s, MODEL_S)}))
+    client = make_model(_patient(settings))
     if client is None:
         return [Finding("model", "note", "No model is configured: memories are quoted from the messages.")]
     try:

@@ -1,12 +1,13 @@
 """The context that background jobs run in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from app.kit.clock import Clock
 from app.kit.db import Database
 from app.kit.llm.client import ChatMessage, LanguageModel
+from app.kit.llm.embeddings import Embeddings
 
 
 class PromptTemplate(Protocol):
@@ -27,6 +28,28 @@ class PromptTemplate(Protocol):
         ...
 
 
+class TextEmbedder(Protocol):
+    """A model that turns texts into vectors, or one whose calls are counted (`app/embeddings/metered.py`)."""
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        ...
+
+    @property
+    def dimension(self) -> int | None:
+        """The length of the vectors; None until it is known."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
+        """Return the vectors of `texts`, which must not be blank. Raises ModelError."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class JobContext:
     """The dependencies of a background job.
@@ -37,6 +60,7 @@ class JobContext:
         model: The model; None if none is configured.
         layer_models: The models of single layers, by the layer's name; other layers use `model`.
         prompts: Prompts that replace built-in ones, by name.
+        embedder: The model that turns texts into vectors; None if none is configured.
 
     """
 
@@ -45,6 +69,7 @@ class JobContext:
     model: LanguageModel | None = None
     prompts: Mapping[str, PromptTemplate] = field(default_factory=dict)
     layer_models: Mapping[str, LanguageModel] = field(default_factory=dict)
+    embedder: TextEmbedder | None = None
 
     def prompt(self, built_in: PromptTemplate) -> PromptTemplate:
         """Return the prompt that replaces `built_in`, or `built_in` itself if there is none."""

@@ -137,6 +137,14 @@ class Settings(BaseSettings):
     llm_extra_body_of: Annotated[dict[str, ExtraBody] | None, NoDecode, BeforeValidator(_json_object)] = None
     prompts_dir: Path | None = None
 
+    embeddings_base_url: Annotated[str, Field(pattern=r"^https?://"), AfterValidator(_http_url)] | None = None
+    embeddings_model: ModelName | None = None
+    embeddings_api_key: Annotated[SecretStr, AfterValidator(_header_value)] | None = None
+    embeddings_dimensions: Annotated[int, Field(ge=1, le=16_000)] | None = None
+    embeddings_timeout_s: Annotated[float, Field(gt=0, le=600)] = 30.0
+    embeddings_batch_size: Annotated[int, Field(ge=1, le=2_048)] = 64
+    embeddings_concurrency: Annotated[int, Field(ge=1, le=256)] = 4
+
     tenant_monthly_tokens: MonthlyTokens | None = None
     tenant_monthly_tokens_of: Annotated[
         dict[str, Annotated[MonthlyTokens, Field(strict=True)] | None] | None, NoDecode, BeforeValidator(_json_object)
@@ -214,6 +222,8 @@ def load_settings(**overrides: object) -> Settings:
         raise SettingsError(f"{name}: {word_error(first)}") from None
     if settings.llm_base_url and not settings.llm_model:
         raise SettingsError(f"{PREFIX}LLM_MODEL: required if {PREFIX}LLM_BASE_URL is set")
+    if settings.embeddings_base_url and not settings.embeddings_model:
+        raise SettingsError(f"{PREFIX}EMBEDDINGS_MODEL: required if {PREFIX}EMBEDDINGS_BASE_URL is set")
     _check_answer_tokens(settings)
     return settings
 

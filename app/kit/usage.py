@@ -5,6 +5,7 @@ waits for the row. A tenant's token limit is compared with the tokens of the mon
 without a limit.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -13,9 +14,16 @@ import asyncpg
 from sqlalchemy import BigInteger, CheckConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.kit.db import Connection, Table
+from app.kit.db import Connection, Database, Table
+from app.kit.errors import Unavailable
 from app.kit.limits import TokenLimits
+from app.kit.log.formatter import describe
 from app.kit.ripe_work import WAITING_TENANTS
+
+log = logging.getLogger(__name__)
+
+MAX_CALL_TOKENS = 2**31 - 1
+"""The upper limit for the tokens of one call, so that a wrong count from a server cannot overflow the sum."""
 
 
 class ModelUsage(Table):
@@ -98,6 +106,15 @@ async def count_call(connection: Connection, call: ModelCall) -> None:
         call.completion_tokens,
         call.wait_ms,
     )
+
+
+async def count_or_warn(database: Database, call: ModelCall) -> None:
+    """Add a call to the usage, in a statement of its own. If that fails, log a warning."""
+    try:
+        async with database.raw() as connection:
+            await count_call(connection, call)
+    except (Unavailable, asyncpg.PostgresError) as error:
+        log.warning("a call of the model for %s was not counted: %s", call.layer, describe(error))
 
 
 async def list_usage(connection: Connection, *, tenant: str, month: date) -> Sequence[asyncpg.Record]:

@@ -3,33 +3,55 @@
 import asyncio
 import sys
 from pathlib import Path
+from uuid import uuid4
 
+import asyncpg
 import orjson
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
 
+from app.kit.errors import DatabaseRejected
 from app.local.running import Urls
+from app.migrate import naming_missing_extension
+from tests.conftest import sqlalchemy_url
 from tests.proxies import FreezingProxy
+from tests.scripted_embeddings import ScriptedEmbeddings
 
 ROOM = Path(__file__).parents[2]
 
 
 async def refusal(place: Path, *command: str, **settings: str) -> str:
     """What a command says to stderr before it ends with 1."""
+    code, _, said = await outcome(place, *command, **settings)
+    assert code == 1, said
+    return said
+
+
+async def said_by(place: Path, *command: str, **settings: str) -> str:
+    """What a command says to stdout before it ends with 0."""
+    code, said, error = await outcome(place, *command, **settings)
+    assert code == 0, error
+    return said
+
+
+async def outcome(place: Path, *command: str, **settings: str) -> tuple[int | None, str, str]:
+    """The exit code of a command, and what it said to stdout and stderr."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *command),
         cwd=place,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
+        stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(30):
-            _, said = await process.communicate()
+            said, error = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    assert process.returncode == 1, said.decode()
-    return said.decode()
+    return process.returncode, said.decode(), error.decode()
 
 
 @pytest.mark.parametrize("command", ["api", "worker", "migrate"])
@@ -79,3 +101,58 @@ async def test_a_service_waits_for_its_server(
 async def test_a_database_without_the_schema_says_what_to_run(tmp_path: Path, servers: Urls, command: str) -> None:
     said = await refusal(tmp_path, command, MEMOBOOK_DATABASE_URL=servers.database_url)
     assert said == "memobook: MEMOBOOK_DATABASE_URL: the database is not migrated; run memobook migrate\n"
+
+
+async def test_a_role_that_may_not_add_vectors_is_named(tmp_path: Path, servers: Urls) -> None:
+    name = f"plain_{uuid4().hex}"
+    connection = await asyncpg.connect(servers.database_url.replace("+asyncpg", ""))
+    await connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")  # without the extensions of template1
+    await connection.close()
+    head, query = servers.database_url.split("?", 1)
+    said = await refusal(tmp_path, "migrate", MEMOBOOK_DATABASE_URL=f"{head.rsplit('/', 1)[0]}/{name}?{query}")
+    assert said == (
+        "memobook: MEMOBOOK_DATABASE_URL: The role may not create the extension vector in the database:"
+        " a superuser has to run CREATE EXTENSION vector in it.\n"
+    )
+
+
+async def test_a_server_without_an_extension_is_named(database_url: str) -> None:
+    engine = create_async_engine(sqlalchemy_url(database_url))
+    with (
+        pytest.raises(DatabaseRejected, match=r"^The server of the database does not have the extension nothing:"),
+        naming_missing_extension(),
+    ):
+        async with engine.connect() as connection:
+            await connection.execute(text("CREATE EXTENSION nothing"))
+    await engine.dispose()
+
+
+@pytest.mark.parametrize("command", ["api", "worker"])
+async def test_vectors_of_another_model_end_the_start(tmp_path: Path, fresh_database_url: str, command: str) -> None:
+    async with ScriptedEmbeddings() as server:
+        settings = {"MEMOBOOK_DATABASE_URL": fresh_database_url, "MEMOBOOK_EMBEDDINGS_BASE_URL": server.base_url}
+        done = await said_by(tmp_path, "reindex", **settings, MEMOBOOK_EMBEDDINGS_MODEL="tiny")
+        assert done == ("From now on, vectors are of tiny (64 dimensions). Restart the API and the workers.\n")
+        said = await refusal(tmp_path, command, **settings, MEMOBOOK_EMBEDDINGS_MODEL="other")
+    assert said == (
+        "memobook: MEMOBOOK_EMBEDDINGS_MODEL: the stored vectors are of tiny (64 dimensions), not of other;"
+        " run memobook reindex\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "MEMOBOOK_EMBEDDINGS_BASE_URL is not set"),
+        (
+            {"MEMOBOOK_EMBEDDINGS_BASE_URL": "http://127.0.0.1:9/v1", "MEMOBOOK_EMBEDDINGS_MODEL": "tiny"},
+            "MEMOBOOK_EMBEDDINGS_BASE_URL: the model server cannot be reached",
+        ),
+    ],
+    ids=["no model", "no server"],
+)
+async def test_a_reindex_needs_its_model(
+    tmp_path: Path, database_url: str, settings: dict[str, str], reason: str
+) -> None:
+    said = await refusal(tmp_path, "reindex", MEMOBOOK_DATABASE_URL=database_url, **settings)
+    assert said == f"memobook: {reason}\n"

@@ -21,12 +21,13 @@ from app.main import create_app
 from app.migrate import migrate
 from tests.conftest import client_of, sqlalchemy_url
 from tests.proxies import FreezingProxy
+from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.scripted_model import HANG_UP, Reply, ScriptedModel, refuses, says
 from tests.talk import append, talk
 
 ADMIN = "an-admin-key-of-at-least-32-characters"
 OF_DATABASE = ["locale", "permissions", "schema", "disk", "clock", "keys"]
-CHECKS = ["settings", "database", *OF_DATABASE, "redis", "worker", "model"]
+CHECKS = ["settings", "database", *OF_DATABASE, "redis", "worker", "embeddings", "model"]
 
 
 async def findings(
@@ -59,9 +60,16 @@ async def test_nothing_is_wrong_with_a_whole_service(
 ) -> None:
     await workers.report(raw, uuid4())
     model.otherwise = "OK"
-    found = await findings(
-        fresh_database_url, redis_url=servers.redis_url, llm_base_url=model.base_url, llm_model="scripted"
-    )
+    async with ScriptedEmbeddings() as embeddings:
+        found = await findings(
+            fresh_database_url,
+            redis_url=servers.redis_url,
+            llm_base_url=model.base_url,
+            llm_model="scripted",
+            embeddings_base_url=embeddings.base_url,
+            embeddings_model="tiny",
+        )
+    assert found["embeddings"].message == "tiny answers vectors of 64 dimensions."
     assert list(found) == CHECKS
     states = {check: finding.state for check, finding in found.items()}
     assert states.pop("keys") == "note", "no key: a statement"
@@ -73,8 +81,9 @@ async def test_nothing_is_wrong_with_a_whole_service(
 
 async def test_no_model_and_no_redis_are_statements(fresh_database_url: str) -> None:
     found = await findings(fresh_database_url)
-    assert {check: found[check].state for check in ("keys", "redis", "model")} == {
+    assert {check: found[check].state for check in ("keys", "redis", "embeddings", "model")} == {
         "keys": "note",
+        "embeddings": "note",
         "redis": "note",
         "model": "note",
     }

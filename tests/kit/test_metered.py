@@ -220,7 +220,7 @@ async def test_what_cannot_be_counted_costs_nobody_the_answer(
     away = Database(f"postgresql+asyncpg://memobook@/memobook?host={tmp_path}")
     metered = MeteredModel(client, away, clock, tenant="t", layer="memos")
     model.script("The key.", refuses(503))
-    with caplog.at_level(logging.WARNING, "app.kit.llm.metered"):
+    with caplog.at_level(logging.WARNING, "app.kit.usage"):
         assert (await ask(metered)).text == "The key."
         with pytest.raises(ModelError, match="503"):
             await ask(metered)

@@ -100,6 +100,11 @@ def test_an_empty_setting_is_none(name: str, monkeypatch: pytest.MonkeyPatch) ->
         ("LLM_EXTRA_BODY", '["secret"]'),
         ("LLM_EXTRA_BODY", '{"stream": "secret"}'),
         ("LLM_EXTRA_BODY_OF", '{"memos": {"model": "secret"}}'),
+        ("EMBEDDINGS_BASE_URL", "localhost:11434/v1"),
+        ("EMBEDDINGS_API_KEY", "sécret"),
+        ("EMBEDDINGS_DIMENSIONS", "0"),
+        ("EMBEDDINGS_DIMENSIONS", "16001"),
+        ("EMBEDDINGS_BATCH_SIZE", "0"),
         ("SETTLE_S", "-1"),
         ("SETTLE_S", "nan"),
         ("SWEEP_S", "soon\nor later"),
@@ -141,6 +146,13 @@ def test_a_model_needs_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _refusal() == "MEMOBOOK_LLM_MODEL: required if MEMOBOOK_LLM_BASE_URL is set"
     monkeypatch.setenv("MEMOBOOK_LLM_MODEL", "small")
     assert load_settings().llm_model == "small"
+
+
+def test_an_embedding_model_needs_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMOBOOK_EMBEDDINGS_BASE_URL", "http://127.0.0.1:11434/v1")
+    assert _refusal() == "MEMOBOOK_EMBEDDINGS_MODEL: required if MEMOBOOK_EMBEDDINGS_BASE_URL is set"
+    monkeypatch.setenv("MEMOBOOK_EMBEDDINGS_MODEL", "small")
+    assert load_settings().embeddings_model == "small"
 
 
 def test_what_a_command_line_says_wins_and_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,8 +69,8 @@ async def open_service(
         yield Service(apis, clock, writer, quoter)
 
 
-async def make_database(servers: Urls, template: str = "template0") -> tuple[str, str]:
-    """Make a database; return its name and its URL."""
+async def make_database(servers: Urls, template: str = "template1") -> tuple[str, str]:
+    """Make a database as `memobook up` does, with the extensions; return its name and its URL."""
     name = f"upgrade_{uuid4().hex}"
     async with connected(servers.database_url) as connection:
         await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")

@@ -91,20 +91,15 @@ def read_completion(body: bytes, *, asked_model: str) -> Completion:
 
     Raises ModelError, which includes the token counts of an answer without usable text.
     """
-    answer = _read_object(body)
-    if not answer:
-        what = "something that is not a JSON object" if body.strip() else "nothing"
-        raise ModelError(f"the model server answers {what}", transient=False)
-    status = _object(answer.get("error")).get("code")
-    if isinstance(status, int) and 400 <= status <= 599:  # routers send 200 before they know the outcome
-        raise refusal(status)
+    answer = read_answer(body)
     choices = answer.get("choices")
     choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
     message = _object(choice.get("message"))
     finish_reason = _word(choice.get("finish_reason"))
     text = _text(message.get("content"))
     usage = _object(answer.get("usage"))
-    prompt_tokens, completion_tokens = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    prompt_tokens = read_tokens(usage.get("prompt_tokens"))
+    completion_tokens = read_tokens(usage.get("completion_tokens"))
     if not choices or message.get("refusal") or not text:
         why = _why_unusable(choices, message, finish_reason)
         raise ModelError(
@@ -121,6 +116,18 @@ def read_completion(body: bytes, *, asked_model: str) -> Completion:
         completion_tokens=completion_tokens,
         finish_reason=finish_reason,
     )
+
+
+def read_answer(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in the body of a 2xx response. Raises ModelError if there is none, or it is an error."""
+    answer = _read_object(body)
+    if not answer:
+        what = "something that is not a JSON object" if body.strip() else "nothing"
+        raise ModelError(f"the model server answers {what}", transient=False)
+    status = _object(answer.get("error")).get("code")
+    if isinstance(status, int) and 400 <= status <= 599:  # routers send 200 before they know the outcome
+        raise refusal(status)
+    return answer
 
 
 def refusal(status: int, *, retry_after_s: float | None = None) -> ModelError:
@@ -164,7 +171,8 @@ def _word(value: object) -> str | None:
     return value.replace("\x00", "")[:_WORD_CHARS] or None if isinstance(value, str) else None
 
 
-def _count(value: object) -> int | None:
+def read_tokens(value: object) -> int | None:
+    """Return a count of tokens, or None if `value` is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

@@ -1,25 +1,15 @@
 """A model client that counts its calls for one tenant and layer."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-import asyncpg
-
 from app.kit.clock import Clock
 from app.kit.db import Database
-from app.kit.errors import Unavailable
 from app.kit.llm.client import ChatMessage, Completion, LanguageModel, ModelError
 from app.kit.llm.request_settings import RequestSettings
-from app.kit.log.formatter import describe
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
-from app.kit.usage import ModelCall, count_call
-
-log = logging.getLogger(__name__)
-
-_MOST_TOKENS = 2**31 - 1
-"""The upper limit for the tokens of one call, so that a wrong count from a server cannot overflow the sum."""
+from app.kit.usage import MAX_CALL_TOKENS, ModelCall, count_or_warn
 
 
 class MeteredModel:
@@ -88,11 +78,7 @@ class MeteredModel:
             completion_tokens=tokens[1],
             wait_ms=round(wait_s * 1_000),
         )
-        try:
-            async with self._database.raw() as connection:
-                await count_call(connection, call)
-        except (Unavailable, asyncpg.PostgresError) as error:
-            log.warning("a call of the model for %s was not counted: %s", self._layer, describe(error))
+        await count_or_warn(self._database, call)
 
 
 def _prompt_tokens(messages: Sequence[ChatMessage], answer: Completion) -> int:
@@ -108,7 +94,7 @@ def _completion_tokens(answer: Completion) -> int:
 
 
 def _told(tokens: int | None) -> int:
-    return min(tokens or 0, _MOST_TOKENS)
+    return min(tokens or 0, MAX_CALL_TOKENS)
 
 
 def _loop_s() -> float:

@@ -1,0 +1,1 @@
+"""Embeddings: texts become vectors whose inner product says how similar the texts are."""

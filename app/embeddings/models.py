@@ -1,0 +1,27 @@
+"""The embedding models whose vectors are stored."""
+
+from datetime import datetime
+
+from sqlalchemy import CheckConstraint, Identity, Index, Integer, text
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Table
+
+
+class EmbeddingModel(Table):
+    """A model whose vectors are, or were, compared. At most one is current."""
+
+    __tablename__ = "embedding_models"
+    __table_args__ = (
+        CheckConstraint("dimension BETWEEN 1 AND 16000", name="dimension"),
+        Index("uq_embedding_models_name_dimension", "name", "dimension", unique=True),
+        Index("uq_embedding_models_is_current", "is_current", unique=True, postgresql_where=text("is_current")),
+        {"info": {"has_lines": False}},
+    )
+
+    model_id: Mapped[int] = mapped_column(Integer, Identity(always=True), primary_key=True)
+    name: Mapped[str]
+    dimension: Mapped[int]
+    created_at: Mapped[datetime] = mapped_column(TIMESTAMP(timezone=True))
+    is_current: Mapped[bool]

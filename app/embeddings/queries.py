@@ -1,0 +1,39 @@
+"""The SQL of embedding models."""
+
+from datetime import datetime
+
+from app.embeddings.recorded import RecordedModel
+from app.kit.db import Connection
+
+
+async def find_current(connection: Connection) -> RecordedModel | None:
+    """Return the model whose vectors are compared, or None if none was ever recorded."""
+    row = await connection.fetchrow("SELECT model_id, name, dimension FROM embedding_models WHERE is_current")
+    return RecordedModel(*row) if row else None
+
+
+async def insert_first(connection: Connection, *, name: str, dimension: int, now: datetime) -> None:
+    """Record the current model, unless there is one."""
+    await connection.execute(
+        """
+        INSERT INTO embedding_models (name, dimension, created_at, is_current) VALUES ($1, $2, $3, true)
+        ON CONFLICT DO NOTHING
+        """,
+        name,
+        dimension,
+        now,
+    )
+
+
+async def replace_current(connection: Connection, *, name: str, dimension: int, now: datetime) -> None:
+    """Make this model the current one. Call it in a transaction."""
+    await connection.execute("UPDATE embedding_models SET is_current = false WHERE is_current")
+    await connection.execute(
+        """
+        INSERT INTO embedding_models (name, dimension, created_at, is_current) VALUES ($1, $2, $3, true)
+        ON CONFLICT (name, dimension) DO UPDATE SET is_current = true
+        """,
+        name,
+        dimension,
+        now,
+    )

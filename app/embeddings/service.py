@@ -1,0 +1,88 @@
+"""The model whose vectors are compared: recorded at the first start, and compared with the settings at each later one.
+
+Vectors of different models, or of different lengths, cannot be compared.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from app.embeddings import queries
+from app.embeddings.recorded import RecordedModel
+from app.kit.clock import Clock
+from app.kit.db import Connection, Database
+from app.kit.job_context import TextEmbedder
+from app.kit.llm.answer import ModelError
+from app.kit.settings import PREFIX, SettingsError
+
+log = logging.getLogger(__name__)
+
+START_S: Final = 5.0
+"""How long a start waits for the model."""
+
+_PROBE = "A lighthouse."
+
+
+class ModelDiffers(Exception):
+    """The stored vectors are of another model, or have another length. The message is one line."""
+
+
+async def get_dimension(embedder: TextEmbedder) -> int:
+    """Return the length of the vectors; ask the model if it is not known yet. Raises ModelError."""
+    if embedder.dimension is not None:
+        return embedder.dimension
+    return len((await embedder.embed([_PROBE])).vectors[0])
+
+
+async def get_current(database: Database, embedder: TextEmbedder, clock: Clock) -> RecordedModel:
+    """Return the recorded model, and record `embedder` if there is none.
+
+    Raises ModelDiffers if another model is recorded, and ModelError if the model has to be asked for the length of its
+    vectors and does not answer. It need not be asked after a call of `embed`.
+    """
+    async with database.raw() as connection:
+        recorded = await queries.find_current(connection)
+    if recorded is None or recorded.name == embedder.name:
+        dimension = await get_dimension(embedder)
+        if recorded is None:
+            async with database.raw() as connection:
+                await queries.insert_first(connection, name=embedder.name, dimension=dimension, now=clock())
+                recorded = await queries.find_current(connection)
+    assert recorded is not None
+    if fault := recorded.find_difference(embedder.name, embedder.dimension):
+        raise ModelDiffers(fault)
+    return recorded
+
+
+async def find_fault(connection: Connection, embedder: TextEmbedder) -> str | None:
+    """Ask the model for a vector. Return how it differs from the recorded model, or None. Raises ModelError."""
+    await embedder.embed([_PROBE])
+    recorded = await queries.find_current(connection)
+    return recorded.find_difference(embedder.name, embedder.dimension) if recorded else None
+
+
+async def check_at_start(database: Database, embedder: TextEmbedder, clock: Clock) -> None:
+    """Compare the configured model with the recorded one. Raises SettingsError if they differ.
+
+    If the model does not answer, a warning is logged: searches compare words until it does.
+    """
+    try:
+        async with asyncio.timeout(START_S):
+            await get_current(database, embedder, clock)
+    except ModelDiffers as error:
+        raise SettingsError(f"{PREFIX}EMBEDDINGS_MODEL: {error}; run memobook reindex") from None
+    except ModelError as error:
+        log.warning("the embedding model cannot be checked: %s", error.reason)
+    except TimeoutError:
+        log.warning("the embedding model cannot be checked: it did not answer within %g s", START_S)
+
+
+async def make_current(database: Database, embedder: TextEmbedder, clock: Clock) -> RecordedModel:
+    """Record `embedder` as the model whose vectors are compared from now on. Raises ModelError."""
+    dimension = await get_dimension(embedder)
+    async with database.unit_of_work() as db_session:
+        await queries.replace_current(db_session.raw, name=embedder.name, dimension=dimension, now=clock())
+    async with database.raw() as connection:
+        recorded = await queries.find_current(connection)
+    assert recorded is not None
+    return recorded

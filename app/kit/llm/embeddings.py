@@ -1,0 +1,22 @@
+"""What an embedding model answers. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Vector = Sequence[float]
+"""A vector of length 1, so that the inner product of two vectors is their cosine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """The vectors of some texts.
+
+    Attributes:
+        vectors: One vector for each text, in the order of the texts. The vector of a text to which the model gives no
+            direction is all zeros; its similarity with every other vector is 0.
+        tokens: The tokens that the call used, as counted by the server, or None if the server counted none.
+
+    """
+
+    vectors: list[Vector]
+    tokens: int | None = None
