@@ -40,6 +40,7 @@ WITHOUT_WORDS = {
     "sessions": {"reason"},
     "statements": {"kind", "origin", "operation", "category"},
     "teachings": {"layer"},
+    "tool_calls": {"outcome"},
     "work": {"layer", "tenant", "user_id"},
 }
 """Columns of text that hold ids, keys, roles and states, and no words of a conversation."""

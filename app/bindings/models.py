@@ -1,13 +1,14 @@
-"""The table of bindings."""
+"""The tables of bindings and of recorded tool calls."""
 
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Index, LargeBinary, text
+from sqlalchemy import CheckConstraint, Index, LargeBinary, Text, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
+from app.kit.owners import CHAT_WIDE
 
 Time = TIMESTAMP(timezone=True)
 
@@ -53,4 +54,34 @@ class Binding(Table):
     text_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
     is_open: Mapped[bool] = mapped_column(server_default="false")
     matches: Mapped[bool] = mapped_column(server_default="false")
+    created_at: Mapped[datetime] = mapped_column(Time)
+
+
+class ToolCallRecord(Table):
+    """A call of a tool, as it was made on the line `made_on`.
+
+    `owner_key` is the chat's key and `line_id` CHAT_WIDE, so no line is copied with it, and it is erased with the chat.
+    `arguments` is the JSON that was sent, or null if it is too long or no JSON; `answer` the beginning of what the
+    model was answered. A call that wrote something has the id of its binding. `at_seq` is the newest seq at that time.
+    `only_chat` is whether the caller saw only what is known in the chat itself.
+    """
+
+    __tablename__ = "tool_calls"
+    __table_args__ = (
+        CheckConstraint(f"line_id = '{CHAT_WIDE}'", name="line"),
+        CheckConstraint("outcome IN ('wrote', 'read', 'refused')", name="outcome"),
+        {"info": {"has_lines": False}},
+    )
+
+    owner_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    call_id: Mapped[UUID] = mapped_column(primary_key=True)
+    made_on: Mapped[UUID]
+    tool: Mapped[str]
+    character: Mapped[str]
+    arguments: Mapped[str | None] = mapped_column(Text)
+    outcome: Mapped[str]
+    answer: Mapped[str] = mapped_column(Text)
+    at_seq: Mapped[int]
+    only_chat: Mapped[bool]
     created_at: Mapped[datetime] = mapped_column(Time)

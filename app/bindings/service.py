@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.bindings import queries
+from app.bindings import queries, records
 from app.bindings.events import BindingsChanged, Bound, Dropped, Toggled
 from app.bindings.models import Binding
 from app.bindings.queries import Named, Place
@@ -154,12 +154,9 @@ async def discard(db_session: DbSession, ref: ChatRef, *, character: str | None,
     return len(dropped)
 
 
-async def list_calls(
-    db_session: DbSession, ref: ChatRef, *, line: UUID | None, after: UUID | None, limit: int
-) -> Sequence[Binding]:
-    """Return a page of the calls that wrote something, in their order. Raises ChatNotFound, LineNotFound."""
-    line_id = (await get_line(db_session, ref, line)).line_id
-    return await queries.list_bindings(db_session, (ref.key, line_id), after=after, limit=limit)
+async def list_calls(db_session: DbSession, line: queries.Line, *, after: UUID | None, limit: int) -> Sequence[Binding]:
+    """Return a page of the calls whose writing a line has, in their order."""
+    return await queries.list_bindings(db_session, line, after=after, limit=limit)
 
 
 async def list_places(db_session: DbSession, line: queries.Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
@@ -219,7 +216,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
-    """Give the bindings of a renamed character its new name."""
+    """Give the bindings and the recorded calls of a renamed character its new name."""
+    await records.rename_character(db_session, event.head.line, event.former, event.name)
     if CURSOR in event.head.cursors:
         await queries.rename_character(db_session, event.head.line, event.former, event.name)
 

@@ -15,7 +15,7 @@ from app.knowledge.learning import choose_scope, learn
 from app.knowledge.reading import Viewpoint, view_chat
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import lock_scope
-from app.layers.tool import Tool, ToolCall
+from app.layers.tool import Answer, Tool, ToolCall, refused, wrote
 
 
 class MemoryBlockUpdate(BaseModel):
@@ -56,7 +56,7 @@ class MemoryBlockUpdate(BaseModel):
         return self
 
 
-async def _update(call: ToolCall, arguments: MemoryBlockUpdate) -> str:
+async def _update(call: ToolCall, arguments: MemoryBlockUpdate) -> Answer:
     db_session = call.db_session
     edit = Edit(arguments.block, arguments.operation, arguments.content, arguments.search_pattern or None)
     head = await lock_head(db_session, call.ref)
@@ -64,12 +64,17 @@ async def _update(call: ToolCall, arguments: MemoryBlockUpdate) -> str:
     held, scope = await _read(call, view, edit)
     words = identity("block", "\0".join([edit.label, edit.operation, edit.content, edit.pattern or ""]))
     made = Call(NAME, MEMORY_BLOCK_UPDATE.name, view.character or "", words, call.target)
-    refused = _refuse(edit, held, scope)
-    if refused is None:
-        await learn(db_session, head, scope, made, say(edit), now=call.now)
-        held = (await list_blocks(db_session, view, with_open=True)).get(edit.label)
-    elif not await is_retry(db_session, head, made, now=call.now):
-        return refused
+    fault = _refuse(edit, held, scope)
+    if fault is not None:
+        if await is_retry(db_session, head, made, now=call.now):
+            return Answer(_word_written(edit, held), "repeated")
+        return refused(fault)
+    bound = await learn(db_session, head, scope, made, say(edit), now=call.now)
+    held = (await list_blocks(db_session, view, with_open=True)).get(edit.label)
+    return wrote(_word_written(edit, held), bound)
+
+
+def _word_written(edit: Edit, held: Block | None) -> str:
     text = held.text if held else ""
     return f"It is written. The block {edit.label!r} reads:\n{text}\nGo on with the story; do not mention the note."
 

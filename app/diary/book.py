@@ -10,7 +10,7 @@ import orjson
 
 from app.bindings import service as bindings
 from app.bindings.rule import Target
-from app.bindings.service import Call
+from app.bindings.service import Call, Made
 from app.chats.characters import (
     Characters,
     accepts,
@@ -174,22 +174,23 @@ async def save_memory(
     character: str | None,
     target: Target,
     now: datetime,
-) -> UUID:
-    """Insert an entry that the character writes, and return its id. Raises ChatNotFound, Invalid, Conflict.
+) -> Made:
+    """Insert an entry that the character writes, and return its binding. Raises ChatNotFound, Invalid, Conflict.
 
     The entry is bound to a reply, and hidden until the reply is appended; in a chat without messages it is shown at
-    once. A retry returns the id of the first entry and changes nothing, even if that entry was edited or deleted since.
+    once. A retry returns the binding of the first entry and changes nothing, even if that was edited or deleted since.
     """
     head = await lock_head(db_session, ref)
     name = await _choose_diary(db_session, head, character, part="query")
     words = identity("character", content)
     made = await bindings.bind(db_session, head, Call(NAME, tool, name, words, target), now=now)
     if made.is_retry:
-        return made.binding_id
+        return made
     await take_over(db_session, head, name, made.at_seq, is_open=made.is_open)
     values = {"identity": words, "hidden": not made.matches}
     written = _Written(made.binding_id, name, content, "tool", made.at_seq, made.sent_at or now)
-    return await _insert(db_session, head, written, values, now=now)
+    await _insert(db_session, head, written, values, now=now)
+    return made
 
 
 async def edit_entry(

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.diary import book
 from app.diary.schemas import MAX_ENTRY_CHARS, EntryText
-from app.layers.tool import Tool, ToolCall
+from app.layers.tool import Answer, Tool, ToolCall, wrote
 
 
 class SaveMemory(BaseModel):
@@ -27,8 +27,8 @@ class SaveMemory(BaseModel):
     ]
 
 
-async def _save_memory(call: ToolCall, arguments: SaveMemory) -> str:
-    await book.save_memory(
+async def _save_memory(call: ToolCall, arguments: SaveMemory) -> Answer:
+    made = await book.save_memory(
         call.db_session,
         call.ref,
         arguments.content,
@@ -37,7 +37,8 @@ async def _save_memory(call: ToolCall, arguments: SaveMemory) -> str:
         target=call.target,
         now=call.now,
     )
-    return "It is written in your diary, and you will remember it. Go on with the story; do not mention the diary."
+    text = "It is written in your diary, and you will remember it. Go on with the story; do not mention the diary."
+    return wrote(text, made)
 
 
 SAVE_MEMORY = Tool(

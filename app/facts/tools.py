@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.bindings.service import Call
+from app.bindings.service import Call, Made
 from app.chats.chat_lock import lock_head
 from app.chats.hashes import identity
 from app.facts.book import KIND, NAME, list_held, say
@@ -12,7 +12,7 @@ from app.facts.schemas import MAX_KEY_CHARS, MAX_VALUE_CHARS, FactKey, FactValue
 from app.facts.wording import word_fact
 from app.knowledge.learning import choose_scope, learn
 from app.knowledge.reading import find_deciding, view_chat
-from app.layers.tool import Tool, ToolCall
+from app.layers.tool import Answer, Tool, ToolCall, read, refused, wrote
 
 Key = Annotated[
     FactKey,
@@ -54,30 +54,31 @@ class GetFacts(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}]})
 
 
-async def _set_fact(call: ToolCall, arguments: SetFact) -> str:
-    await _teach(call, SET_FACT.name, arguments.key, arguments.value)
-    return f"It is noted: {arguments.key} is “{arguments.value}”. Go on with the story; do not mention the note."
+async def _set_fact(call: ToolCall, arguments: SetFact) -> Answer:
+    made = await _teach(call, SET_FACT.name, arguments.key, arguments.value)
+    text = f"It is noted: {arguments.key} is “{arguments.value}”. Go on with the story; do not mention the note."
+    return wrote(text, made)
 
 
-async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> str:
+async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:
     view = await view_chat(call.db_session, call.ref, character=call.character)
     held = await list_held(call.db_session, view)
     if arguments.key not in held:
         known = ", ".join(held) or "none"
-        return f"There is no fact {arguments.key!r}, so nothing has changed. The facts are: {known}."
-    await _teach(call, FORGET_FACT.name, arguments.key, None)
-    return f"It is forgotten: {arguments.key}. Go on with the story; do not mention it."
+        return refused(f"There is no fact {arguments.key!r}, so nothing has changed. The facts are: {known}.")
+    made = await _teach(call, FORGET_FACT.name, arguments.key, None)
+    return wrote(f"It is forgotten: {arguments.key}. Go on with the story; do not mention it.", made)
 
 
-async def _get_facts(call: ToolCall, _arguments: GetFacts) -> str:
+async def _get_facts(call: ToolCall, _arguments: GetFacts) -> Answer:
     view = await view_chat(call.db_session, call.ref, character=call.character)
     held = await list_held(call.db_session, view)
     if not held:
-        return "There are no facts yet."
-    return "\n".join(word_fact(key, one.content or "") for key, one in sorted(held.items()))
+        return read("There are no facts yet.")
+    return read("\n".join(word_fact(key, one.content or "") for key, one in sorted(held.items())))
 
 
-async def _teach(call: ToolCall, tool: str, key: str, value: str | None) -> None:
+async def _teach(call: ToolCall, tool: str, key: str, value: str | None) -> Made:
     """Bind what a tool says about a fact to the reply that the call belongs to."""
     db_session = call.db_session
     head = await lock_head(db_session, call.ref)
@@ -85,7 +86,7 @@ async def _teach(call: ToolCall, tool: str, key: str, value: str | None) -> None
     words = identity("fact", f"{key}\0{value or ''}")
     scope = await choose_scope(db_session, call.ref, view, await find_deciding(db_session, view, KIND, key))
     made = Call(NAME, tool, view.character or "", words, call.target)
-    await learn(db_session, head, scope, made, say(key, value), now=call.now)
+    return await learn(db_session, head, scope, made, say(key, value), now=call.now)
 
 
 SET_FACT = Tool(

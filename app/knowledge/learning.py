@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.bindings import service as bindings
-from app.bindings.service import Call
+from app.bindings.service import Call, Made
 from app.chats.chat_lock import ChatRef
 from app.chats.events import LayerChanged
 from app.chats.head import Head
@@ -85,17 +85,17 @@ async def learn(
     *,
     now: datetime,
     bounded: bool = True,
-) -> None:
-    """Bind what a tool says to the reply that the call belongs to, and store it. Does nothing for a retry.
+) -> Made:
+    """Bind what a tool says to the reply that the call belongs to, and store it; for a retry, only return its binding.
 
     `head` is that of the chat's current line, locked. Raises TooManyKeys, unless the keys of the kind are not
     `bounded`, and Invalid for a target that cannot be a reply.
     """
     made = await bindings.bind(db_session, head, call, now=now)
-    if made.is_retry:
-        return
-    await teach(db_session, head, scope, made, said, layer=call.layer, now=now, bounded=bounded)
-    defer(db_session, LayerChanged(head, call.layer))
+    if not made.is_retry:
+        await teach(db_session, head, scope, made, said, layer=call.layer, now=now, bounded=bounded)
+        defer(db_session, LayerChanged(head, call.layer))
+    return made
 
 
 async def learn_value(

@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 from pydantic import BaseModel
 
 from app.bindings.rule import Target
+from app.bindings.service import Made
 from app.chats.chat_lock import ChatRef
 from app.chats.settings import ChatSettings
 from app.kit.db import DbSession
@@ -15,6 +17,37 @@ from app.kit.db import DbSession
 
 def _offer_always(_settings: ChatSettings) -> bool:
     return True
+
+
+class Answer(NamedTuple):
+    """The answer of a tool; `wrote`, `read` and `refused` make it.
+
+    Attributes:
+        text: The text for the model, which states what was done.
+        outcome: Whether the call wrote something, read something, was refused, so that nothing has changed, or repeats
+            an earlier one.
+        written_id: The id of what it wrote, which is also the id of its binding.
+
+    """
+
+    text: str
+    outcome: Literal["wrote", "read", "refused", "repeated"]
+    written_id: UUID | None = None
+
+
+def wrote(text: str, made: Made) -> Answer:
+    """Return the answer to a call that has the binding `made`, or whose earlier call has it."""
+    return Answer(text, "repeated" if made.is_retry else "wrote", made.binding_id)
+
+
+def read(text: str) -> Answer:
+    """Return the answer to a call that asks for something."""
+    return Answer(text, "read")
+
+
+def refused(text: str) -> Answer:
+    """Return the answer to a call that would write, and has not: the text says why."""
+    return Answer(text, "refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +79,7 @@ class Tool:
         description: When to call it; the model reads this text.
         arguments: The model of its arguments; the model reads the fields' descriptions, too.
         example: Valid arguments, which the response to invalid ones contains.
-        run: Runs the tool and returns a text for the model that states what was done.
+        run: Runs the tool. What it raises with a status below 500 is recorded as a refusal.
         is_offered: Whether a chat with these settings is offered the tool, if its layer is on.
 
     """
@@ -55,5 +88,5 @@ class Tool:
     description: str
     arguments: type[BaseModel]
     example: dict[str, Any]
-    run: Callable[[ToolCall, Any], Awaitable[str]]
+    run: Callable[[ToolCall, Any], Awaitable[Answer]]
     is_offered: Callable[[ChatSettings], bool] = _offer_always

@@ -12,7 +12,7 @@ from app.chats.chat_lock import lock_head
 from app.chats.hashes import identity
 from app.knowledge import reading
 from app.knowledge.learning import choose_scope, learn
-from app.layers.tool import Tool, ToolCall
+from app.layers.tool import Answer, Tool, ToolCall, read, refused, wrote
 from app.memories.book import MemoryView, list_memories, say_forgotten, view_chat
 from app.memories.days import FIRST_DAY, LAST_DAY, span
 from app.memories.memory import Memory
@@ -46,7 +46,7 @@ class MemoryLog(BaseModel):
     ] = None
 
 
-async def _forget(call: ToolCall, arguments: Forget) -> str:
+async def _forget(call: ToolCall, arguments: Forget) -> Answer:
     db_session = call.db_session
     head = await lock_head(db_session, call.ref)
     view = await view_chat(db_session, call.ref, character=call.character)
@@ -55,16 +55,16 @@ async def _forget(call: ToolCall, arguments: Forget) -> str:
     found = await list_memories(db_session, view, Choice(memory_id=arguments.memory_id), now=call.now)
     if not found:
         if await is_retry(db_session, head, made, now=call.now):
-            return f"It is forgotten. {_GO_ON}"
-        return "There is no memory with this id, so nothing has changed. `memory_log` shows the ids."
+            return Answer(f"It is forgotten. {_GO_ON}", "repeated")
+        return refused("There is no memory with this id, so nothing has changed. `memory_log` shows the ids.")
     deciding = await reading.find_deciding(db_session, view.viewpoint, KIND, str(arguments.memory_id))
     scope = await choose_scope(db_session, call.ref, view.viewpoint, deciding)
     said = await say_forgotten(db_session, scope, found[0])
-    await learn(db_session, head, scope, made, said, now=call.now, bounded=False)
-    return f"It is forgotten: “{found[0].content}” {_GO_ON}"
+    bound = await learn(db_session, head, scope, made, said, now=call.now, bounded=False)
+    return wrote(f"It is forgotten: “{found[0].content}” {_GO_ON}", bound)
 
 
-async def _log(call: ToolCall, arguments: MemoryLog) -> str:
+async def _log(call: ToolCall, arguments: MemoryLog) -> Answer:
     view = await view_chat(call.db_session, call.ref, character=call.character)
     day = arguments.day or call.now.astimezone(ZoneInfo(view.time_zone)).date()
     first_at, until = span(day, view.time_zone)
@@ -73,7 +73,7 @@ async def _log(call: ToolCall, arguments: MemoryLog) -> str:
     )
     lines = [_word(memory) for memory in sorted(memories, key=lambda one: (one.learnt_at, one.memory_id))]
     lines += await _list_facts(call, view, first_at, until)
-    return "\n".join([f"Learnt on {day}:", *lines]) if lines else f"Nothing was learnt on {day}."
+    return read("\n".join([f"Learnt on {day}:", *lines]) if lines else f"Nothing was learnt on {day}.")
 
 
 async def _list_facts(call: ToolCall, view: MemoryView, first_at: datetime, until: datetime) -> list[str]:

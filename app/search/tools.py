@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.chats.service import get_line
 from app.kit.wire import Text
-from app.layers.tool import Tool, ToolCall
+from app.layers.tool import Answer, Tool, ToolCall, read
 from app.memories.book import MemoryView, list_sources_by_id, view_chat
 from app.search.choice import Hit
 from app.search.queries import list_message_ids
@@ -29,10 +29,10 @@ class MemorySearch(BaseModel):
     limit: int = Field(10, ge=1, le=50, description="How many results to return, 1 to 50.")
 
 
-async def _search(call: ToolCall, arguments: MemorySearch) -> str:
+async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
     terms = find_terms(arguments.query)
     if not terms:
-        return "The query has no word to search for. Name a person, a thing, a place or an event."
+        return read("The query has no word to search for. Name a person, a thing, a place or an event.")
     db_session = call.db_session
     view = await view_chat(db_session, call.ref, character=call.character)
     chat = await get_line(db_session, call.ref, None)
@@ -46,12 +46,10 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> str:
     )
     hits = (await search(db_session.raw, searched, terms, now=call.now))[: arguments.limit]
     if not hits:
-        return (
-            f"Nothing was found for “{' '.join(arguments.query.split())}”. Try other words. Do not claim to remember "
-            "it."
-        )
+        words = " ".join(arguments.query.split())
+        return read(f"Nothing was found for “{words}”. Try other words. Do not claim to remember it.")
     sources = await _list_sources(call, view, searched, hits)
-    return "\n".join(["Found, the best result first:", *[_word(hit, sources[hit.source]) for hit in hits]])
+    return read("\n".join(["Found, the best result first:", *[_word(hit, sources[hit.source]) for hit in hits]]))
 
 
 async def _list_sources(call: ToolCall, view: MemoryView, line: Searched, hits: Sequence[Hit]) -> Mapping[str, str]:

@@ -13,14 +13,13 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 
 from app.bindings import service as bindings
-from app.bindings.models import Binding
 from app.chats.chat_lock import ChatRef
 from app.chats.deps import Line, ReadingChat, WritingChat, read_writing
 from app.chats.service import get_chat
 from app.chats.settings import effective
 from app.kit.auth import KeyedRoute, Reader
 from app.kit.deps import Db, Now
-from app.kit.errors import MAX_ERRORS
+from app.kit.errors import MAX_ERRORS, AppError
 from app.kit.fast_path import handled_by, read_body, read_query
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.validation_errors import error_location
@@ -28,10 +27,10 @@ from app.kit.wire import CHAT_ID_PATTERN, OrjsonResponse, Text
 from app.layers.deps import Layers
 from app.layers.layer import Layer
 from app.layers.tool import Tool, ToolCall
-from app.tools import toolbox
+from app.tools import calls, toolbox
 from app.tools.errors import WrongArguments
 from app.tools.schemas import CallOut, CallQuery, DiscardedOut, DiscardQuery, ToolResultOut, ToolsOut
-from app.tools.wording import Format, status_of, word_argument_error, word_effect, word_tool, word_wrong
+from app.tools.wording import Format, word_argument_error, word_tool, word_wrong
 
 ToolName = Annotated[Text, Path(description="The tool's name.", examples=["save_memory"])]
 
@@ -100,34 +99,19 @@ async def list_calls(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List the tool calls that wrote something, oldest first, each with its reply and its effect.
+    """List the tool calls of a line, oldest first, each with its effect, and its reply if it has one.
 
-    Calls that only read, were refused, or were dropped or discarded have no effect and are left out.
+    Also listed are calls that only read, were refused, or whose generation was discarded, on the line on which they
+    were made. A chat keeps the records of its newest 1,000 calls; older ones are listed as long as what they wrote
+    belongs to a reply. A call that is sent again is one call.
     """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
-    calls = await bindings.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
-    more = len(calls) > limit
-    effects = await toolbox.describe_calls(db_session, layers, calls[:limit], only_chat=ref.only_chat)
+    found = await calls.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
+    more = len(found) > limit
+    items = await calls.present(db_session, layers, found[:limit], only_chat=ref.only_chat)
     return OrjsonResponse(
-        {
-            "items": [_call_out(call, effects[call.binding_id]) for call in calls[:limit]],
-            "next_cursor": encode_cursor(calls[limit - 1].binding_id) if more else None,
-        }
+        {"items": items, "next_cursor": encode_cursor(found[limit - 1].call_id) if more else None},
     )
-
-
-def _call_out(call: Binding, effect: str) -> dict[str, Any]:
-    status = status_of(call.is_open, call.matches)
-    return {
-        "id": call.binding_id,
-        "tool": call.tool,
-        "character": call.character or None,
-        "status": status,
-        "effect": word_effect(effect, status),
-        "message_id": call.message_id,
-        "at_seq": call.at_seq,
-        "created_at": call.created_at,
-    }
 
 
 def _document_call(tools: list[Tool]) -> Any:
@@ -165,13 +149,18 @@ def _document_call(tools: list[Tool]) -> Any:
 
 async def _call_tool(request: Request) -> Response:
     ref, state = await read_writing(request), request.app.state
-    tool = toolbox.get_tool(state.layers, request.path_params["tool"])
-    arguments = await _read_arguments(request, tool)
-    query = read_query(request, CallQuery)
-    async with state.database.unit_of_work(ref.tenant, ref.key) as db_session:
-        call = ToolCall(db_session, ref, query.character, state.clock(), query.target)
-        result = await tool.run(call, arguments)
-    return OrjsonResponse({"ok": True, "result": result})
+    query, name, now = read_query(request, CallQuery), request.path_params["tool"], state.clock()
+    given = calls.Given(name, query.character, await request.body(), now)
+    try:
+        tool = toolbox.get_tool(state.layers, name)
+        arguments = await _read_arguments(request, tool)
+        async with state.database.unit_of_work(ref.tenant, ref.key) as db_session:
+            answer = await tool.run(ToolCall(db_session, ref, query.character, now, query.target), arguments)
+            await calls.record(db_session, ref, given, answer)
+    except AppError as error:
+        await calls.record_refusal(state.database, ref, given, error)
+        raise
+    return OrjsonResponse({"ok": True, "result": answer.text})
 
 
 async def _read_arguments(request: Request, tool: Tool) -> Any:

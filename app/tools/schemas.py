@@ -57,20 +57,33 @@ class DiscardedOut(BaseModel):
 
 
 class CallOut(BaseModel):
-    """A call of a tool that wrote something."""
+    """A call of a tool."""
 
-    id: UUID = Field(description="The id of what it wrote, such as a diary entry.")
-    tool: str = Field(description="The tool's name.")
-    character: str | None = Field(description="The character that called it; null for the unnamed character.")
-    status: Literal["open", "shown", "hidden"] = Field(
-        description="`open` until the reply is there. Then `shown` while the reply has the text that it had when it "
-        "was bound, and `hidden` while it has another one, or is deleted or hidden by a person."
+    id: UUID = Field(description="Its id; if it wrote something, also that of what it wrote, such as a diary entry.")
+    tool: str = Field(description="The tool's name, as the model gave it.")
+    character: str | None = Field(description="The character that called it; null if that is unnamed or unknown.")
+    arguments: Any = Field(
+        description="The arguments of the call; null if they were too long or no JSON, for calls before arguments were "
+        "recorded, and on lines that did not make the call but have a copy of what it wrote."
     )
-    effect: str = Field(description="What it wrote and whether that is shown, in words; long texts are shortened.")
+    outcome: Literal["wrote", "read", "refused"] = Field(
+        description="`wrote` if it wrote something, `read` if it only asked, `refused` if it would have written and "
+        "did not."
+    )
+    status: Literal["open", "shown", "hidden", "dropped"] | None = Field(
+        description="Of a call that wrote something: `open` until the reply is there. Then `shown` while the reply has "
+        "the text that it had when it was bound, and `hidden` while it has another one, or is deleted or hidden by a "
+        "person. `dropped` if its generation was discarded or its reply was cut off. Otherwise null."
+    )
+    effect: str = Field(
+        description="What it wrote and whether that is shown, or what it was answered, in words; long texts are "
+        "shortened."
+    )
     message_id: str | None = Field(
-        description="The id of the reply; of an open call, the message that it named, or null."
+        description="The id of the reply; of an open call, the message that it named, or null. Null for a call that is "
+        "bound to no reply."
     )
-    at_seq: int = Field(description="The seq of the reply; of an open call, the newest seq when the tool was called.")
+    at_seq: int = Field(description="The seq of the reply; without one, the newest seq when the tool was called.")
     created_at: datetime = Field(description="When the tool was called.")
 
 

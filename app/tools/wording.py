@@ -5,16 +5,18 @@ from typing import Any, Literal
 
 import orjson
 
+from app.bindings.rule import quote
 from app.kit.validation_errors import error_location, word_error
 
 Format = Literal["openai", "anthropic"]
 
-CallStatus = Literal["open", "shown", "hidden"]
+CallStatus = Literal["open", "shown", "hidden", "dropped"]
 
 _STATUSES: Mapping[CallStatus, str] = {
     "open": "It is open until its reply is appended.",
     "shown": "Its reply has the same text.",
     "hidden": "It is hidden, because its reply has another text, is deleted or is hidden.",
+    "dropped": "It was dropped: its generation was discarded, or its reply was cut off.",
 }
 
 _SCHEMA_KEYS = ("type", "description", "enum", "items", "default")
@@ -86,3 +88,14 @@ def status_of(is_open: bool, matches: bool) -> CallStatus:
 def word_effect(written: str, status: CallStatus) -> str:
     """Return the effect of a call: what it wrote, and whether that is shown now."""
     return f"{written}. {_STATUSES[status]}"
+
+
+def word_answered(outcome: Literal["wrote", "read", "refused"], answer: str | None) -> str:
+    """Return the effect of a call that has no binding, with the beginning of its answer unless that is None."""
+    answered = f" The answer was {quote(answer)}." if answer is not None else ""
+    match outcome:
+        case "read":
+            return f"It only read.{answered}"
+        case "refused":
+            return f"It was refused, so nothing has changed.{answered}"
+    return f"{_STATUSES['dropped']}{answered}"

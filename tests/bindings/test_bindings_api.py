@@ -44,7 +44,8 @@ async def drop(api: httpx.AsyncClient, **query: Any) -> int:
 
 async def calls(api: httpx.AsyncClient, **query: Any) -> list[Json]:
     """The calls that wrote something."""
-    return [item for page in await walk(api, "/v1/chats/c/tools/calls", **query) for item in page]
+    pages = await walk(api, "/v1/chats/c/tools/calls", **query)
+    return [item for page in pages for item in page if item["status"] not in (None, "dropped")]
 
 
 async def keep(api: httpx.AsyncClient, entry_id: str, kept: bool | None, status: int = 200) -> Json:

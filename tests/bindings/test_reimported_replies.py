@@ -38,7 +38,7 @@ async def send_again(api: httpx.AsyncClient, messages: list[Json], *, ids: bool 
 
 async def statuses(api: httpx.AsyncClient) -> list[tuple[str, str | None]]:
     items = (await get(api, "/tools/calls"))["items"]
-    return [(call["status"], call["message_id"]) for call in items]
+    return [(call["status"], call["message_id"]) for call in items if call["status"] != "dropped"]
 
 
 async def await_swipe(api: httpx.AsyncClient) -> None:

@@ -105,7 +105,8 @@ async def _change_messages(api: httpx.AsyncClient) -> None:
 async def list_tables(database: Database) -> dict[str, str]:
     """The tables that have lines, each with the column of the chat's key, by the database's own catalog.
 
-    Not `scopes` and `statements`: they have the key of such a table, but no rows of lines, as their constraints say.
+    Not `scopes`, `statements` and `tool_calls`: they have the key of such a table, but no rows of lines, as their
+    constraints say.
     """
     async with database.raw() as connection:
         rows = await connection.fetch(
@@ -113,7 +114,7 @@ async def list_tables(database: Database) -> dict[str, str]:
             SELECT c.relname::text AS name, k.attname::text AS key
             FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_attribute k ON k.attrelid = c.oid
             WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace AND a.attname = 'line_id'
-                AND k.attname IN ('chat_key', 'owner_key') AND c.relname NOT IN ('scopes', 'statements')
+                AND k.attname IN ('chat_key', 'owner_key') AND c.relname NOT IN ('scopes', 'statements', 'tool_calls')
             ORDER BY name
             """
         )

@@ -89,6 +89,8 @@ async def write_everywhere(stage: Stage, word: str) -> None:
     fact = {"key": f"boat of {word}", "value": f"It is called {word}."}
     query = {"message_id": f"m142-{word}"}
     ok(await api.post("/v1/chats/c/tools/set_fact", json=fact, params=query), 200)
+    ok(await api.post("/v1/chats/c/tools/get_facts", json={}, params={"character": f"Kai {word}"}), 200)
+    ok(await api.post(f"/v1/chats/c/tools/ask_{word}", json={}), 404)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": f"after {word}"}), 201)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "fork"}), 201)
 

@@ -68,8 +68,9 @@ class CallRules(ChatMachine):
         self.line.calls = [call for call in self.line.calls if call not in dropped]
 
     def list_calls(self, chat: Chat, **query: str) -> list[Json]:
+        """The calls whose writing the line has."""
         items: list[Json] = self.service.request("GET", f"{chat.path}/tools/calls", 200, limit=500, **query)["items"]
-        return items
+        return [item for item in items if item["status"] in ("open", "shown", "hidden")]
 
     def check_statuses(self, chat: Chat) -> None:
         """Compare the calls of a chat with the reference."""

@@ -185,7 +185,7 @@ async def test_a_wrong_call_is_answered_in_words(api: httpx.AsyncClient) -> None
     refused = await call(api, "memory_search", {"limit": 0}, status=422)
     assert "query is missing" in refused
     assert "limit" in refused
-    assert (await get(api, "/tools/calls"))["items"] == []
+    assert [one["outcome"] for one in (await get(api, "/tools/calls"))["items"]] == ["read", "read", "refused"]
 
 
 @pytest.mark.parametrize(
